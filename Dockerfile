@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1.26@sha256:ecfaec9ed6d810b56388c508f4121597bfbba70d41a6dfeee4d8cad5f295fc32
-# The image of a release. docs/operations/containers.md says how to run it; test/shipping/image.test.ts runs these steps.
+# Builds the image of a release. docs/operations/containers.md describes how to run it, and test/shipping/image.test.ts
+# runs these steps.
 FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS base
 
 FROM base AS build
@@ -7,7 +8,7 @@ WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
-# The context has no repository, so the commit must be given.
+# The build context has no Git repository, so the commit is an argument.
 ARG TOOLHOST_COMMIT=unknown
 RUN npm run build && mkdir data
 
@@ -16,9 +17,9 @@ WORKDIR /app
 COPY package.json LICENSE ./
 COPY bin/toolhost.js bin/toolhost
 COPY --from=build /src/lib lib
-# A new volume takes over the owner of the folder that it is mounted on.
+# A new volume inherits the owner of its mount point.
 COPY --from=build --chown=10001:10001 /src/data /data
-# Compiled code is not kept, because the root file system may be read-only.
+# Disables the compile cache, because the root file system may be read-only.
 ENV PATH=/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     NODE_ENV=production \
     NODE_DISABLE_COMPILE_CACHE=1 \
@@ -28,7 +29,7 @@ VOLUME /data
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=1s \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# The launcher becomes the service, so that is process 1 and gets the signals.
+# The launcher execs the service, which therefore is process 1 and receives the signals.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["toolhost"]
 CMD ["serve"]

@@ -1,4 +1,4 @@
-/** The working tree beside a commit: processor time of a call and resident memory, as ratios. */
+/** Compares the working tree with a commit: CPU time per call and resident memory, as ratios. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Checkout, checkOutCommit, checkOutWorkingTree } from './checkouts.ts';
@@ -18,16 +18,16 @@ const rows: readonly [RowName, string][] = [
   ['call_20kb_key', 'tools/call, 20 KB, API key'],
   ['list_200_tools', 'tools/list, 200 tools'],
 ];
-const memory = 'resident memory, highest';
+const memory = 'peak resident memory';
 
-/** A checkout with its figures: one value a round for each row and for the memory. */
+/** Checkout with its figures: one value per round for each row and for memory. */
 type Side = { checkout: Checkout; cacheFolder: string; figures: Map<string, number[]> };
 type Started = { side: Side; child: Child; service: MeasuredService };
 
-/** The report as Markdown. In each round both services start anew, because two processes of the same code differ, too. */
+/** Returns the report as Markdown. Each round restarts both services, because processes of the same code differ too. */
 export async function against(folder: string, commit: string, size: Size): Promise<string> {
   const { minRounds, budgetMs, measurements, seconds, patientMs } = size.against;
-  if (!(Number.isInteger(minRounds) && minRounds >= 2)) throw new Error('--rounds takes a whole number of at least 2');
+  if (!(Number.isInteger(minRounds) && minRounds >= 2)) throw new Error('--rounds requires an integer of at least 2');
   const sides = [
     sideOf(checkOutCommit(commit, join(folder, 'commit'))),
     sideOf(checkOutWorkingTree(join(folder, 'tree'))),
@@ -39,7 +39,7 @@ export async function against(folder: string, commit: string, size: Size): Promi
   });
   const start = (round: number) =>
     Promise.all(sides.map((side) => startSide(side, upstream.ready, `${side.checkout.folder}-data-${round}`)));
-  // Fills the caches of compiled code, which the first start of a checkout lacks.
+  // Fills the compile caches, which are empty at the first start of a checkout.
   await stop(await start(0));
   const disturbed = { repeated: 0, keptDisturbed: 0 };
   let roundMs = 0;
@@ -62,7 +62,7 @@ const sideOf = (checkout: Checkout): Side => ({
   figures: new Map(),
 });
 
-/** Starts the service by the bench of its own checkout, which knows the names of its variables and fields. */
+/** Starts the service with the bench of its own checkout, which knows the names of its variables and fields. */
 async function startSide(side: Side, upstream: string, dataDir: string): Promise<Started> {
   const { folder } = side.checkout;
   const own = join(folder, 'bench', 'service.ts');
@@ -86,7 +86,7 @@ function contestantOf({ side, service }: Started, row: RowName): Contestant {
   return { name: `${row} of ${side.checkout.name}`, pid: service.pid, target, settles: true };
 }
 
-/** The calls of the warm-up count for each process: its rows share most of their code. */
+/** Splits the warm-up calls among the rows of each process, because the rows share most of their code. */
 async function warmUpAll(started: readonly Started[], load: LoadGenerator, size: Size): Promise<void> {
   const plan: WarmUp = { warmUpCalls: Math.ceil(size.warmUpCalls / rows.length), seconds: size.against.seconds };
   for (const [row] of rows) {
@@ -94,7 +94,7 @@ async function warmUpAll(started: readonly Started[], load: LoadGenerator, size:
   }
 }
 
-/** Measures each row of both in the order A B B A, beginning with the other one in every second round. */
+/** Measures each row of both services in the order A B B A, starting with the other service in every second round. */
 async function measureRound(
   started: readonly Started[],
   load: LoadGenerator,
@@ -137,16 +137,16 @@ function textOf(
   const rounds = before.figures.get(memory)?.length ?? 0;
   const items = [
     ...machineItems(),
-    `load: ${load.name}; ${rounds} rounds, in each both start anew and get ${warmUpCalls.toLocaleString('en')} calls, then ${measurements} × ${seconds} s a row in alternation`,
-    'processor time of a call and its ratio; the intervals hold all ratios together with 90%',
+    `load: ${load.name}; ${rounds} rounds, each restarts both services, sends ${warmUpCalls.toLocaleString('en')} calls to each, and then alternates ${measurements} × ${seconds} s per row`,
+    'CPU time per call and its ratio; the intervals cover all ratios together with 90% confidence',
   ];
   return [
     `# Working tree against ${before.checkout.name}`,
     items.map((item) => `- ${item}`).join('\n'),
     table(
-      ['what', before.checkout.name, after.checkout.name, 'ratio', '90% interval'],
+      ['measurement', before.checkout.name, after.checkout.name, 'ratio', '90% interval'],
       [...rows.map(([row, name]) => line(row, name, 'µs')), line(memory, memory, 'MB')],
     ),
-    `Measurements repeated because others used the processor: ${disturbed.repeated}; kept although disturbed: ${disturbed.keptDisturbed}.\n`,
+    `Measurements repeated because other programs used the CPU: ${disturbed.repeated}. Disturbed measurements that count: ${disturbed.keptDisturbed}.\n`,
   ].join('\n\n');
 }

@@ -1,4 +1,4 @@
-/** Sources of a commit and of the working tree, each in a folder of its own with its dependencies. */
+/** Copies the sources of a commit and of the working tree into separate folders and adds their dependencies. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,16 +6,16 @@ import { root } from './processes.ts';
 
 export type Checkout = { name: string; folder: string };
 
-/** `name` is a commit as git knows it: a hash, a branch, `HEAD~2`. */
+/** Checks out a Git revision, such as a hash, a branch, or `HEAD~2`. */
 export function checkOutCommit(name: string, folder: string): Checkout {
   const hash = git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`], {
-    failure: `git has no commit ${name} here. Give a commit of this repository, and fetch it first in a shallow clone.`,
+    failure: `Commit ${name} does not exist in this repository. In a shallow clone, fetch it first.`,
   });
   extract(hash, folder);
   return { name: hash.slice(0, 8), folder };
 }
 
-/** Takes the files that are not ignored as they are now, so that later edits change nothing. */
+/** Copies the current files that Git does not ignore, so that later edits change nothing. */
 export function checkOutWorkingTree(folder: string): Checkout {
   const env = { GIT_INDEX_FILE: `${folder}.index` };
   git(['add', '--all'], { env });
@@ -58,7 +58,7 @@ function addDependencies(folder: string): void {
   }
 }
 
-/** Every `node_modules` of this checkout: npm gives a workspace one of its own if versions differ. */
+/** Returns every `node_modules` of this checkout. npm creates one in a workspace if versions differ. */
 function packageFolders(lockfile: string): string[] {
   const { packages } = JSON.parse(lockfile) as { packages: Record<string, unknown> };
   const folders = Object.keys(packages).flatMap((path) => /^(?:.*?\/)?node_modules(?=\/)/.exec(path)?.[0] ?? []);

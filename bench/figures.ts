@@ -1,4 +1,4 @@
-/** Figures of the service beside a bare relay and nginx. */
+/** Compares the service with a bare relay and nginx. */
 import { join } from 'node:path';
 import { measureLatency } from './latency.ts';
 import { loadGenerator, type Target } from './load.ts';
@@ -27,7 +27,7 @@ const args = { id: '7', limit: 20, status: 'active' };
 const callerToken = 'token-of-a-caller';
 const call = (bytes: string) => ({ name: toolName(bytes), arguments: args });
 
-/** The rows of the report. Those of a group are compared with the relay and nginx in it. */
+/** Returns the rows of the report. The service rows of a group are compared with its relay and nginx rows. */
 async function rowsOf(service: Service, references: References, isQuick: boolean): Promise<Row[]> {
   const mcp = (slug: string, bearer: string, bytes: string) =>
     mcpTarget(service, slug, bearer, 'tools/call', call(bytes));
@@ -66,13 +66,13 @@ async function rowsOf(service: Service, references: References, isQuick: boolean
     ),
     hosted('tools/call, 20 KB', 'text only', mcp(slugs.keyed, service.key, '20k-array'), '≤ 1.6 × relay, ≤ 7 × nginx'),
     {
-      ...hosted(`tools/list, 200 tools, ${Math.round(listBytes / 1024)} KB`, 'node:http, fixed answer', keyed),
+      ...hosted(`tools/list, 200 tools, ${Math.round(listBytes / 1024)} KB`, 'node:http, fixed response', keyed),
       role: 'relay' as const,
       pid: references.relay.pid,
       target: { ...list, url: `${references.relay.ready}/fixed/${listBytes}` },
       settles: false,
     },
-    hosted(`tools/list, 200 tools, ${Math.round(listBytes / 1024)} KB`, 'the service', list, '≤ 1.2 × fixed answer'),
+    hosted(`tools/list, 200 tools, ${Math.round(listBytes / 1024)} KB`, 'the service', list, '≤ 1.2 × fixed response'),
   ];
   return isQuick ? rows.filter((row) => !/2026-07-28|text only/.test(row.name)) : rows;
 }
@@ -81,7 +81,7 @@ async function bytesOf(target: Target): Promise<number> {
   return Buffer.byteLength(await post(target));
 }
 
-/** The time that one createMcpServer takes through the management server, one after the other. */
+/** Returns the median time of sequential createMcpServer calls through the management server, in ms. */
 async function creationMs(service: Service, upstream: string, creations: number): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < creations; i++) {
@@ -93,14 +93,14 @@ async function creationMs(service: Service, upstream: string, creations: number)
   return median(times);
 }
 
-/** The first start is thrown away: it fills the caches that the goal presumes. */
+/** Returns the median start time without the first start, which fills the caches that the goal presumes. */
 async function medianReadyMs(service: ServiceOptions, starts: number): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i <= starts; i++) times.push(await readyMs(service));
   return median(times.slice(1));
 }
 
-/** The report of the service beside its references as Markdown; a quick one has fewer rows. */
+/** Returns the report on the service and its references as Markdown. A quick report has fewer rows. */
 export async function figures(folder: string, size: Size, isQuick: boolean): Promise<string> {
   const load = loadGenerator(size.seconds);
   const references = await startReferences(folder);

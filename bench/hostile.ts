@@ -1,4 +1,4 @@
-/** The hostile upstream of the tests as a process of its own. Usage: node bench/hostile.ts */
+/** Runs the adversarial upstream of the tests in a separate process. Usage: node bench/hostile.ts */
 import { startHostileUpstream } from '../test/support/upstreams/hostile-upstream.ts';
 
 const upstream = await startHostileUpstream();

@@ -1,4 +1,4 @@
-/** Calls while the largest public descriptions are imported, beside the same calls alone. */
+/** Measures calls while the largest public API descriptions are imported, and the same calls alone. */
 import { join } from 'node:path';
 import { readCorpus } from '../test/support/import/corpus.ts';
 import { runAtRate } from './load.ts';
@@ -16,8 +16,8 @@ const bounds = { importMs: 5000, megabytes: 500 };
 type Imported = { name: string; megabytes: number; ms: number[] };
 
 /**
- * The report as Markdown. A round is calls alone, and then calls while the descriptions are imported in turn, each at
- * least once.
+ * Returns the report as Markdown. Each round measures calls alone, and then calls during sequential imports of the
+ * descriptions, each at least once.
  */
 export async function imports(folder: string, size: Size['imports']): Promise<string> {
   const { rounds, seconds } = size;
@@ -51,7 +51,7 @@ export async function imports(folder: string, size: Size['imports']): Promise<st
   return textOf(found, p99, { mostMb, failures }, size);
 }
 
-/** Time of the plan of one description with all its operations, in ms. */
+/** Returns the time to plan one description with all operations, in ms. */
 async function planMs({ url, key }: Service, document: string): Promise<number> {
   const startedAt = performance.now();
   const response = await fetch(`${url}/api/v1/import`, {
@@ -60,7 +60,7 @@ async function planMs({ url, key }: Service, document: string): Promise<number> 
     body: JSON.stringify({ document, include: ['*'] }),
   });
   const text = await response.text();
-  if (response.status !== 200) throw new Error(`not imported: ${response.status} ${text.slice(0, 300)}`);
+  if (response.status !== 200) throw new Error(`The import failed: ${response.status} ${text.slice(0, 300)}`);
   return performance.now() - startedAt;
 }
 
@@ -81,16 +81,16 @@ function textOf(
     (Math.max(...ms) / 1000).toFixed(2),
   ]);
   return [
-    '# Calls while descriptions are imported',
+    '# Calls during imports',
     '',
     ...machineItems().map((item) => `- ${item}`),
-    `- ${rounds} rounds: ${seconds} s of ${perSecond} calls/s alone, then the same while the descriptions are imported in turn; the service with its threads on one core`,
+    `- ${rounds} rounds: ${seconds} s of ${perSecond} calls/s alone, then the same during sequential imports; the service and its threads share one core`,
     '',
-    `p99 of calls alone ${range(alone)} ms, while descriptions are imported ${range(beside)} ms: ${range(ratios)} ×. Calls that failed: ${failures}.`,
+    `p99 of calls alone ${range(alone)} ms, during imports ${range(beside)} ms: ${range(ratios)} ×. Failed calls: ${failures}.`,
     '',
     table(['description', 'MB', 'imports', 'median s', `slowest s (goal ≤ ${bounds.importMs / 1000})`], lines),
     '',
-    `Most resident memory of the service: ${mostMb.toFixed(0)} MB (goal ≤ ${bounds.megabytes}).`,
+    `Peak resident memory of the service: ${mostMb.toFixed(0)} MB (goal ≤ ${bounds.megabytes}).`,
     '',
   ].join('\n');
 }

@@ -2,10 +2,10 @@ import { runAtRate, type Target } from './load.ts';
 import { median } from './rounds.ts';
 import type { Size } from './sizes.ts';
 
-/** The 99th percentile at a rate that leaves the service half idle, in ms, beside the same of the bare relay. */
+/** 99th percentiles of the service and the bare relay, in ms, at a rate that leaves the service half idle. */
 export type Latency = { perSecond: number; serviceMs: number; relayMs: number };
 
-/** Interleaved rounds. Latencies count from when a call was due, so waiting is included. */
+/** Measures both in interleaved rounds. A latency starts when the call was due, so it includes waiting. */
 export async function measureLatency(
   service: Target,
   relay: Target,

@@ -6,14 +6,14 @@ import { promisify } from 'node:util';
 import type { Job } from './own-load.ts';
 import { cores, findProgram, node, pinned } from './processes.ts';
 
-/** One POST, sent again and again. */
+/** POST request that the load repeats. */
 export type Target = { url: string; headers: Record<string, string>; body: string };
 
 export type Sample = { calls: number; seconds: number; bytes: number; failures: number; p50Ms: number; p99Ms: number };
 
 export type LoadGenerator = { name: string; run: (target: Target, seconds: number) => Promise<Sample> };
 
-/** Load at a fixed rate, which `wrk` cannot make. */
+/** Generates load at a fixed rate, which `wrk` cannot do. */
 export function runAtRate(target: Target, perSecond: number, seconds: number): Promise<Sample> {
   return runOwn(target, seconds, perSecond);
 }
@@ -22,7 +22,7 @@ export const connections = 64;
 const graceMs = 15_000;
 const run = promisify(execFile);
 
-/** `wrk` when the machine has it and rounds take whole seconds, which it requires. Otherwise our own. */
+/** Returns `wrk` if it is installed and rounds last whole seconds, otherwise the built-in generator. */
 export function loadGenerator(seconds: number): LoadGenerator {
   const wrk = findProgram('wrk');
   return wrk === undefined || !Number.isInteger(seconds) ? own : withWrk(wrk);
@@ -56,7 +56,7 @@ function withWrk(wrk: string): LoadGenerator {
   };
 }
 
-/** wrk answers `-v` with a status that is no success. */
+/** Returns standard output even if the program fails: `wrk -v` exits with an error status. */
 function stdoutOf(program: string, option: string): string {
   try {
     return execFileSync(program, [option], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });

@@ -1,4 +1,4 @@
-/** Runs one mode of the bench and prints its report. See README.md in this folder. */
+/** Runs one mode of the bench and prints its report. README.md in this folder describes the modes. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
 });
 
-/** The report as Markdown, the file that `--write` writes it to, and figures that are too bad to end well. */
+/** Report as Markdown, its file name for `--write`, and measurements that make the run fail. */
 type Report = { text: string; file?: string; failures?: string[] };
 
 function sizeOfRun(): Size {
@@ -52,7 +52,7 @@ async function runMode(folder: string): Promise<Report> {
   return { text: await figures(folder, size, options.quick), file: 'report.md' };
 }
 
-if (process.platform !== 'linux') throw new Error('the bench reads /proc, so it runs on Linux only');
+if (process.platform !== 'linux') throw new Error('The bench reads /proc and runs only on Linux.');
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
 
 async function cleanUp(): Promise<void> {
@@ -66,7 +66,7 @@ try {
   const { text, file, failures = [] } = await runMode(folder);
   console.log(`\n${text}`);
   if (options.write && file !== undefined) writeFileSync(join(import.meta.dirname, file), text);
-  if (failures.length > 0 && !options.smallest) throw new Error(`too slow:\n${failures.join('\n')}`);
+  if (failures.length > 0 && !options.smallest) throw new Error(`Too slow:\n${failures.join('\n')}`);
 } finally {
   await cleanUp();
 }

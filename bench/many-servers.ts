@@ -10,12 +10,12 @@ import { median } from './rounds.ts';
 import type { Size } from './sizes.ts';
 import { type ServiceOptions, startService, toolConfig } from './toolhost-process.ts';
 
-/** Costs of a store full of hosted servers for a process that serves from it. */
+/** Memory and latency of a process whose database holds many servers. */
 export type ManyServers = {
   servers: number;
-  /** Growth of resident memory after calls to more servers than the cache holds. */
+  /** Growth in resident memory after calls to more servers than the cache holds, in MB. */
   addedMb: number;
-  /** Median time of the first call to a server, and of the second one. */
+  /** Median times of the first and of the second call to a server. */
   coldMs: number;
   warmMs: number;
 };
@@ -24,8 +24,8 @@ const toolsPerServer = 10;
 const rowsPerTransaction = 1000;
 
 /**
- * Puts hosted servers into a database of its own, starts a service on it and calls some of them: more than its cache
- * holds, so that entries are evicted during the measurement.
+ * Fills a separate database with servers, starts a service on it, and calls more of them than its cache holds, so that
+ * it evicts entries during the measurement.
  */
 export async function measureManyServers(
   options: ServiceOptions,
@@ -53,7 +53,7 @@ export async function measureManyServers(
 
 const slugOf = (index: number) => `many-${index}`;
 
-/** Straight through the store, because creating so many one by one takes longer than all else. */
+/** Inserts the servers directly into the store, because creating them through the API would take too long. */
 async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Promise<void> {
   const database = await openDatabase({
     postgres: undefined,
@@ -82,7 +82,7 @@ async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Pro
   await database.close();
 }
 
-/** A configuration as the service would store it, with its defaults filled in. */
+/** Returns a configuration with all defaults, as the service stores it. */
 function validConfig(upstream: string): ServerConfig {
   const tools = Array.from({ length: toolsPerServer }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
   const raw = { name: 'Many', slug: 'many', authentication: { type: 'Bearer' }, tools };

@@ -1,7 +1,7 @@
 /**
- * The load generator for machines without `wrk`: raw keep-alive sockets that send the same bytes again as soon as an
- * answer is complete, or with `perSecond` at that rate: a latency then counts from when its call was due, also when no
- * connection was free. It reads only a status and a Content-Length.
+ * Load generator for machines without `wrk`. Raw keep-alive sockets send the same bytes again when a response is
+ * complete, or at the rate `perSecond`. With a rate, a latency starts when the call was due, even if no connection was
+ * free. The generator reads only the status and the Content-Length.
  * Usage: node bench/own-load.ts '{"port":…,"path":…,"headers":{…},"body":…,"seconds":…,"connections":…}'
  */
 import { connect, type Socket } from 'node:net';
@@ -39,7 +39,7 @@ function percentile(share: number): number {
   return histogram.length / stepsPerMs;
 }
 
-/** Connections without a request under way, and when the calls that wait for one were due; only for a fixed rate. */
+/** Idle connections, and due times of calls that wait for one. Used only at a fixed rate. */
 const idle: ((dueAt: number) => void)[] = [];
 const due: number[] = [];
 
@@ -55,7 +55,7 @@ function keepRate(perSecond: number): void {
   }, 1);
 }
 
-/** One connection with at most one request under way. */
+/** Opens a connection that has at most one request in flight. */
 function drive(): Socket {
   const socket = connect({ port: job.port, host: '127.0.0.1', noDelay: true });
   let sentAt = 0;

@@ -4,11 +4,11 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** The Node that package.json pins runs every process of a measurement. */
+/** Path of the Node executable that package.json pins. It runs every process of a measurement. */
 export const node = process.execPath;
 export const root = join(import.meta.dirname, '..');
 
-/** Finds a program on the machine, or undefined. */
+/** Returns the path of an installed program, or undefined. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/sbin'];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
@@ -25,26 +25,26 @@ function isExecutable(path: string): boolean {
 
 const taskset = findProgram('taskset');
 
-/** The measured process has one core; the load and the upstream share the other. */
+/** Cores: one for the measured process, and one that the load and the upstream share. */
 export const cores = { service: 0, load: 1 };
 export const isPinned = taskset !== undefined && availableParallelism() >= 2;
 
-/** The command that runs another one on one core, where that is possible. */
+/** Returns a command that runs on one core if the machine supports pinning. */
 export function pinned(core: number | undefined, command: string[]): string[] {
   return isPinned && taskset && core !== undefined ? [taskset, '-c', String(core), ...command] : command;
 }
 
-/** Moves this process away from the core of the measured one. */
+/** Moves this process away from the core of the measured process. */
 export function pinSelf(): void {
   if (isPinned && taskset) execFileSync(taskset, ['-a', '-p', '-c', String(cores.load), String(process.pid)]);
 }
 
 export type Child = {
   pid: number;
-  /** The text that the first group of `ready` matched. */
+  /** Text that the first group of `ready` matched. */
   ready: string;
   stderr: () => string;
-  /** Called with each line of standard output after `ready`, and with undefined when it has ended. */
+  /** Calls the listener with each line of standard output after `ready`, and with undefined at its end. */
   onLine: (listener: (line: string | undefined) => void) => void;
   stop: () => Promise<void>;
 };
@@ -52,16 +52,16 @@ export type Child = {
 export type ChildOptions = {
   core: number | undefined;
   env?: Record<string, string>;
-  /** Looked for in standard output. */
+  /** Pattern in standard output that marks the process as ready. */
   ready: RegExp;
 };
 
-/** Limit of the time that a process takes to start, also on a busy machine. */
+/** Maximum start time of a process, generous enough for a busy machine. */
 export const startMs = 60_000;
 const stopMs = 30_000;
 const living = new Set<ChildProcess>();
 
-/** Starts a process and resolves when its output says that it is ready. */
+/** Starts a process and resolves when its output reports that it is ready. */
 export function startChild(command: string[], options: ChildOptions): Promise<Child> {
   const [program = '', ...args] = pinned(options.core, command);
   const child = spawn(program, args, { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -73,11 +73,11 @@ export function startChild(command: string[], options: ChildOptions): Promise<Ch
       child.kill('SIGKILL');
       reject(new Error(`${command.join(' ')}: ${why}\n${stderr}`));
     };
-    const timer = setTimeout(() => fail(`was not ready after ${startMs} ms`), startMs);
+    const timer = setTimeout(() => fail(`not ready after ${startMs} ms`), startMs);
     child.on('error', (error) => fail(error.message));
     child.on('exit', (code) => {
       living.delete(child);
-      fail(`ended with ${code}`);
+      fail(`exited with code ${code}`);
     });
     child.stderr.on('data', (chunk) => {
       stderr += chunk;
@@ -115,17 +115,17 @@ function stopChild(child: ChildProcess): Promise<void> {
   });
 }
 
-/** Ends all processes that are left, also after a failure. */
+/** Stops all remaining processes. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...living].map(stopChild));
 }
 
-/** Linux counts processor time for programs in hundredths of a second. */
+/** Length of the clock tick in which Linux reports CPU time. */
 const msPerTick = 10;
 
 function statFields(pid: number | 'self'): number[] {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The second field is a name in parentheses that may hold spaces.
+  // The second field is a name in parentheses that may contain spaces.
   return text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
@@ -134,18 +134,18 @@ function statFields(pid: number | 'self'): number[] {
 
 const field = { utime: 11, stime: 12, childrenUtime: 13, childrenStime: 14 };
 
-/** Processor time that a process has used in all its threads, in ms. */
+/** Returns the CPU time of all threads of a process, in ms. */
 export function cpuMs(pid: number): number {
   const stat = statFields(pid);
   return ((stat[field.utime] ?? 0) + (stat[field.stime] ?? 0)) * msPerTick;
 }
 
-/** Processes that a process has started and that live. */
+/** Returns the running child processes of a process. */
 export function childPids(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
 }
 
-/** Processor time of everything that belongs to the bench: this process, those it runs, and those that have ended. */
+/** Returns the CPU time of the bench: this process, its running children, and its ended children. */
 function ownCpuMs(): number {
   const pids = [...living].flatMap((child) => (child.exitCode === null && child.pid !== undefined ? [child.pid] : []));
   const self = statFields('self');
@@ -153,14 +153,14 @@ function ownCpuMs(): number {
   return ended + [process.pid, ...pids].reduce((sum, pid) => sum + cpuMs(pid), 0);
 }
 
-/** Processor time of the whole machine without idle time; `stolen` went to other virtual machines. */
+/** Returns the CPU time of the whole machine without idle time. `stolen` went to other virtual machines. */
 function machineCpuMs(): { busy: number; stolen: number } {
   const line = readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line.split(/\s+/).slice(1).map(Number);
   return { busy: (user + nice + system + irq + softirq) * msPerTick, stolen: stolen * msPerTick };
 }
 
-/** Processor time of others besides the bench, in cores: 0.2 is a fifth of one core. */
+/** CPU time of everything except the bench, in cores: 0.2 is a fifth of one core. */
 export type Disturbance = {
   /** Other programs on this machine. */
   others: number;
@@ -168,7 +168,7 @@ export type Disturbance = {
   stolen: number;
 };
 
-/** Starts to watch disturbances of a measurement; the result is their mean since then. */
+/** Starts to measure disturbances. The returned function reports their mean since then. */
 export function watchDisturbance(): () => Disturbance {
   const at = performance.now();
   const before = { own: ownCpuMs(), ...machineCpuMs() };
@@ -180,13 +180,13 @@ export function watchDisturbance(): () => Disturbance {
   };
 }
 
-/** Sockets that a process has open, those that listen too. */
+/** Returns the number of open sockets of a process, including listening ones. */
 export function openSockets(pid: number): number {
   const folder = `/proc/${pid}/fd`;
   return readdirSync(folder).filter((name) => linkOf(join(folder, name)).startsWith('socket:')).length;
 }
 
-/** A descriptor may be closed between listing and reading it. */
+/** Returns the target of a link, or an empty string, because a descriptor may close between listing and reading. */
 function linkOf(path: string): string {
   try {
     return readlinkSync(path);
@@ -195,7 +195,7 @@ function linkOf(path: string): string {
   }
 }
 
-/** Resident memory in MB. */
+/** Returns the resident memory of a process, in MB. */
 export function residentMb(pid: number): number {
   const kb = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   return Number(kb ?? 0) / 1024;

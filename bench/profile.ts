@@ -1,5 +1,5 @@
 /**
- * Profile of a tools/call: runs the service under load with the V8 profiler and lists functions by their time.
+ * Profiles a tools/call: runs the service under load with the V8 profiler and lists functions by time.
  * Usage: node bench/profile.ts [1k|20k|20k-array] [seconds] [--smallest]
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ const { values: options, positionals } = parseArgs({
 const [bytes = '1k', seconds = '8'] = positionals;
 const { warmUpCalls } = options.smallest ? smallestSize : wholeSize;
 
-/** Self time by node id, of the samples between two times in µs of the monotonic clock. */
+/** Returns self times by node ID, from the samples between two times in µs of the monotonic clock. */
 function selfTimes(profile: Profile, from: number, to: number): Map<number, number> {
   const times = new Map<number, number>();
   let at = profile.startTime;
@@ -45,7 +45,7 @@ function add(sums: Map<string, number>, key: string, time: number): void {
   sums.set(key, (sums.get(key) ?? 0) + time);
 }
 
-/** Prints the functions by own time, the files by own time, and our functions by time with what they call. */
+/** Prints functions and files by self time, and the functions of this repository by total time. */
 function printProfile(profile: Profile, from: number, to: number): void {
   const times = selfTimes(profile, from, to);
   const byId = new Map(profile.nodes.map((entry) => [entry.id, entry]));
@@ -54,7 +54,7 @@ function printProfile(profile: Profile, from: number, to: number): void {
   const inclusive = new Map<string, number>();
   let busy = 0;
 
-  /** Walks the tree; `open` holds the functions above, so that recursion counts once. */
+  /** Walks the tree. `open` contains the calling functions, so that recursion counts once. */
   function walk(entry: Node, open: readonly string[]): number {
     const { callFrame } = entry;
     const own = notWork.has(callFrame.functionName) ? 0 : (times.get(entry.id) ?? 0);
@@ -74,12 +74,12 @@ function printProfile(profile: Profile, from: number, to: number): void {
     const sorted = [...sums].sort(([, a], [, b]) => b - a).slice(0, count);
     for (const [label, time] of sorted) console.log(`${((100 * time) / busy).toFixed(1).padStart(6)} %  ${label}`);
   };
-  print('own time, by function', self, 45);
-  print('own time, by file', files, 30);
-  print('with what they call, our functions', new Map([...inclusive].filter(([label]) => label.includes(' src/'))), 40);
+  print('self time, by function', self, 45);
+  print('self time, by file', files, 30);
+  print('total time, by function in src', new Map([...inclusive].filter(([label]) => label.includes(' src/'))), 40);
 }
 
-/** `CPU.{date}.{time}.{pid}.{thread}.{number}.cpuprofile` */
+/** Matches the profile of the main thread: `CPU.{date}.{time}.{pid}.{thread}.{number}.cpuprofile`. */
 const mainThread = /\.0\.\d+\.cpuprofile$/;
 const monotonicUs = () => Number(process.hrtime.bigint() / 1000n);
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-profile-'));
@@ -89,7 +89,7 @@ try {
     core: cores.load,
     ready: /^ready (\S+)$/m,
   });
-  // With the flags of bin/toolhost.
+  // bin/toolhost adds its own Node flags.
   const profiled = ['env', `NODE_OPTIONS=--cpu-prof --cpu-prof-dir=${folder}`, join(root, 'bin', 'toolhost'), 'serve'];
   const service = await startService({ dataDir: join(folder, 'data'), upstream: upstream.ready }, profiled);
   const params = { name: toolName(bytes), arguments: { id: '7', limit: 20, status: 'active' } };

@@ -1,13 +1,13 @@
-/** Ratio of two figures that were measured in pairs, with the interval that holds it. */
+/** Ratio of two figures that were measured in pairs, with its confidence interval. */
 export type Ratio = { ratio: number; low: number; high: number };
 
 /**
- * 99% quantiles of Student's t for 1 to 15 degrees of freedom, rounded up. Each interval holds its ratio with 98%, so five intervals
- * hold all five with at least 90%.
+ * 99% quantiles of Student's t for 1 to 15 degrees of freedom, rounded up. Each interval covers its ratio with 98%
+ * confidence, so five intervals cover all five with at least 90%.
  */
 const quantiles = [31.83, 6.97, 4.55, 3.75, 3.37, 3.15, 3, 2.9, 2.83, 2.77, 2.72, 2.69, 2.66, 2.63, 2.61];
 
-/** Geometric mean of `after / before` over the pairs. More than 16 pairs get an interval that is slightly too wide. */
+/** Returns the geometric mean of `after / before`. With more than 16 pairs, the interval is slightly too wide. */
 export function ratioOf(before: readonly number[], after: readonly number[]): Ratio {
   const logs = after.map((value, n) => Math.log(value / (before[n] ?? Number.NaN)));
   const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;

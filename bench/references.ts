@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Child, cores, findProgram, node, startChild } from './processes.ts';
 
-/** The references that the service is compared with. */
+/** Processes with which the service is compared. */
 export type References = { upstream: Child; relay: Child; nginx: (Child & { url: string }) | undefined };
 
 const ready = /^ready (\S+)$/m;
@@ -16,7 +16,7 @@ export async function startReferences(folder: string): Promise<References> {
   return { upstream, relay, nginx: await startNginx(folder, new URL(upstream.ready).port) };
 }
 
-/** One worker, the upstream's connections kept alive, nothing logged. */
+/** Starts nginx with one worker, keep-alive connections to the upstream, and no logs. */
 async function startNginx(folder: string, upstreamPort: string): Promise<References['nginx']> {
   const nginx = findProgram('nginx');
   if (nginx === undefined) return undefined;
@@ -44,7 +44,7 @@ http {
 }
 `,
   );
-  // nginx prints nothing when it is ready, so a shell prints the line and becomes nginx; the first request waits for the port.
+  // nginx prints nothing when it is ready, so a shell prints the line and becomes nginx. `/ready` shows that it listens.
   const child = await startChild(['sh', '-c', 'echo ready; exec "$0" "$@"', nginx, '-c', config], {
     core: cores.service,
     ready: /^(ready)$/m,
@@ -72,5 +72,5 @@ async function answers(url: string): Promise<void> {
     if (isUp) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`no service is listening at ${url}`);
+  throw new Error(`No server is listening at ${url}.`);
 }

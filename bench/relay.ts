@@ -1,6 +1,7 @@
 /**
- * The reference: the least that a Node process does to turn a POST into one upstream request and hand its answer back.
- * No credentials, no checks, no records, no deadlines. `POST /fixed/{bytes}` answers without an upstream.
+ * Reference for the measurements: the minimum that a Node process does to turn a POST into one upstream request and
+ * return the response. It has no credentials, checks, records, or deadlines. `POST /fixed/{bytes}` responds without an
+ * upstream request.
  * Usage: node bench/relay.ts <upstream origin>
  */
 import { createServer, type ServerResponse } from 'node:http';
@@ -12,7 +13,7 @@ const pool = new Pool(origin, { connections: 128, pipelining: 1, headersTimeout:
 const requestHeaders = ['Accept', 'application/json', 'User-Agent', 'bench-relay', 'Authorization', 'Bearer x'];
 const fixed = new Map<string, Buffer>();
 
-/** Latin-1 text holds bytes as they are, and goes out in one write with the head. */
+/** Relays a response as Latin-1 text, which preserves the bytes and allows one write with the head. */
 function relay(path: string, response: ServerResponse): void {
   let body = '';
   let status = 502;

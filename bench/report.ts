@@ -8,10 +8,10 @@ import type { ManyServers } from './many-servers.ts';
 import { cores, findProgram, isPinned, root } from './processes.ts';
 import { type Contestant, median, type Outcome, type Plan, type Round } from './rounds.ts';
 
-/** A line of the main table. The `service` rows of a group are compared with its `relay` and `nginx`. */
+/** Line of the main table. The `service` rows of a group are compared with its `relay` and `nginx` rows. */
 export type Row = Contestant & { group: string; role: 'service' | 'relay' | 'nginx'; goal: string };
 
-/** Figures besides the rows. */
+/** Measurements outside the main table. */
 export type Facts = {
   generator: string;
   plan: Plan;
@@ -20,14 +20,14 @@ export type Facts = {
   createMs: number;
   idleMb: number;
   latency: Latency;
-  /** Processor time of a call with two workers as a multiple of the same with one. */
+  /** CPU time per call with two workers, as a multiple of the CPU time with one worker. */
   twoWorkers: number;
   many: ManyServers;
-  /** Log lines of the service that make its figures doubtful. */
+  /** Number of log lines of the service that cast doubt on the figures. */
   complaints: number;
 };
 
-/** The whole report as Markdown. */
+/** Returns the complete report as Markdown. */
 export function reportText(rows: readonly Row[], outcome: Outcome, facts: Facts): string {
   return [
     '# Figures',
@@ -38,7 +38,7 @@ export function reportText(rows: readonly Row[], outcome: Outcome, facts: Facts)
   ].join('\n\n');
 }
 
-/** Date, machine and version of a report. */
+/** Returns the date, machine, and versions of a report. */
 export function machineItems(): string[] {
   const [cpu] = cpus();
   return [
@@ -46,7 +46,7 @@ export function machineItems(): string[] {
     `${cpus().length} cores of ${cpu?.model ?? 'an unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}`,
     `Node ${process.versions.node}, Toolhost ${versionOf(root)} (${commit()}), undici ${versionOf(join(root, 'node_modules', 'undici'))}`,
     isPinned
-      ? `pinned: what is measured to core ${cores.service}, load and upstream to core ${cores.load}`
+      ? `pinned: measured process to core ${cores.service}, load and upstream to core ${cores.load}`
       : 'not pinned: taskset or a second core is missing, so the figures depend on the scheduler',
   ];
 }
@@ -55,8 +55,8 @@ function machineText(facts: Facts): string {
   const { rounds, seconds, warmUpCalls } = facts.plan;
   const items = [
     ...machineItems(),
-    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${nginxVersion()}` : '; nginx is not on this machine, so it is left out'}`,
-    `${rounds} interleaved rounds of ${seconds} s, after ${warmUpCalls.toLocaleString('en')} calls of each row; every figure is the median of its rounds`,
+    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${nginxVersion()}` : '; without nginx, which is not installed'}`,
+    `${rounds} interleaved rounds of ${seconds} s, after ${warmUpCalls.toLocaleString('en')} calls per row; every figure is the median of its rounds`,
   ];
   return items.map((item) => `- ${item}`).join('\n');
 }
@@ -84,7 +84,18 @@ function mainTable(rows: readonly Row[], { rounds }: Outcome): string {
       row.goal,
     ]);
   }
-  const head = ['what', 'who', 'calls/s', 'CPU µs a call', 'range', '× relay', '× nginx', 'p50 ms', 'p99 ms', 'goal'];
+  const head = [
+    'request',
+    'contestant',
+    'calls/s',
+    'CPU µs per call',
+    'range',
+    '× relay',
+    '× nginx',
+    'p50 ms',
+    'p99 ms',
+    'goal',
+  ];
   return table(head, lines);
 }
 
@@ -99,27 +110,27 @@ function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): st
   const { latency, many } = facts;
   const ms = (value: number) => `${value.toFixed(2)} ms`;
   return table(
-    ['what', 'figure', 'goal'],
+    ['measurement', 'figure', 'goal'],
     [
       [
-        `p99 at ${latency.perSecond.toLocaleString('en')} calls/s, half of what saturates it, above the bare relay's`,
+        `p99 at ${latency.perSecond.toLocaleString('en')} calls/s, half of the saturating rate, above the bare relay's`,
         `${ms(latency.serviceMs - latency.relayMs)} (${ms(latency.serviceMs)} and ${ms(latency.relayMs)})`,
         '≤ 2 ms',
       ],
-      ['CPU of a call with two workers', `${facts.twoWorkers.toFixed(2)} × one worker`, '≤ 1.05 × one worker'],
+      ['CPU per call with two workers', `${facts.twoWorkers.toFixed(2)} × one worker`, '≤ 1.05 × one worker'],
       [
-        `memory added by calls to more servers than are remembered, of ${many.servers.toLocaleString('en')}`,
+        `memory growth after calls to more servers than the cache holds, of ${many.servers.toLocaleString('en')}`,
         `${many.addedMb.toFixed(0)} MB`,
         '≤ 100 MB',
       ],
       [
-        'first call to one of them, above a second one',
+        'first call to one of them, above the second call',
         `${ms(many.coldMs - many.warmMs)} (${ms(many.coldMs)} and ${ms(many.warmMs)})`,
         '≤ 5 ms',
       ],
-      ['resident memory, idle after a start', `${facts.idleMb.toFixed(0)} MB`, '≤ 90 MB'],
-      ['resident memory, highest at the end of a round', `${highestMb('service').toFixed(0)} MB`, '≤ 200 MB'],
-      ['the same of the bare relay', `${highestMb('relay').toFixed(0)} MB`, ''],
+      ['resident memory, idle after start', `${facts.idleMb.toFixed(0)} MB`, '≤ 90 MB'],
+      ['peak resident memory at the end of a round', `${highestMb('service').toFixed(0)} MB`, '≤ 200 MB'],
+      ['peak resident memory of the bare relay', `${highestMb('relay').toFixed(0)} MB`, ''],
       ['create a server through the management server', `${facts.createMs.toFixed(1)} ms`, '≤ 10 ms'],
       ['ready after `bin/toolhost serve`, warm', `${facts.readyMs.toFixed(0)} ms`, '≤ 300 ms'],
     ],
@@ -128,10 +139,12 @@ function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): st
 
 function notes({ repeated, keptDisturbed }: Outcome, { complaints }: Facts): string {
   const lines = [
-    `Rounds repeated because others used the processor: ${repeated}; kept although disturbed: ${keptDisturbed}.`,
+    `Rounds repeated because other programs used the CPU: ${repeated}. Disturbed rounds that count: ${keptDisturbed}.`,
   ];
   if (complaints > 0)
-    lines.push(`The service gave up call records ${complaints} times: it was asked for more than it can write.`);
+    lines.push(
+      `The service dropped call records ${complaints} times because it received more calls than it can record.`,
+    );
   return `${lines.join('\n')}\n`;
 }
 
@@ -139,7 +152,7 @@ function medianOf(rounds: readonly Round[], figure: 'cpuUsPerCall' | 'p50Ms' | '
   return median(rounds.map((round) => round[figure]));
 }
 
-/** Round by round, because a slow minute of the machine is slow for both. */
+/** Compares round by round, because a slow minute of the machine affects both contestants. */
 function medianRatio(rounds: readonly Round[], others: readonly Round[]): number {
   return median(rounds.map((round, i) => round.cpuUsPerCall / (others[i]?.cpuUsPerCall ?? Number.NaN)));
 }
@@ -158,7 +171,7 @@ function commit(): string {
     const git = (...args: string[]) =>
       execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
     const isChanged = git('status', '--porcelain', '--', 'src').trim() !== '';
-    return git('rev-parse', '--short', 'HEAD').trim() + (isChanged ? ' with changes' : '');
+    return git('rev-parse', '--short', 'HEAD').trim() + (isChanged ? ' with uncommitted changes' : '');
   } catch {
     return 'no commit';
   }

@@ -1,4 +1,4 @@
-/** Ten clients of a full workspace repeat its slowest reports: what that costs the calls of another workspace. */
+/** Measures how calls of a workspace slow down while ten clients repeat the slowest reports of a full workspace. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine } from '../src/store/db.ts';
@@ -12,10 +12,10 @@ import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts'
 export type BesideCalls = {
   engine: Engine;
   callsPerSecond: number;
-  /** Share of the calls a second that is lost beside the reports, and processor time that a call takes more, both medians. */
+  /** Median share of calls per second that is lost during reports, and median share of additional CPU time per call. */
   lostCalls: number;
   moreCpu: number;
-  /** Reports that were answered, and those that were refused for now. */
+  /** Numbers of reports that succeeded and of reports that the service rejected temporarily. */
   answered: number;
   refused: number;
 };
@@ -24,7 +24,7 @@ export type LoadPlan = Omit<Plan, 'patientMs'>;
 
 const clients = 10;
 
-/** Rounds with and without reports take turns, so that a slow minute of the machine affects both. */
+/** Alternates rounds with and without reports, so that a slow minute of the machine affects both. */
 export async function measureBesideCalls(
   store: FullStore,
   asker: Asker,
@@ -55,11 +55,11 @@ export async function measureBesideCalls(
       count.refused += refused;
     }
     if (failures > calls * plan.maxFailures)
-      throw new Error(`${failures} of ${calls} calls failed ${isBeside ? 'beside' : 'without'} reports`);
+      throw new Error(`${failures} of ${calls} calls failed ${isBeside ? 'during' : 'without'} reports`);
     return { callsPerSecond: calls / sample.seconds, cpuOfCall: spent / calls };
   };
   try {
-    await warmUp({ name: 'calls beside reports', target }, load, plan);
+    await warmUp({ name: 'calls during reports', target }, load, plan);
     const pairs: { without: Awaited<ReturnType<typeof round>>; beside: Awaited<ReturnType<typeof round>> }[] = [];
     for (let i = 0; i < plan.rounds; i++) {
       const first = await round(i % 2 === 0);
@@ -79,7 +79,7 @@ export async function measureBesideCalls(
   }
 }
 
-/** One client: report after report, with the pause that a refusal asks for. */
+/** Runs one client that requests reports sequentially and pauses after a 429 as Retry-After says. */
 async function repeat(url: string, asker: Asker, reports: readonly Slow[], signal: AbortSignal) {
   const count = { answered: 0, refused: 0 };
   for (let i = 0; !signal.aborted; i++) {
@@ -90,7 +90,7 @@ async function repeat(url: string, asker: Asker, reports: readonly Slow[], signa
       count.refused++;
       const pauseMs = Number(response.headers.get('retry-after') ?? 1) * 1000;
       await delay(pauseMs, undefined, { signal }).catch(() => undefined);
-    } else if (response.status !== 404) throw new Error(`a report was answered with ${response.status}`);
+    } else if (response.status !== 404) throw new Error(`A report failed with status ${response.status}.`);
   }
   return count;
 }

@@ -5,7 +5,7 @@ import { callDays, callId, configOf, type World } from './reports-rows.ts';
 const hourMs = 60 * 60 * 1000;
 const dayMs = 24 * hourMs;
 
-/** Values of the large workspace for each input: frequent, rare and absent ones. */
+/** Returns frequent, rare, and absent values of the large workspace for each input. */
 export function knownOf({ calls, servers, keys, now }: World, upstream: string): Known {
   const middle = (count: number) => 2 * Math.floor(count / 4);
   const time = (ago: number) => new Date(now - ago).toISOString();
@@ -33,7 +33,7 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
       before: [1],
       version: [1],
       limit: [200],
-      // The second one is among the invitations, where a list has some.
+      // The second cursor points into the invitations of lists that have them.
       cursor: [encodeCursor({ at: now - 15 * dayMs, id: 'x' }), encodeCursor({ at: now - 1000, id: 'iguest' })],
     },
     whole: {

@@ -1,11 +1,11 @@
-/** The rows of the stores of `--reports`: plain SQL, one text for both engines, the same rows in every run. */
+/** Builds the rows for `--reports` in plain SQL: the same statements for both engines, the same rows in every run. */
 import { serverConfigSchema } from '../src/domain/config/server-config.ts';
 import { durationBuckets } from '../src/domain/duration-classes.ts';
 import { minuteCountsRetentionMs } from '../src/store/calls/call-statistics.ts';
 import { countColumns, countedWidths, dayMs, minuteMs, recordColumns } from '../src/store/calls/call-writer.ts';
 import { toListColumns } from '../src/store/servers/servers.ts';
 
-/** Numbers of rows. Half of them are in one workspace, the rest in many small ones. */
+/** Numbers of rows. Half of them are in one workspace, the others in many small workspaces. */
 export type World = {
   calls: number;
   servers: number;
@@ -14,7 +14,7 @@ export type World = {
   users: number;
   grants: number;
   auditEvents: number;
-  /** Epoch ms; the calls began in the thirty days before. */
+  /** Time in epoch ms. The calls started in the thirty days before it. */
   now: number;
 };
 
@@ -34,35 +34,35 @@ export function worldOf(scale: number, now: number): World {
 
 export const callDays = 29;
 export const large = 'large';
-/** A workspace whose servers an older version of the service stored, with summaries of another form. */
+/** Workspace whose servers were stored by an older version of the service, with summaries in another format. */
 export const older = 'older';
 const olderServers = 1000;
-/** A person of the large workspace made so many of the hundred keys there. */
+/** Percentage of the keys in the large workspace that one person created. */
 export const makerShare = 40;
 export const versionsOfOne = 500;
 
 const rows = (count: number) =>
   `with recursive n(i) as (select cast(0 as bigint) union all select i + 1 from n where i < ${count - 1})`;
-/** A whole number below `below` that looks random; another one for each `salt`. */
+/** Returns SQL for a pseudorandom integer less than `below`, different for each `salt`. */
 const mixed = (salt: number, below: number | string) =>
   `(((((i + ${salt}) * 2654435761) % 4294967296) / 256 * 40503 + ${salt}) % 1048573 * ${below} / 1048573)`;
-/** The same, but small numbers are much more frequent than large ones. */
+/** Returns SQL for a pseudorandom integer less than `below` that is small much more often than large. */
 const skewed = (salt: number, below: number | string) => {
   const u = mixed(salt, 1_048_576);
   return `(${below} * ${u} / 1048576 * ${u} / 1048576 * ${u} / 1048576)`;
 };
 
-/** Even rows are of the large workspace, odd ones of the small ones in turn. */
+/** Returns SQL that assigns even rows to the large workspace and odd rows to the small workspaces in rotation. */
 const workspaceOf = ({ smallWorkspaces }: World, index: string) =>
   `case when (${index}) % 2 = 0 then '${large}' else 'small-' || ((${index}) / 2 % ${smallWorkspaces}) end`;
-/** One of `count` rows of the same workspace as row `i`, which is one of the first ones most often. */
+/** Returns SQL for one of `count` rows in the workspace of row `i`, most often one of the first rows. */
 const fellow = ({ smallWorkspaces }: World, count: number, salt: number) =>
   `case when i % 2 = 0 then 2 * ${skewed(salt, Math.floor(count / 2))}
     else 1 + 2 * (i / 2 % ${smallWorkspaces} + ${smallWorkspaces} * ${skewed(salt, Math.max(1, Math.floor(count / 2 / smallWorkspaces)))}) end`;
 
 const quoted = (value: string) => `'${value.replaceAll("'", "''")}'`;
 
-/** The statements that fill a store, in their order. */
+/** Returns the statements that fill a store, in order. */
 export async function fillStatements(world: World, upstream: string): Promise<string[]> {
   return [...peopleRows(world), ...(await serverRows(world, upstream)), ...recordRows(world), ...countRows(world)];
 }
@@ -76,7 +76,7 @@ function peopleRows(world: World): string[] {
       select 'usr_' || i, 'https://id.example', 's' || i, 'person-' || i || '@mail.example', 'Person ' || i, ${now} - i, ${now} from n`,
     `${rows(users)} insert into members (workspace_id, user_id, role, created_at)
       select ${workspaceOf(world, 'i')}, 'usr_' || i, 'editor', ${now} - i from n where i > 0`,
-    // The person that asks is in every workspace.
+    // The person who sends the requests is a member of every workspace.
     `insert into members (workspace_id, user_id, role, created_at) select id, 'usr_0', 'owner', created_at from workspaces`,
     `${rows(Math.floor(users / 4))} insert into invitations (workspace_id, email, role, invited_by, created_at)
       select ${workspaceOf(world, 'i')}, 'guest-' || i || '@mail.example', 'viewer', 'usr_0', ${now} - i from n`,
@@ -131,10 +131,10 @@ export function configOf(upstream: string) {
   });
 }
 
-/** Later columns stay null. */
+/** Columns that receive values. Later columns stay null. */
 const filledColumns = recordColumns.slice(0, recordColumns.indexOf('view') + 1);
 
-/** Failures by their share: of a thousand calls, and of all of them the very rare ones. */
+/** Returns SQL for the outcome of a call: frequent failures per thousand calls, and a very rare one. */
 const outcome = (i: string) =>
   `case when ${i} % 1000 < 30 then 'upstream_status' when ${i} % 1000 < 32 then 'timeout' when ${i} % 100003 = 50 then 'redirect' else 'ok' end`;
 
@@ -153,7 +153,7 @@ function recordRows(world: World): string[] {
   ];
 }
 
-/** The counts that the service keeps while it writes records: of tools and of workspaces. */
+/** Returns statements for the counts per tool and per workspace that the service maintains while it writes records. */
 function countRows({ now }: World): string[] {
   const cases = durationBuckets.map((lower, index) => `when duration_ms >= ${lower} then ${index}`);
   const each = `case ${cases.toReversed().join(' ')} end`;
@@ -171,7 +171,7 @@ function countRows({ now }: World): string[] {
   );
 }
 
-/** As the statement above makes it. */
+/** Returns the call ID that `recordRows` assigns to a row. */
 export function callId(index: number): string {
   return `call_${(BigInt(index) * 2654435761n) % 4294967296n}`;
 }

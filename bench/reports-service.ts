@@ -1,5 +1,5 @@
 /**
- * The service, but with reports that may take all of the time, so that they can be measured one after the other.
+ * Starts the service with no limit on the CPU share of reports, so that they can be measured sequentially.
  * Usage: node bench/reports-service.ts, with the environment of `bin/toolhost serve`.
  */
 import { defaultRuntimeOptions, start } from '../src/process/start.ts';

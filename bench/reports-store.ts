@@ -11,11 +11,11 @@ import { startPostgres } from '../test/support/store/postgres.ts';
 import { root } from './processes.ts';
 import { large, older, type World } from './reports-rows.ts';
 
-/** A full store, with the settings of a service that serves from it. */
+/** Full store, and the settings for a service on it. */
 export type FullStore = {
   engine: Engine;
   env: Record<string, string>;
-  /** Cookies of a person who owns every workspace; the session shows the one of this name. */
+  /** Session cookies of a person who owns every workspace, by the workspace that the session shows. */
   sessions: { [workspace: string]: string };
   filledMs: number;
   stop(): Promise<void>;
@@ -23,7 +23,7 @@ export type FullStore = {
 
 const sessionMs = 24 * 60 * 60 * 1000;
 
-/** Makes a store of an engine and fills it with one statement after the other. */
+/** Creates a store and runs the statements sequentially. */
 export async function fillStore(
   engine: Engine,
   folder: string,
@@ -60,7 +60,7 @@ function openStore(file: string, url: string | undefined): Promise<Database> {
   });
 }
 
-/** Does not wait for the disk, as the service would: lost rows can be made again. */
+/** Runs the statements without waiting for the disk, because lost rows can be created again. */
 function runOnSqlite(file: string, statements: readonly string[]): void {
   const database = new DatabaseSync(file);
   database.exec('pragma synchronous = off; pragma journal_mode = memory; pragma cache_size = -400000; begin');
@@ -74,7 +74,7 @@ async function runOnPostgres(url: string, statements: readonly string[]): Promis
   await client.connect();
   await client.query("set synchronous_commit = off; set maintenance_work_mem = '256MB'; set work_mem = '256MB'");
   for (const statement of statements) await client.query(statement);
-  // As autovacuum does sooner or later.
+  // Autovacuum would do the same eventually.
   await client.query('vacuum analyze');
   await client.end();
 }

@@ -5,28 +5,28 @@ import { root } from './processes.ts';
 import { type Known, type Request, readingOperations, requestsOf } from './reports-requests.ts';
 import { median } from './rounds.ts';
 
-/** The sender of requests. `knowsAll`: everything that is requested by name is in their workspace. */
+/** Sender of requests. `knowsAll`: everything that requests name exists in the sender's workspace. */
 export type Asker = { name: string; headers: Record<string, string>; knowsAll: boolean };
 
 export type Measured = { operation: string; asker: string; input: object; ms: number };
 
-/** The slowest request of an operation. */
+/** Slowest request of an operation. */
 export type Slow = Measured & { request: Request };
 
 export type Walk = {
-  /** The slowest request of each operation and sender. */
+  /** Slowest request of each operation and sender. */
   slowest: Slow[];
-  /** For each page of the dashboard, the requests that it makes when it is opened. */
+  /** Requests that each dashboard page sends when it opens. */
   pages: { page: string; asks: string; ms: number }[];
   requests: number;
-  /** `getMcpServer`, which reads one row by its key. */
+  /** Median time of `getMcpServer`, which reads one row by its key. */
   referenceMs: number;
 };
 
-/** A slower request is repeated, and the fastest of three counts: the machine may have been busy. */
+/** Time above which a request is repeated because the machine may have been busy. The fastest of three attempts counts. */
 const suspiciousMs = 100;
 const attempts = 3;
-/** Requests between two of the reference. */
+/** Number of requests between two reference requests. */
 const referenceEach = 20;
 
 export async function walk(
@@ -56,7 +56,7 @@ export async function walk(
 
 function operationCalled(name: string) {
   const op = readingOperations.find((each) => each.name === name);
-  if (!op) throw new Error(`there is no operation ${name} that reads`);
+  if (!op) throw new Error(`There is no read operation ${name}.`);
   return op;
 }
 
@@ -67,7 +67,7 @@ async function fastest(url: string, asker: Asker, request: Request): Promise<num
   return best;
 }
 
-/** Time from the request to the last byte of its answer, on an open connection. */
+/** Returns the time from the request to the last byte of the response, on an open connection. */
 async function timed(url: string, asker: Asker, request: Request): Promise<number> {
   const startedAt = performance.now();
   const response = await ask(url, asker, request);
@@ -87,7 +87,7 @@ export function ask(url: string, { headers }: Asker, { method, path, body }: Req
 
 const pagesFolder = join(root, 'web', 'src');
 
-/** The reading operations that each folder of the dashboard names, in all its pages. */
+/** Returns the read operations that the pages in each dashboard folder use. */
 function operationsOfPages(): Map<string, Set<string>> {
   const pages = new Map<string, Set<string>>();
   for (const file of readdirSync(pagesFolder, { recursive: true, encoding: 'utf8' })) {
@@ -101,7 +101,7 @@ function operationsOfPages(): Map<string, Set<string>> {
   return pages;
 }
 
-/** All requests of the pages of a folder, one after the other, with inputs like those of the pages. */
+/** Sends all requests of the pages in each folder sequentially, with inputs like those of the pages. */
 async function openPages(url: string, asker: Asker, known: Known): Promise<Walk['pages']> {
   const pages: Walk['pages'] = [];
   for (const [page, names] of operationsOfPages()) {

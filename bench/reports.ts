@@ -1,4 +1,4 @@
-/** Every reading operation on a full store of each engine: nothing may take longer than its bound. */
+/** Measures every read operation on a full store of each engine. None may exceed the time limit. */
 import { join } from 'node:path';
 import type { Engine } from '../src/store/db.ts';
 import { node, startChild } from './processes.ts';
@@ -12,26 +12,29 @@ import type { Size } from './sizes.ts';
 import { ready } from './toolhost-process.ts';
 
 const boundMs = 300;
-/** Share of the calls of another workspace that ten clients with reports may cost. */
+/** Maximum share of another workspace's calls that may be lost while ten clients request reports. */
 const mostLost = 0.1;
-/** An upstream to which nothing is sent. */
+/** Upstream that receives no requests. */
 const upstream = 'http://127.0.0.1:9';
 const engines: readonly Engine[] = ['sqlite', 'postgres'];
 
 type Result = Walk & { engine: Engine; filledMs: number; beside: BesideCalls };
 
-/** The report as Markdown, and the requests that took too long. */
+/** Returns the report as Markdown, and the requests that took too long. */
 export async function reports(
   folder: string,
   { reports: size, warmUpCalls, maxFailures }: Size,
 ): Promise<{ text: string; failures: string[] }> {
   const { scale } = size;
   const load: LoadPlan = { ...size, warmUpCalls, maxFailures };
-  if (!(scale > 0)) throw new Error('--reports takes a scale, such as 0.1; 1 is a million calls');
+  if (!(scale > 0))
+    throw new Error('--reports requires a positive scale, such as 0.1. A scale of 1 is a million calls.');
   const results: Result[] = [];
   for (const engine of engines) results.push(await onEngine(engine, folder, size, load));
   const failures = results.flatMap(({ engine, slowest, pages, beside }) => [
-    ...(beside.lostCalls > mostLost ? [`${engine}: reports cost ${percent(beside.lostCalls)} of the calls`] : []),
+    ...(beside.lostCalls > mostLost
+      ? [`${engine}: ${percent(beside.lostCalls)} of the calls were lost during reports`]
+      : []),
     ...slowest
       .filter(({ ms }) => ms > boundMs)
       .map(({ operation, input, ms }) => `${engine} ${operation} ${JSON.stringify(input)}: ${ms.toFixed(0)} ms`),
@@ -70,7 +73,7 @@ async function onEngine(engine: Engine, folder: string, size: Size['reports'], l
   }
 }
 
-const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
+const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
 function textOf(results: readonly Result[], scale: number): string {
   const facts = results.map(
@@ -105,11 +108,11 @@ function textOf(results: readonly Result[], scale: number): string {
   return [
     '# Reports of a full store',
     [...machineItems(), amounts, ...facts].map((item) => `- ${item}`).join('\n'),
-    `The slowest request of each reading operation; ${boundMs} ms at most. The reference is getMcpServer, which reads one row.`,
+    `Slowest request of each read operation (limit: ${boundMs} ms). The reference is getMcpServer, which reads one row.`,
     table(['engine', 'operation', 'workspace', 'input', 'ms', '× reference'], slowest),
-    table(['engine', 'pages in', 'ask for', 'ms', '× reference'], pages),
-    `Calls of another workspace while ten clients repeat the slowest reports of a full one; ${percent(mostLost)} at most are lost.`,
-    table(['engine', 'calls/s without', 'calls lost', 'more CPU a call', 'reports', 'refused'], besides),
+    table(['engine', 'pages in', 'operations', 'ms', '× reference'], pages),
+    `Calls of another workspace while ten clients repeat the slowest reports of a full workspace (limit: ${percent(mostLost)} lost calls).`,
+    table(['engine', 'calls/s without', 'calls lost', 'added CPU per call', 'reports', 'rejected'], besides),
     '',
   ].join('\n\n');
 }

@@ -3,46 +3,46 @@ import type { LoadGenerator, Sample, Target } from './load.ts';
 import { post } from './post.ts';
 import { cpuMs, type Disturbance, residentMb, watchDisturbance } from './processes.ts';
 
-/** A process that is put under load, and the request that it gets. */
+/** Process under load, and the request that it receives. */
 export type Contestant = {
   name: string;
   pid: number;
   target: Target;
-  /** Whether it goes on working after its last answer, as the service does with its call records. */
+  /** True if the process continues to work after its last response, as the service does with its call records. */
   settles: boolean;
 };
 
 export type Round = Sample & { cpuUsPerCall: number; residentMb: number; disturbance: Disturbance };
 
 export type WarmUp = {
-  /** Calls to each contestant before its first round. */
+  /** Number of calls to each contestant before its first round. */
   warmUpCalls: number;
   seconds: number;
 };
 
 export type RoundPlan = {
   seconds: number;
-  /** Share of calls that may fail in a round. */
+  /** Maximum share of failed calls in a round. */
   maxFailures: number;
-  /** After this time rounds start without waiting for a quiet moment, and none is repeated; on the clock of `performance.now()`. */
+  /** Time (`performance.now()`) after which rounds start without waiting for a quiet machine and are not repeated. */
   patientUntil: number;
 };
 
-/** `patientMs` counts from the first round. */
+/** Plan of a measurement. `patientMs` counts from the first round. */
 export type Plan = WarmUp & Omit<RoundPlan, 'patientUntil'> & { rounds: number; patientMs: number };
 
-/** Rounds that were repeated because others used the machine, and rounds that count although others did. */
+/** Numbers of rounds that were repeated because other programs used the machine, and of disturbed rounds that count. */
 export type Disturbed = { repeated: number; keptDisturbed: number };
 
 export type Outcome = Disturbed & { rounds: Map<Contestant, Round[]> };
 
-/** A round with more than this, in cores, is thrown away. */
+/** Maximum disturbance of a round, in cores. */
 const tolerable: Disturbance = { others: 0.15, stolen: 0.5 };
 const attempts = 3;
 const quietMs = { look: 200, most: 5000 };
 const settleMs = { least: 600, step: 100, most: 4000, idle: 20 };
 
-/** Measures every contestant in turn, A B C A B C, so that a slow minute of the machine affects all of them. */
+/** Measures the contestants in rotation, A B C A B C, so that a slow minute of the machine affects all of them. */
 export async function measure(contestants: Contestant[], load: LoadGenerator, plan: Plan): Promise<Outcome> {
   const outcome: Outcome = { rounds: new Map(), repeated: 0, keptDisturbed: 0 };
   for (const contestant of contestants) await warmUp(contestant, load, plan);
@@ -58,8 +58,8 @@ export async function measure(contestants: Contestant[], load: LoadGenerator, pl
 }
 
 /**
- * Sends the calls that come before the first round. The first response is read in full and the sizes of the others are
- * compared with it, so that a fast failure is not taken for speed.
+ * Sends the calls before the first round. Compares the sizes of all responses with the first one, so that a fast failure
+ * does not count as speed.
  */
 export async function warmUp(contestant: Pick<Contestant, 'name' | 'target'>, load: LoadGenerator, plan: WarmUp) {
   const bodyBytes = Buffer.byteLength(await post(contestant.target));
@@ -73,7 +73,7 @@ export async function warmUp(contestant: Pick<Contestant, 'name' | 'target'>, lo
     if (sample.bytes < answered * bodyBytes)
       throw new Error(`${contestant.name}: ${sample.bytes} bytes in ${answered} responses, not ${bodyBytes} in each`);
     missing -= answered;
-    // A contestant that is still cold becomes faster, so what its first second says is no forecast.
+    // A cold contestant becomes faster, so its first second is not a forecast.
     seconds = Math.min(2 * seconds, Math.ceil((missing * sample.seconds) / answered));
   }
 }
@@ -83,8 +83,8 @@ function failed({ name }: Pick<Contestant, 'name'>, { calls, failures }: Sample)
 }
 
 /**
- * Repeats a round that others on the machine disturbed, and counts the least disturbed one. Repeats a round in which
- * too many calls failed in any case. @throws Error when that was so each time
+ * Repeats a round that other programs disturbed, and returns the least disturbed one. Always repeats a round with too
+ * many failed calls. @throws Error if every attempt had too many failed calls
  */
 export async function quietRound(
   contestant: Contestant,
@@ -114,7 +114,7 @@ function isDisturbed({ others, stolen }: Disturbance): boolean {
   return others > tolerable.others || stolen > tolerable.stolen;
 }
 
-/** Waits a limited time while others use the machine. */
+/** Waits for a limited time until no other program uses the machine. */
 async function quietMoment(isPatient: () => boolean): Promise<void> {
   for (let waited = 0; waited < quietMs.most && isPatient(); waited += quietMs.look) {
     const disturbance = watchDisturbance();
@@ -134,7 +134,7 @@ async function oneRound({ pid, target, settles }: Contestant, load: LoadGenerato
   return { ...sample, cpuUsPerCall, residentMb: resident, disturbance };
 }
 
-/** Work after the answers, such as writing records, is counted with the calls. */
+/** Waits until the process is idle, so that work after the responses, such as writing records, counts with the calls. */
 async function settle(pid: number): Promise<void> {
   await sleep(settleMs.least);
   for (let waited = settleMs.least; waited < settleMs.most; waited += settleMs.step) {

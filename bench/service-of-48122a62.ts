@@ -1,6 +1,6 @@
 /**
- * Does what `service.ts` does, for commits before that file, by the names that the bench had at 48122a62. Their own code
- * starts the service, on its own choice of a core, so this file stays as it is.
+ * Replaces `service.ts` for commits before that file existed, with the names that the bench had at 48122a62. The code of
+ * the commit starts the service and chooses its core, so this file must not change.
  * Usage: node bench/service-of-48122a62.ts <origin of the upstream> <data folder> <core> <folder of the commit>
  */
 import { join } from 'node:path';

@@ -1,12 +1,12 @@
 /**
- * Starts the service of this checkout for `--against` of this or another checkout. README.md says what may not change.
+ * Starts the service of this checkout for `--against` in this or another checkout. README.md lists what must not change.
  * Usage: node bench/service.ts <origin of the upstream> <data folder> [core of the service]
  */
 import type { Target } from './load.ts';
 import { stopAll } from './processes.ts';
 import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts';
 
-/** The process that is measured, and the requests that it is measured with. */
+/** Measured process, and the requests that the load sends to it. */
 export type MeasuredService = {
   pid: number;
   targets: { [Row in 'call_1kb_key' | 'call_1kb_token' | 'call_20kb_key' | 'list_200_tools']: Target };

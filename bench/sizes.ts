@@ -1,23 +1,23 @@
 /** Amount of work in each mode. */
 export type Size = {
-  /** Rounds of each row, and seconds of load in a round. */
+  /** Number of rounds per row, and seconds of load per round. */
   rounds: number;
   seconds: number;
-  /** Calls to each contestant before its first round. V8 is still compiling the service until about 110,000. */
+  /** Number of calls to each contestant before its first round. V8 compiles the service until about 110,000 calls. */
   warmUpCalls: number;
-  /** Share of calls that may fail: a service without processor time for a moment refuses some. */
+  /** Maximum share of failed calls. A service that gets no CPU time for a moment rejects some. */
   maxFailures: number;
   /** Time after the warm-up during which rounds wait for a quiet machine. */
   patientMs: number;
-  /** Servers that are created one after the other, and starts that are timed. */
+  /** Number of servers to create sequentially, and of starts to time. */
   creations: number;
   starts: number;
-  /** Servers in the store of `many-servers.ts`, and how many of them are called. */
+  /** Number of servers in the store of `many-servers.ts`, and of servers to call. */
   servers: number;
   calledServers: number;
   /**
-   * In a round of `--against` both services are started, and each row is measured so many times, with patience anew. After
-   * `minRounds` there are more as long as they end within `budgetMs` after the start of the bench.
+   * Each round of `--against` starts both services and takes `measurements` of each row, with a new `patientMs`. After
+   * `minRounds`, rounds continue as long as they end within `budgetMs` after the start of the bench.
    */
   against: { minRounds: number; budgetMs: number; measurements: number; seconds: number; patientMs: number };
   soak: { minutes: number; workspaces: number; serversEach: number; phaseSeconds: number; coolDownMs: number };
@@ -37,7 +37,7 @@ export const wholeSize: Size = {
   servers: 100_000,
   calledServers: 3000,
   against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, patientMs: 20_000 },
-  // Connections to upstreams are kept for less than the 15 s at the end.
+  // The service closes idle upstream connections in less than these 15 s.
   soak: { minutes: 10, workspaces: 10, serversEach: 100, phaseSeconds: 10, coolDownMs: 15_000 },
   reports: { scale: 1, maxRequestsOfOperation: Number.POSITIVE_INFINITY, rounds: 6, seconds: 3 },
   imports: { rounds: 5, seconds: 6 },
@@ -54,7 +54,7 @@ export const quickSize: Size = {
   servers: 2000,
 };
 
-/** Shows that a mode ends with its report, also on a busy machine. Its figures mean nothing. */
+/** Size for tests that only check that a mode ends with its report, even on a busy machine. Its figures mean nothing. */
 export const smallestSize: Size = {
   rounds: 1,
   seconds: 0.5,

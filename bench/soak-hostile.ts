@@ -1,22 +1,22 @@
 /**
- * Requests of a hostile workspace and of strangers during the soak. Each load has a rate of its own and
- * stands for one class of harm: work that is long, storage that is asked for reports, limits that are used up.
+ * Attacks of an adversarial workspace and of unverified callers during the soak. Each load has its own rate and
+ * represents one kind of abuse: expensive work, expensive reports, or exhausted limits.
  */
 import type { Target } from './load.ts';
 import type { Service } from './toolhost-process.ts';
 
-/** Targets that are requested in turn, at a rate a second. A target without a body is a GET. */
+/** Targets that the load requests in rotation. A target without a body is a GET request. */
 export type HostileLoad = { name: string; perSecond: number; targets: (Omit<Target, 'body'> & { body?: string })[] };
 
 const dayMs = 24 * 60 * 60 * 1000;
 const json = 'application/json';
 
-/** Schemas and configurations that are small to send and long to check. */
+/** Returns schemas and configurations that are small to send and slow to check. */
 export function nastyConfigs(upstream: string): object[] {
   const withTool = (tool: object) => ({
     name: 'Nasty',
     slug: 'nasty-configuration',
-    tools: [{ name: 'nasty', description: 'A tool that is long to check.', method: 'POST', url: upstream, ...tool }],
+    tools: [{ name: 'nasty', description: 'A tool that is slow to check.', method: 'POST', url: upstream, ...tool }],
   });
   const references = Array.from({ length: 1000 }, () => ({ $ref: '#a' }));
   const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`keyword${n}`, n]));
@@ -28,11 +28,11 @@ export function nastyConfigs(upstream: string): object[] {
   ];
 }
 
-/** Tools whose answers are large and whose configuration makes them long to read. */
+/** Returns tools with large responses and a configuration that makes the responses slow to parse. */
 export function largeAnswerTools(upstream: string): object[] {
   const tool = (name: string, more: object) => ({
     name,
-    description: `Get a large answer and read it with ${name}.`,
+    description: `Get a large response and process it with ${name}.`,
     method: 'GET',
     url: `${upstream}/8m-array`,
     ...more,
@@ -48,7 +48,7 @@ export function largeAnswerTools(upstream: string): object[] {
   ];
 }
 
-/** Reports over thirty days, and lists that find nothing. */
+/** Requests reports over thirty days, and lists that match nothing. */
 export function reportLoad({ url, key }: Pick<Service, 'url' | 'key'>): HostileLoad {
   const since = new Date(Date.now() - 30 * dayMs).toISOString();
   const paths = [
@@ -73,16 +73,16 @@ export function configurationLoad({ url, key }: Pick<Service, 'url' | 'key'>, up
   return { name: 'configurations', perSecond: 10, targets };
 }
 
-/** Bearers that nobody has, at the servers of others: the upstream refuses each after a while. */
+/** Calls the servers of other workspaces with invented bearer tokens. The upstream rejects each one after a delay. */
 export function madeUpBearerLoad(targets: Target[]): HostileLoad {
   const made = targets.map((target, n) => ({
     ...target,
     headers: { ...target.headers, Authorization: `Bearer made-up-${n}` },
   }));
-  return { name: 'made-up bearers', perSecond: 100, targets: made };
+  return { name: 'invalid bearer tokens', perSecond: 100, targets: made };
 }
 
-/** Requests that are refused: large bodies without a credential, unknown slugs, damaged keys. */
+/** Sends requests that the service rejects: large bodies without a credential, unknown slugs, and invalid keys. */
 export function refusedLoad({ url, headers }: Target, service: Pick<Service, 'url'>): HostileLoad {
   const body = JSON.stringify({
     jsonrpc: '2.0',
@@ -97,5 +97,5 @@ export function refusedLoad({ url, headers }: Target, service: Pick<Service, 'ur
     { url: `${service.url}/mcp/manage`, headers: { ...anonymous, Authorization: 'Bearer th_made_up' }, body },
     { url: `${service.url}/api/v1/servers`, headers: { Authorization: 'Bearer th_made_up' } },
   ];
-  return { name: 'refused requests', perSecond: 50, targets };
+  return { name: 'rejected requests', perSecond: 50, targets };
 }

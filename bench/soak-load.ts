@@ -1,23 +1,23 @@
 /**
- * The load of the soak: callers at a fixed rate, each with a connection of its own, and in some phases a hostile
- * workspace beside them. A call's time begins when it was due, so a pause of the service is counted.
- * Usage: node bench/soak-load.ts <file with a SoakJob>; prints one PhaseResult a line.
+ * Generates the load of the soak: callers at a fixed rate, each with its own connection, and in some phases an
+ * adversarial workspace. A latency starts when the call was due, so it includes pauses of the service.
+ * Usage: node bench/soak-load.ts <file with a SoakJob>; prints one PhaseResult per line.
  */
 import { readFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A request without a body is a GET. */
+/** Request of the soak. Without a body it is a GET request. */
 export type SoakCall = { path: string; headers: Record<string, string>; body?: string };
 
 export type SoakJob = {
   port: number;
   honest: SoakCall[];
-  /** Additional loads of the hostile phases, each at its own rate. */
+  /** Additional loads of the attack phases, each at its own rate. */
   hostile: { name: string; perSecond: number; calls: SoakCall[] }[];
   honestPerSecond: number;
-  /** Requests straight to the upstream of the honest calls, which show what the machine itself delays. */
+  /** Direct requests to the upstream of the honest calls, which measure delays of the machine itself. */
   direct: { port: number; perSecond: number; path: string };
   phases: { hostile: boolean; seconds: number }[];
 };
@@ -25,16 +25,16 @@ export type SoakJob = {
 export type PhaseResult = {
   hostile: boolean;
   honestCalls: number;
-  /** Honest calls that got another answer than that of their upstream, or none even seconds after the phase. */
+  /** Number of honest calls with another response than that of their upstream, or with none seconds after the phase. */
   failures: number;
   p50Ms: number;
   p99Ms: number;
   highestMs: number;
-  /** Of the requests straight to the upstream. */
+  /** 99th percentile of the direct requests to the upstream. */
   directP99Ms: number;
-  /** How late this process itself was. */
+  /** 99th percentile of the event loop delay of this process. */
   loadLagP99Ms: number;
-  /** Answers to each hostile load: HTTP status, and `tool error` among the 200. */
+  /** Number of responses to each attack load by HTTP status, with `tool error` for a 200 with isError. */
   hostileAnswers: Record<string, Record<string, number>>;
 };
 
@@ -63,14 +63,14 @@ function post(call: SoakCall, agent: Agent, port = job.port): Promise<Answered> 
   });
 }
 
-/** Reads all of an answer and keeps its end, which says whether the tool failed. */
+/** Reads a complete response and returns its end, which shows if the tool failed. */
 async function readEnd(response: IncomingMessage): Promise<string> {
   let last = '';
   for await (const chunk of response) last = (last + (chunk as Buffer).toString('latin1')).slice(-2000);
   return last;
 }
 
-/** Calls `send` with the time at which it was due, so often a second, until stopped. */
+/** Calls `send` at a fixed rate, with the time at which each call was due, until stopped. */
 function atRate(perSecond: number, send: (n: number, dueAt: number) => void): () => void {
   const begunAt = performance.now();
   let sent = 0;
@@ -106,12 +106,12 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
     const answers: Record<string, number> = {};
     hostileAnswers[name] = answers;
     return (n: number) => {
-      // A service that does not answer is not flooded further: the effect on the others is measured.
+      // Stops flooding a service that does not respond, because the soak measures the effect on others.
       if (hostileWaiting > mostHostileWaiting) return;
       hostileWaiting++;
       void post(calls[n % calls.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {
         hostileWaiting--;
-        const what = isToolError ? 'tool error' : status === 0 ? 'no answer' : String(status);
+        const what = isToolError ? 'tool error' : status === 0 ? 'no response' : String(status);
         answers[what] = (answers[what] ?? 0) + 1;
       });
     };

@@ -3,7 +3,7 @@ import { median } from './rounds.ts';
 import type { PhaseResult } from './soak-load.ts';
 
 export type MemorySample = { minute: number; residentMb: number };
-/** `busy` is the processor time of the service, in cores. */
+/** Result of a phase. `busy` is the CPU time of the service, in cores. */
 export type Phase = PhaseResult & { busy: number };
 type Standing = { residentMb: number; sockets: number };
 
@@ -13,7 +13,7 @@ export type SoakFacts = {
   servers: number;
   callers: number;
   honestPerSecond: number;
-  /** Each hostile load with its rate a second. */
+  /** Attack loads with their rates per second. */
   hostileLoads: readonly string[];
   hostileTools: readonly string[];
   results: readonly Phase[];
@@ -21,25 +21,25 @@ export type SoakFacts = {
   before: Standing;
   mostSockets: number;
   after: Standing;
-  /** The service's own metrics of pools and connections to upstreams at the end. */
+  /** Metrics of the service for pools and upstream connections at the end. */
   outboundAfter: readonly string[];
   isReady: boolean;
-  /** Log lines of the service that make its figures doubtful. */
+  /** Number of log lines of the service that cast doubt on the figures. */
   complaints: number;
 };
 
-/** The memory of a process that has just filled its caches still grows. */
+/** Share of the first samples that the memory slope ignores, because a process with newly filled caches still grows. */
 const settlingShare = 0.25;
 
-/** The whole report as Markdown. */
+/** Returns the complete report as Markdown. */
 export function soakText(facts: SoakFacts): string {
   const load = [
-    `${facts.servers} servers in ${facts.workspaces} workspaces, ${facts.callers} callers, half with an API key and half with a token of their own`,
-    `${facts.honestPerSecond} calls/s of all workspaces but the hostile one all the time; in every second phase also, a second: ${facts.hostileLoads.join(', ')}`,
-    `what the tool calls of the hostile workspace get from their upstream: ${facts.hostileTools.join(', ')}`,
+    `${facts.servers} servers in ${facts.workspaces} workspaces, ${facts.callers} callers, half with an API key and half with their own token`,
+    `${facts.honestPerSecond} calls/s of all workspaces except the adversarial one at all times; in every second phase also, per second: ${facts.hostileLoads.join(', ')}`,
+    `upstream behavior for the tool calls of the adversarial workspace: ${facts.hostileTools.join(', ')}`,
   ];
   return [
-    `# Soak: ${facts.minutes} minutes with a hostile workspace`,
+    `# Soak: ${facts.minutes} minutes with an adversarial workspace`,
     [...machineItems(), ...load].map((item) => `- ${item}`).join('\n'),
     latencyTable(facts),
     standingTable(facts),
@@ -61,17 +61,17 @@ function latencyTable({ results }: SoakFacts): string {
     median(of.map(({ busy }) => busy)).toFixed(2),
   ];
   const head = [
-    'the others',
+    'honest workspaces',
     'calls',
     'failed',
     'p50 ms',
     'p99 ms',
-    'highest ms',
-    'p99 ms of the upstream itself',
-    'p99 lateness of the load ms',
-    'cores busy in the service',
+    'max ms',
+    'direct upstream p99 ms',
+    'load generator lag p99 ms',
+    'CPU cores used by the service',
   ];
-  return table(head, [line('alone', phases(false)), line('beside the hostile one', phases(true))]);
+  return table(head, [line('alone', phases(false)), line('during the attack', phases(true))]);
 }
 
 function standingTable(facts: SoakFacts): string {
@@ -80,18 +80,18 @@ function standingTable(facts: SoakFacts): string {
   const all = samples.map(({ residentMb }) => residentMb);
   const rows = [
     ['resident memory before the load', `${before.residentMb.toFixed(0)} MB`],
-    ['highest', `${Math.max(...all).toFixed(0)} MB`],
-    ['after it', `${after.residentMb.toFixed(0)} MB`],
-    ['slope of memory, without the first quarter', `${slope(settled).toFixed(2)} MB a minute`],
-    ['p99 of the others, beside the hostile one / alone (goal: 2 at most)', p99Ratio(facts).toFixed(2)],
-    ['sockets before, at most, after', `${before.sockets}, ${mostSockets}, ${after.sockets}`],
-    ['pools and connections to upstreams, after', facts.outboundAfter.join(', ')],
+    ['peak resident memory', `${Math.max(...all).toFixed(0)} MB`],
+    ['resident memory after the load', `${after.residentMb.toFixed(0)} MB`],
+    ['memory slope, without the first quarter', `${slope(settled).toFixed(2)} MB per minute`],
+    ['p99 ratio of honest calls, during the attack / alone (goal: ≤ 2)', p99Ratio(facts).toFixed(2)],
+    ['sockets before, maximum, after', `${before.sockets}, ${mostSockets}, ${after.sockets}`],
+    ['upstream pools and connections after the load', facts.outboundAfter.join(', ')],
     ...answersOf(facts),
   ];
-  return table(['what', 'figure'], rows);
+  return table(['measurement', 'figure'], rows);
 }
 
-/** The median of pairs: a phase without the hostile workspace and the next one with it. */
+/** Returns the median ratio over pairs of a phase without the attack and the next phase with it. */
 function p99Ratio({ results }: SoakFacts): number {
   const pairs = results.flatMap((result, n) => {
     const alone = results[n - 1];
@@ -100,7 +100,7 @@ function p99Ratio({ results }: SoakFacts): number {
   return median(pairs);
 }
 
-/** One row for each hostile load. */
+/** Returns one row per attack load. */
 function answersOf({ results }: SoakFacts): string[][] {
   const sums = new Map<string, Map<string, number>>();
   for (const [load, answers] of results.flatMap(({ hostileAnswers }) => Object.entries(hostileAnswers))) {
@@ -109,12 +109,12 @@ function answersOf({ results }: SoakFacts): string[][] {
     for (const [what, count] of Object.entries(answers)) sum.set(what, (sum.get(what) ?? 0) + count);
   }
   return [...sums].map(([load, answers]) => [
-    `what ${load} got`,
+    `responses to ${load}`,
     [...answers].map(([what, count]) => `${count.toLocaleString('en')} × ${what}`).join(', '),
   ]);
 }
 
-/** Least squares, in MB a minute. */
+/** Returns the slope by least squares, in MB per minute. */
 function slope(samples: readonly MemorySample[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const at = mean(samples.map(({ minute }) => minute));
@@ -129,7 +129,7 @@ function slope(samples: readonly MemorySample[]): number {
 }
 
 function closing({ isReady, complaints }: SoakFacts): string {
-  const lines = [`Afterwards the service ${isReady ? 'is' : 'is NOT'} ready.`];
-  if (complaints > 0) lines.push(`It complained in its log ${complaints} times.`);
+  const lines = [`After the load, the service ${isReady ? 'is' : 'is NOT'} ready.`];
+  if (complaints > 0) lines.push(`Its log has ${complaints} lines that cast doubt on the figures.`);
   return `${lines.join('\n')}\n`;
 }

@@ -1,6 +1,6 @@
 /**
- * Minutes of load on a thousand servers, in turn without and with a workspace that does everything to harm the others.
- * Measures the growth of memory, the effect on the others, and whether sockets are released.
+ * Runs minutes of load on a thousand servers, alternately without and with a workspace that attacks the others. Measures
+ * memory growth, the effect on the other workspaces, and the release of sockets.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,17 +23,17 @@ import { createKey, createServer, environment, mcpTarget, ready, toolhost } from
 
 const honestPerSecond = 300;
 const directPerSecond = 50;
-/** More than its servers may take: four of them are called, 60 times a second each by default. */
+/** Rate of attacking tool calls, above the default limit of 60 per second for each of the four servers. */
 const hostilePerSecond = 500;
 const hostileServers = 4;
-/** Servers of the others at which strangers try bearers that they made up. */
+/** Number of honest servers that unverified callers attack with invented bearer tokens. */
 const attackedServers = 5;
 const sampleMs = 1000;
 const mebibyte = 1024 * 1024;
 
 /**
- * Calls of the hostile workspace, in percent. Half of them are slow and no failures, so that its circuit does not simply
- * open and spare the service the rest.
+ * Shares of the attacking tool calls, in percent. Almost half of them are slow but succeed, so that the circuit breaker
+ * does not simply open and spare the service the other calls.
  */
 const hostileTools: [name: string, share: number][] = [
   ['slow', 40],
@@ -53,10 +53,10 @@ const hostileTools: [name: string, share: number][] = [
   ['br-bomb', 2],
 ];
 
-/** The key of each workspace that manages its servers. The last workspace is the hostile one. */
+/** Management key of each workspace. The last workspace is the adversarial one. */
 type Keys = Map<string, string>;
 
-/** Workspaces come with people who sign in; here they come straight into the database. */
+/** Inserts workspaces directly into the database, because the service creates them only when people sign in. */
 async function makeWorkspaces(dataDir: string, env: Record<string, string>, count: number): Promise<Keys> {
   const workspaces = Array.from({ length: count }, (_, n) => `workspace-${n}`);
   await createKey(env);
@@ -85,7 +85,7 @@ function honestConfig(slug: string, upstream: string, isKeyed: boolean): object 
 function hostileConfig(slug: string, upstreams: { honest: string; hostile: string }): object {
   const tools = hostileTools.map(([name]) => ({
     name,
-    description: `The upstream answers with ${name}.`,
+    description: `The upstream responds with ${name}.`,
     method: 'GET',
     url: `${upstreams.hostile}/${name}`,
     timeout_ms: 2000,
@@ -106,14 +106,14 @@ async function createCallerKey(url: string, manager: string, name: string): Prom
 
 type Callers = {
   honest: Target[];
-  /** Those of them that call with a token of their own. */
+  /** Honest callers with their own token. */
   tokenCallers: Target[];
-  /** Calls of the hostile workspace to an upstream that misbehaves, and to one with large answers. */
+  /** Calls of the adversarial workspace to a misbehaving upstream, and to an upstream with large responses. */
   toolCalls: Target[];
   largeCalls: Target[];
 };
 
-/** One server and one caller after the other: half of them with an API key, half with a token of their own. */
+/** Creates servers and callers sequentially, half of them with an API key and half with the caller's own token. */
 async function makeServers(
   service: Child,
   keys: Keys,
@@ -150,13 +150,13 @@ async function makeServers(
   return { ...callers, toolCalls: shuffled(callers.toolCalls) };
 }
 
-/** All requests that should harm the others, of the hostile workspace and of strangers. */
+/** Returns all attacks of the adversarial workspace and of unverified callers. */
 function hostileLoads(service: Child, keys: Keys, callers: Callers, upstream: string): HostileLoad[] {
   const at = { url: service.ready, key: [...keys.values()].at(-1) ?? '' };
   const victims = callers.tokenCallers.slice(0, attackedServers);
   return [
     { name: 'tool calls', perSecond: hostilePerSecond, targets: callers.toolCalls },
-    { name: 'calls with large answers', perSecond: 3, targets: callers.largeCalls },
+    { name: 'calls with large responses', perSecond: 3, targets: callers.largeCalls },
     configurationLoad(at, upstream),
     reportLoad(at),
     madeUpBearerLoad(victims),
@@ -171,13 +171,13 @@ function soakCall({ url, headers, body }: HostileLoad['targets'][number]): SoakC
   return { path, headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) }, body };
 }
 
-/** The same order in every run, with every kind everywhere. */
+/** Reorders items deterministically and spreads every kind evenly. */
 function shuffled<T>(items: readonly T[]): T[] {
   const step = 389;
   return items.map((_, n) => items[(n * step) % items.length] as T);
 }
 
-/** Runs the phases and takes a sample of the service's memory every second. */
+/** Runs the phases and samples the service's memory every second. */
 async function runLoad(folder: string, service: Child, job: SoakJob) {
   const file = join(folder, 'soak.json');
   writeFileSync(file, JSON.stringify(job));
@@ -195,7 +195,7 @@ async function runLoad(folder: string, service: Child, job: SoakJob) {
   let last = { at: begunAt, cpu: cpuMs(service.pid) };
   await new Promise<void>((resolve, reject) => {
     load.onLine((line) => {
-      if (line === undefined) reject(new Error(`the load ended too soon: ${load.stderr()}`));
+      if (line === undefined) reject(new Error(`The load generator exited early: ${load.stderr()}`));
       if (!line?.startsWith('phase ')) return;
       const now = { at: performance.now(), cpu: cpuMs(service.pid) };
       const busy = (now.cpu - last.cpu) / (now.at - last.at);
@@ -211,10 +211,10 @@ async function runLoad(folder: string, service: Child, job: SoakJob) {
   return { results, samples, mostSockets };
 }
 
-/** The report as Markdown. */
+/** Returns the report as Markdown. */
 export async function soak(folder: string, size: Size['soak']): Promise<string> {
   const { minutes, serversEach, phaseSeconds, coolDownMs } = size;
-  if (!(minutes > 0)) throw new Error('--soak takes a number of minutes');
+  if (!(minutes > 0)) throw new Error('--soak requires a positive number of minutes');
   const script = (name: string) => [node, join(import.meta.dirname, name)];
   const options = { core: cores.load, ready: /^ready (\S+)$/m };
   const honest = await startChild(script('upstream.ts'), options);
@@ -231,7 +231,7 @@ export async function soak(folder: string, size: Size['soak']): Promise<string> 
   const loads = hostileLoads(service, keys, callers, honest.ready);
   const before = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
   const pairs = Math.max(1, Math.round((minutes * 60) / (2 * phaseSeconds)));
-  // The first phase fills caches, pools and compiled servers. It is not counted.
+  // The first phase fills caches and pools and compiles servers. It does not count.
   const phases = Array.from({ length: 2 * pairs + 1 }, (_, n) => ({
     hostile: n > 0 && n % 2 === 0,
     seconds: phaseSeconds,
@@ -256,7 +256,7 @@ export async function soak(folder: string, size: Size['soak']): Promise<string> 
     callers: callers.honest.length + serversEach,
     honestPerSecond,
     hostileLoads: loads.map(({ name, perSecond }) => `${perSecond} ${name}`),
-    hostileTools: hostileTools.map(([name, share]) => `${name} ${share} %`),
+    hostileTools: hostileTools.map(([name, share]) => `${name} ${share}%`),
     results: results.slice(1),
     samples,
     before,

@@ -6,10 +6,10 @@ import { quotaNames } from '../src/domain/quotas.ts';
 import type { Target } from './load.ts';
 import { type Child, cores, residentMb, root, startChild, startMs } from './processes.ts';
 
-/** The real service as a process of its own, with the workspace and key for the measurements. */
+/** Real service in a separate process, with the key for the measurements. */
 export type Service = { child: Child; url: string; key: string };
 
-/** The service tidies up after its ready line. */
+/** Time for the cleanup that the service runs after its ready line. */
 const settleMs = 1000;
 
 export const toolhost = join(root, 'bin', 'toolhost');
@@ -23,9 +23,9 @@ export type ServiceOptions = {
   dataDir: string;
   upstream: string;
   workers?: number;
-  /** That of PostgreSQL, undefined for SQLite. */
+  /** PostgreSQL URL, undefined for SQLite. */
   databaseUrl?: string | undefined;
-  /** The core that the service is pinned to; not pinned if undefined. */
+  /** Core to pin the service to. Undefined means not pinned. */
   core?: number | undefined;
 };
 
@@ -46,14 +46,14 @@ export function environment({ dataDir, upstream, workers = 1, databaseUrl }: Ser
   };
 }
 
-/** Starts the service with the servers of the measurements. */
+/** Starts the service and creates the servers of the measurements. */
 export async function startService(options: ServiceOptions, launch?: string[]): Promise<Service> {
   const service = await startEmptyService(options, launch);
   await createServers(service, options);
   return service;
 }
 
-/** Starts the service; `launch` is another command than `bin/toolhost serve`, for the profiler. */
+/** Starts the service. The profiler passes its own command as `launch`. */
 export async function startEmptyService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<Service> {
   const { core } = { core: cores.service, ...options };
   const env = environment(options);
@@ -62,7 +62,7 @@ export async function startEmptyService(options: ServiceOptions, launch = [toolh
   return { child, url: child.ready, key };
 }
 
-/** Resident memory of a service that was just started, before any request. */
+/** Returns the resident memory of a newly started service before any request, in MB. */
 export async function idleMb({ child }: Service): Promise<number> {
   await delay(settleMs);
   return residentMb(child.pid);
@@ -72,7 +72,7 @@ export async function createServers(service: Service, { upstream }: ServiceOptio
   for (const config of configs(upstream)) await createServer(service, config);
 }
 
-/** A key with every scope in an existing workspace. */
+/** Creates a key with every scope in an existing workspace. */
 export async function createKey(env: Record<string, string>, workspace = 'local'): Promise<string> {
   const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--workspace', workspace, '--json'];
   const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: startMs });
@@ -85,10 +85,11 @@ export async function createServer({ url, key }: Pick<Service, 'url' | 'key'>, c
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
     body: JSON.stringify(config),
   });
-  if (response.status !== 201) throw new Error(`server not created: ${response.status} ${await response.text()}`);
+  if (response.status !== 201)
+    throw new Error(`The server was not created: ${response.status} ${await response.text()}`);
 }
 
-/** Time from the command of the service to its ready line, in ms. Not pinned to a core, as in real use. */
+/** Returns the time from the service command to its ready line, in ms. The service is not pinned, as in real use. */
 export async function readyMs(options: ServiceOptions): Promise<number> {
   const startedAt = performance.now();
   const child = await startChild([toolhost, 'serve'], { core: undefined, env: environment(options), ready });
@@ -100,12 +101,12 @@ export async function readyMs(options: ServiceOptions): Promise<number> {
 export function toolConfig(name: string, size: string, upstream: string): object {
   return {
     name,
-    description: `Get the items of a project as ${size}. Without a status all of them are listed, oldest first.`,
+    description: `Get the items of a project as ${size}. Lists all of them without a status, oldest first.`,
     method: 'GET',
     url: `${upstream}/${size}/items/:id`,
     input_schema: {
       id: { type: 'string', description: 'Id of the project' },
-      limit: { type: 'integer', minimum: 1, maximum: 100, optional: true, description: 'Most items to list' },
+      limit: { type: 'integer', minimum: 1, maximum: 100, optional: true, description: 'Maximum number of items' },
       status: { type: 'string', enum: ['active', 'archived'], optional: true, description: 'Only items in this state' },
     },
   };
@@ -125,7 +126,7 @@ function configs(upstream: string): object[] {
   ];
 }
 
-/** A small server as an agent would create it. */
+/** Returns a small server as an agent would create it. */
 export function smallServer(slug: string, upstream: string): object {
   return { name: slug, slug, authentication: { type: 'Bearer' }, tools: [toolConfig('get_items', '1k', upstream)] };
 }
@@ -133,7 +134,7 @@ export function smallServer(slug: string, upstream: string): object {
 const legacyRevision = '2025-11-25';
 const modernRevision = '2026-07-28';
 
-/** A legacy MCP request as the load sends it. */
+/** Returns a stateful MCP request for the load. */
 export function mcpTarget(service: Service, slug: string, bearer: string, method: string, params: object): Target {
   return {
     url: `${service.url}/mcp/${slug}`,
@@ -147,7 +148,7 @@ export function mcpTarget(service: Service, slug: string, bearer: string, method
   };
 }
 
-/** The same request in the newest revision, which carries its metadata in every message. */
+/** Returns a stateless MCP request, which has its metadata in every message. */
 export function modernTarget(service: Service, slug: string, bearer: string, params: { name: string }): Target {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': modernRevision,

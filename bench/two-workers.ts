@@ -4,8 +4,8 @@ import { median, type Plan, warmUp } from './rounds.ts';
 import { mcpTarget, type ServiceOptions, slugs, startService, toolName } from './toolhost-process.ts';
 
 /**
- * Processor time of a call with two workers as a multiple of the same with one. All share a core: load and upstream
- * need the other one, so the calls of two cores cannot be counted.
+ * Returns the CPU time per call with two workers, as a multiple of the CPU time with one worker. All workers share a core,
+ * because the load and the upstream need the other one.
  */
 export async function measureTwoWorkers(options: ServiceOptions, load: LoadGenerator, plan: Plan): Promise<number> {
   const one = await startWorkers(1, options);

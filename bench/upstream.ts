@@ -1,13 +1,13 @@
 /**
- * The API behind the tools, in its own process: fixed JSON answers, whose size is the first segment of the path. Below
- * `/guarded` it answers callers whose token begins with `token-of-caller-`, and refuses others after two seconds.
- * It shares a core with the load, so it reads plain sockets: on `node:http` it would be the slowest part of the chain,
- * and what is measured would wait for it. It takes requests without a body, one at a time on each connection.
+ * API behind the tools, in a separate process. It sends fixed JSON responses whose size is the first segment of the path.
+ * Below `/guarded` it accepts callers whose token begins with `token-of-caller-`, and rejects others after two seconds.
+ * It shares a core with the load and would be the slowest part of the chain with `node:http`, so it reads plain sockets.
+ * It accepts requests without a body, one at a time on each connection.
  * Usage: node bench/upstream.ts
  */
 import { type AddressInfo, createServer } from 'node:net';
 
-/** An object or an array of records, as JSON text of exactly `bytes` ASCII characters. */
+/** Returns an object or an array of records as JSON text of exactly `bytes` ASCII characters. */
 function jsonOfSize(bytes: number, wrap: (records: object[], padding: string) => unknown): string {
   const records: object[] = [];
   let text = JSON.stringify(wrap(records, ''));
@@ -39,7 +39,7 @@ const unauthorized = Buffer.from('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0
 const refusalMs = 2000;
 const notFound = Buffer.from('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
 
-/** Records of 20 KB, the same again and again: making so many takes too long. */
+/** Returns the same 20 KB of records repeatedly, because creating so many different ones takes too long. */
 function repeatedRecords(times: number): string {
   const records = jsonOfSize(20 * 1024, asArray).slice(1, -1);
   return Array(times).fill(records).join(',');

@@ -66,7 +66,7 @@ function objectIn(schema: JsonSchema): { object: JsonSchema; suffix: string } | 
 
 /** References to objects that are already documented, by their properties, so that each is documented once. */
 type Shown = Map<string, string>;
-/** Maximum fields of an object that is repeated, because its rows are shorter than a reference. */
+/** Maximum number of fields of an object that is repeated, because its rows are shorter than a reference. */
 const fewFields = 3;
 
 const shapeOf = ({ properties = {} }: JsonSchema) =>

@@ -234,7 +234,7 @@ const sections: Record<string, Bound[]> = {
     ['operations in a description', count(maxOperations), 'import/read-description.ts'],
     ['timeout for fetching a description', span(fetchTimeoutMs), 'app/adapters/fetch-document.ts'],
   ],
-  'Answers and files': [
+  'Results and files': [
     ['a response, if `response_limit_bytes` is absent', size(defaultLimitBytes), 'gateway/hosted/hosted-server.ts'],
     ['a file that is embedded in the result', size(maxInlineBytes), 'domain/files/file-names.ts'],
     [

@@ -1,6 +1,7 @@
 /**
- * `node docs/recording.ts` records an agent at work and writes docs/images/agent.svg: a description of a local API is
- * imported, Claude Code is connected and calls its tools. Everything runs for real but the model, whose choices are below.
+ * Records an agent session and writes docs/images/agent.svg. Imports the description of a local API, connects Claude
+ * Code, and calls the tools. Everything is real except the model, whose choices are scripted below.
+ * Usage: node docs/recording.ts
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ const orders = [
   { id: 18, customer: 'Bob', status: 'sent' },
 ];
 
-/** The description of a small API, as a program of one's own would have it. */
+/** Description of a small API, as a user's own program would have it. */
 function descriptionOf(address: string) {
   const id = { name: 'id', in: 'path', required: true, schema: { type: 'integer' } };
   const status = { name: 'status', in: 'query', schema: { type: 'string', enum: ['new', 'sent', 'late'] } };
@@ -44,10 +45,10 @@ function descriptionOf(address: string) {
 
 type Line = { text: string; kind: 'command' | 'output' | 'agent'; pauseS: number };
 
-/** Shown in place of the address of this run. */
+/** Address that the recording shows instead of the actual one. */
 const usualAddress = 'http://127.0.0.1:8080';
 
-/** Runs everything, and gives the lines of the terminal. */
+/** Runs the session and returns the terminal lines. */
 async function record(): Promise<Line[]> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-recording-'));
   const world = await startAgentWorld(claudeCode);
@@ -102,7 +103,7 @@ const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', 
 const colours = { command: '#e6edf3', output: '#8b949e', agent: '#7ee787' };
 const columns = 96;
 
-/** A terminal in which one line after the other appears. Without animations all of them are there. */
+/** Renders a terminal in which the lines appear one by one. Without animations it shows all of them. */
 function drawing(lines: readonly Line[]): string {
   let at = 0;
   const rows = lines.map(({ text, kind, pauseS }, index) => {

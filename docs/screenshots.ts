@@ -1,6 +1,6 @@
 /**
- * Pictures of the dashboard with the seeded workspace. `npm run screenshots` takes those of the README, docs/images/*.png;
- * `npm run screenshots -- FOLDER` takes every page, in both colour schemes, to look at.
+ * Takes screenshots of the dashboard with the seeded workspace. `npm run screenshots` takes those of the README,
+ * docs/images/*.png. `npm run screenshots -- FOLDER` takes every page in both color schemes, for review.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,7 +55,7 @@ async function signIn(page: Page, origin: string): Promise<void> {
   await page.waitForURL(`${origin}/servers`);
 }
 
-/** The whole page where it is only looked at. */
+/** Takes a screenshot of a page. Screenshots for review show the full page. */
 async function take(page: Page, { path, name, prepare }: Picture, folder: string, fullPage: boolean): Promise<void> {
   await page.goto(path);
   await page.getByRole('heading', { level: 1 }).waitFor();

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 
 export const root = join(import.meta.dirname, '..');
 
-/** Every test file, as a path below `test/`. */
+/** Returns the paths of all test files, relative to `test/`. */
 export function testFiles(): string[] {
   return readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))

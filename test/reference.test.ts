@@ -8,25 +8,25 @@ import { variables } from '../src/variables.ts';
 
 const folder = resolve(import.meta.dirname, '..', 'docs', 'reference');
 
-describe('the reference pages', () => {
+describe('the reference documentation', () => {
   for (const [name, text] of Object.entries(referencePages())) {
-    it(`${name} says what the code says (npm run docs)`, () => {
+    it(`matches the code in ${name} (npm run docs)`, () => {
       assert.ok(readFileSync(join(folder, name), 'utf8') === text, `docs/reference/${name} is stale`);
     });
   }
 
-  it('name the fields of objects within objects, once', () => {
+  it('lists each field of a nested object exactly once', () => {
     const page = referencePages()['operations.md'] ?? '';
     for (const field of ['servers[].open', 'response.status', 'members[].email'])
       assert.equal(page.split(`| \`${field}\` |`).length - 1, 1, field);
     assert.match(page, /Fields: as `servers\[\]` of \[listMcpServers\]\(#listmcpservers\)/);
   });
 
-  it('have a sister in the dashboard, which says what the code says (npm run docs)', () => {
+  it('matches the generated file of the dashboard (npm run docs)', () => {
     assert.ok(readFileSync(declaredFile, 'utf8') === declaredText(), `${declaredFile} is stale`);
   });
 
-  it('count at most 34 environment variables', () => {
+  it('documents at most 34 environment variables', () => {
     assert.ok(Object.keys(variables).length <= 34);
   });
 });

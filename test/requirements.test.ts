@@ -8,7 +8,7 @@ import { runsWithEveryChange } from './sets.ts';
 
 const citation = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|play|rest|ship) [^\]\n]{1,30})\]/g;
 
-/** Every citation in the titles of the tests, with its file. */
+/** Returns every citation in a test title, with its file. */
 function citations(): { id: string; file: string }[] {
   return testFiles().flatMap((file) =>
     [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(citation)].map((match) => ({
@@ -18,20 +18,20 @@ function citations(): { id: string; file: string }[] {
   );
 }
 
-describe('the requirements', () => {
+describe('the list of requirements', () => {
   const cited = citations();
 
-  it('are the only ones that tests cite', () => {
+  it('includes every id that a test title cites', () => {
     const unknown = cited.filter(({ id }) => !Object.hasOwn(requirements, id));
     assert.deepEqual(unknown, [], 'add these ids to test/requirements.ts');
   });
 
-  it('are each cited by a test that runs with every change', () => {
+  it('has no requirement without a test that runs on every change', () => {
     const ids = new Set(cited.filter(({ file }) => runsWithEveryChange(file)).map(({ id }) => id));
     assert.deepEqual(
       Object.keys(requirements).filter((id) => !ids.has(id)),
       [],
-      'no test of npm test proves these; write one, or remove the requirement',
+      'no test of `npm test` covers these requirements: add a test or remove the requirement',
     );
   });
 });

@@ -1,10 +1,10 @@
 /**
- * Runs test files, each as soon as a process is free for it, and says what each had when it ends:
+ * Runs test files in parallel worker processes and prints a summary line when each file ends:
  *
- * - `npm test` runs what every change must pass,
- * - `npm run test:all` everything,
- * - `npm run test:one -- limits` the files with "limits" in their path, from both sets;
- *   `--name=pattern` chooses tests by their names.
+ * - `npm test` runs the tests that every change must pass.
+ * - `npm run test:all` runs all tests.
+ * - `npm run test:one -- limits` runs the files with "limits" in their path, from both sets.
+ *   `--name=pattern` selects tests by name.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -16,13 +16,13 @@ import type { Word } from './run/reporter.ts';
 import { endOfFile } from './run/worker.ts';
 import { runsWithEveryChange } from './sets.ts';
 
-/** Most tests wait most of the time, so two processes keep a core busy. */
+/** Number of worker processes: tests mostly wait, so two processes keep a core busy. */
 const processes = Math.min(2 * availableParallelism(), 8);
-/** A test that waits for ever fails with its name; a file that does, with its process. */
+/** Time limit of a test, which then fails by name. A file that exceeds its limit fails with its process. */
 const testMs = 10 * 60_000;
 const fileMs = 2 * testMs;
 
-/** How long each file took when it ran last, in seconds: the longest begin first, so that none is left for the end. */
+/** Stores the last duration of each file, in seconds. The slowest files start first, so none is left running at the end. */
 const timesFile = join(root, 'node_modules', '.cache', 'test-times.json');
 
 type Ended = { file: string; tests: number; failures: number; seconds: number };
@@ -36,14 +36,14 @@ const files = testFiles().filter((file) =>
   words.length > 0 ? words.some((word) => file.includes(word)) : isWhole || runsWithEveryChange(file),
 );
 if (files.length === 0) {
-  process.stderr.write(`no test file has ${words.map((word) => `"${word}"`).join(' or ')} in its path\n`);
+  process.stderr.write(`No test file has ${words.map((word) => `"${word}"`).join(' or ')} in its path.\n`);
   process.exit(2);
 }
 process.exitCode = (await runAll(files)) ? 0 : 1;
 
 async function runAll(wanted: readonly string[]): Promise<boolean> {
   const times = readTimes();
-  // A file that never ran is thought to take as long as it is large.
+  // The duration of a file that never ran is estimated from its size.
   const expected = (file: string) => times[file] ?? statSync(join(root, 'test', file)).size / 2_000;
   const waiting = wanted.toSorted((a, b) => expected(b) - expected(a));
   const startedAt = performance.now();
@@ -90,7 +90,7 @@ function startWorker(): ChildProcess {
       `--test-timeout=${testMs}`,
       ...names.map((name) => `--test-name-pattern=${name}`),
     ],
-    // Compiled code is kept as by bin/toolhost: each process, and each that its tests start, loads the same sources.
+    // Shares the compile cache of bin/toolhost: all workers and the processes that tests start load the same sources.
     env: {
       NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'toolhost'),
       ...process.env,
@@ -100,7 +100,7 @@ function startWorker(): ChildProcess {
   });
 }
 
-/** Runs one file. What it prints is shown when a test of it fails, or at once when files were named. */
+/** Runs one file. Its output is shown when one of its tests fails, or immediately when files were named. */
 function runFile(worker: ChildProcess, file: string, onFailure: (text: string) => void): Promise<Ended> {
   const startedAt = performance.now();
   const printed: Buffer[] = [];
@@ -120,7 +120,7 @@ function runFile(worker: ChildProcess, file: string, onFailure: (text: string) =
     };
     const onWord = (word: Word) => ('failure' in word ? fail(word.failure.name, word.failure.reason) : end(word.tests));
     const onClose = (code: number | null, signal: string | null) => {
-      fail('its process ended', `exit ${code ?? signal}\n${Buffer.concat(printed)}`);
+      fail('the worker process exited', `exit ${code ?? signal}\n${Buffer.concat(printed)}`);
       end(1);
     };
     const timer = setTimeout(() => worker.kill('SIGKILL'), fileMs);
@@ -143,7 +143,7 @@ function readTimes(): Record<string, number> {
   try {
     return JSON.parse(readFileSync(timesFile, 'utf8')) as Record<string, number>;
   } catch {
-    // There was no run yet.
+    // No run has been recorded yet.
     return {};
   }
 }

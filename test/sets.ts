@@ -1,13 +1,13 @@
 /**
- * The two sets of tests. `npm test` runs what every change must pass: each rule of `requirements.ts` by at least one
- * test, every operation on one engine, the shared queries on both. `npm run test:all` runs everything.
+ * Defines the two sets of tests. `npm test` runs the tests that every change must pass: at least one test for each rule
+ * of `requirements.ts`, every operation on one engine, and the shared queries on both. `npm run test:all` runs all tests.
  */
 import type { Engine } from '../src/store/db.ts';
 
-/** Whether everything runs. */
+/** True if all tests run. */
 export const isWhole = process.env.TEST_SET === 'all';
 
-/** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
+/** Files and folders (with a trailing slash) below `test/` that only `npm run test:all` runs. */
 const onlyInWhole: readonly string[] = [
   'cli/completion-shells.test.ts',
   'cli/doctor-faults.test.ts',
@@ -77,15 +77,15 @@ const onlyInWhole: readonly string[] = [
   'telemetry/failing-collector.test.ts',
 ];
 
-/** Whether a test file, a path below `test/`, runs with every change. */
+/** Returns true if a test file, given as a path below `test/`, runs on every change. */
 export function runsWithEveryChange(file: string): boolean {
   return !onlyInWhole.some((path) => (path.endsWith('/') ? file.startsWith(path) : file === path));
 }
 
-/** For tests that must hold on either engine and rarely differ: with every change they run on one. */
+/** Engines for tests whose results rarely differ between engines: only SQLite on every change. */
 export const engines: readonly Engine[] = isWhole ? ['sqlite', 'postgres'] : ['sqlite'];
 
-/** How often a property is tried, of which `whole` tries find what fewer do not. */
+/** Number of runs of a property test: `whole` in the full set, a tenth of it on every change. */
 export function tries(whole: number): number {
   return isWhole ? whole : Math.ceil(whole / 10);
 }

@@ -7,10 +7,10 @@ import { readConfig } from '../src/config.ts';
 import { toolhost } from './support/toolhost/toolhost-command.ts';
 
 const noFile = () => {
-  throw new Error('no file is read here');
+  throw new Error('this test reads no file');
 };
 
-describe('the settings', () => {
+describe('the service configuration', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-settings-'));
@@ -24,7 +24,7 @@ describe('the settings', () => {
   const serve = (env: NodeJS.ProcessEnv) =>
     toolhost(['serve'], { env: { DATA_DIR: join(folder, 'data'), PORT: '0', ...env } });
 
-  it('each secret may stand in a file, which commands of the operator read too', async () => {
+  it('reads each secret from a file, also in operator commands', async () => {
     const database = file('database', 'postgres://me:hunter2@127.0.0.1:9/none\n');
     for (const args of [['serve'], ['keys', 'list'], ['backup', join(folder, 'made.backup')]]) {
       const { code, stderr } = await toolhost(args, { env: { PORT: '0', DATABASE_URL_FILE: database } });
@@ -46,7 +46,7 @@ describe('the settings', () => {
     assert.equal(secrets.metricsToken, 'm'.repeat(32));
   });
 
-  it('a file that gives no secret is named with its variable', async () => {
+  it('names the variable of a secret file that is missing, empty, or redundant', async () => {
     const { code, stderr } = await serve({
       MASTER_KEY_FILE: join(folder, 'missing'),
       METRICS_TOKEN_FILE: file('empty', '\n'),
@@ -62,7 +62,7 @@ describe('the settings', () => {
     assert.match(stderr, /DATABASE_URL and DATABASE_URL_FILE: set only one of the two/);
   });
 
-  it('the time for load balancers at a stop is a setting', () => {
+  it('accepts a drain delay for load balancers of 0 to 20 s', () => {
     const notice = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainDelayMs;
     assert.deepEqual(['', '0', '2.5', '20'].map(notice), [0, 0, 2500, 20_000]);
     assert.throws(() => notice('21'), /DRAIN_NOTICE_SECONDS: found "21"; allowed: .* 0 to 20/);

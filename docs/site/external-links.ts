@@ -16,4 +16,4 @@ for (const [address, source] of addresses) {
   );
   if (said !== undefined) process.stdout.write(`${source}: ${address}: ${said}\n`);
 }
-process.stdout.write(`${addresses.size} addresses asked\n`);
+process.stdout.write(`${addresses.size} URLs checked\n`);

@@ -7,7 +7,7 @@ import { textOf } from './markdown.ts';
 import type { Page } from './pages.ts';
 import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
 
-/** Pages that are looked up, and those about the making of the service. */
+/** Reference pages, and pages for contributors. */
 const reference = /^docs\/reference\/|^docs\/specification|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
 
 /** Collects the tasks of each page, by path: the first cells of the README table rows that link to it. */

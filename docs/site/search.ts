@@ -1,6 +1,6 @@
 /**
- * The search of the site. The build makes the index with it, and sends it to browsers without its types, as
- * `assets/search.js`; so it imports nothing.
+ * Searches the site. The build creates the index with this module, and publishes it without types as `assets/search.js`
+ * for browsers, so it imports nothing.
  */
 
 /** Section of a page, from a heading to the next one. */

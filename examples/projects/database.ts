@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 
-// A constraint's name is the sentence that a caller reads when it is violated.
+// Callers see the name of a constraint as the error message.
 const schema = `
   CREATE TABLE projects (
     id          TEXT NOT NULL PRIMARY KEY,
@@ -28,7 +28,7 @@ const schema = `
   CREATE INDEX tasks_of_project ON tasks (project_id);
 `;
 
-// Fixed ids, so that the commands in README.md work as they stand.
+// Fixed IDs, so that the commands in README.md work unchanged.
 const seed = `
   INSERT INTO projects (id, name, description, status) VALUES
     ('5f0c2b8e-3f57-4c7e-9d0a-1b6a4e2f7c01', 'Website relaunch', 'New design and faster pages', 'active'),
@@ -43,7 +43,7 @@ const seed = `
      'Return the old keys', 'done', 'low', 'Grace', '2026-06-30');
 `;
 
-/** Opens the file and fills it when it is new. Whoever deletes every row does not get the samples back. */
+/** Opens the database and adds the sample rows if the file is new. Deleted samples do not return. */
 export function openDatabase(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { enableForeignKeyConstraints: true, timeout: 5000 });
   try {

@@ -1,4 +1,4 @@
-/** A refusal as PostgREST words it; agents learn from `message`, `details` and `hint` what to change. */
+/** Error in the format of PostgREST. `message`, `details`, and `hint` tell agents what to change. */
 export class ApiError extends Error {
   readonly status: number;
   readonly body: { code: string | null; message: string; details: string | null; hint: string | null };
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Turns a violated constraint into the answer PostgreSQL would give; anything else is passed on unchanged. */
+/** Converts a constraint violation to the error that PostgreSQL would return. Returns other errors unchanged. */
 export function fromSqlite(error: unknown, table: string): unknown {
   if (!(error instanceof Error) || !('errcode' in error)) return error;
   const subject = error.message.replace(/^.*failed: (?:\w+\.)?/, '');

@@ -1,7 +1,7 @@
 import { ApiError } from './errors.ts';
 import { getColumn, parseText, type Table } from './tables.ts';
 
-/** A piece of SQL with the values for its question marks. */
+/** SQL fragment with the values for its placeholders. */
 interface Condition {
   sql: string;
   values: string[];
@@ -11,7 +11,7 @@ export interface Query {
   columns: string;
   where: Condition;
   order: string;
-  /** -1 means "all" to SQLite. */
+  /** Maximum number of rows. In SQLite, -1 means no limit. */
   limit: number;
   offset: number;
 }
@@ -27,7 +27,7 @@ const comparisons: ReadonlyMap<string, string> = new Map([
   ['lte', '<='],
 ]);
 
-/** Reads `?status=eq.active&select=id,name&order=name.desc&limit=10`. */
+/** Parses a query such as `?status=eq.active&select=id,name&order=name.desc&limit=10`. */
 export function parseQuery(table: Table, search: URLSearchParams): Query {
   const filters = [...search].filter(([name]) => name !== 'select' && !paging.includes(name));
   const conditions = filters.map(([name, filter]) => parseFilter(table, name, filter));
@@ -43,7 +43,7 @@ export function parseQuery(table: Table, search: URLSearchParams): Query {
   };
 }
 
-/** A write that ignored `limit=1` would change more rows than its caller meant to. */
+/** Rejects paging parameters, because a write that ignores `limit=1` would change more rows than intended. */
 export function refusePaging(search: URLSearchParams): void {
   const given = paging.find((name) => search.has(name));
   if (given) throw new ApiError(400, 'PGRST109', `${given} applies to GET only`);
@@ -56,7 +56,7 @@ function parseFilter(table: Table, column: string, filter: string): Condition {
   if (comparison) return { sql: `${column} ${comparison} ?`, values: [parseText(type, operand)] };
   switch (operator) {
     case 'like':
-      // SQLite's LIKE ignores case; GLOB does not.
+      // LIKE is case-insensitive in SQLite, GLOB is case-sensitive.
       return { sql: `${column} GLOB ?`, values: [globOf(operand)] };
     case 'ilike':
       return { sql: `${column} LIKE ?`, values: [operand.replaceAll('*', '%')] };
@@ -77,7 +77,7 @@ function globOf(pattern: string): string {
   return pattern.replace(/[[?]/g, '[$&]').replace(/%/g, '*').replace(/_/g, '?');
 }
 
-/** Reads `(a,b,"c,d")`; inside quotes a backslash takes the next character as it is. */
+/** Parses a list such as `(a,b,"c,d")`. Inside quotes, a backslash escapes the next character. */
 function parseList(operand: string): string[] {
   if (operand === '()') return [];
   const items: string[] = [];
@@ -98,7 +98,7 @@ function parseSelect(table: Table, select: string): string {
 
 function parseOrder(table: Table, order: string): string {
   const terms = order === '' ? [] : order.split(',').map((term) => parseOrderTerm(table, term.trim()));
-  // The order of creation breaks ties, so that pages never overlap.
+  // Breaks ties by creation order, so that pages never overlap.
   return [...terms, 'rowid'].join(', ');
 }
 
@@ -107,7 +107,7 @@ function parseOrderTerm(table: Table, term: string): string {
   if (!match?.[1]) throw new ApiError(400, 'PGRST100', `failed to parse order (${term})`, { hint: 'Write name.desc.' });
   getColumn(table, match[1]);
   const direction = match[2] ?? 'asc';
-  // PostgreSQL holds null for the largest value, SQLite for the smallest.
+  // PostgreSQL sorts null as the largest value, SQLite as the smallest.
   const nulls = match[3] ?? (direction === 'asc' ? 'last' : 'first');
   return `${match[1]} ${direction} NULLS ${nulls}`;
 }

@@ -3,7 +3,7 @@ import { type Table, tables } from './tables.ts';
 const responses = { '2XX': { description: 'The rows, or nothing after a write that does not prefer them' } };
 const prefer = { name: 'Prefer', in: 'header', required: true, schema: { enum: ['return=representation'] } };
 
-/** Describes the API in OpenAPI 3.1, so that it can be imported. */
+/** Describes the API in OpenAPI 3.1 for an import. */
 export const openApiDocument = {
   openapi: '3.1.0',
   info: { title: 'Projects', version: '1', description: 'Projects and their tasks.' },

@@ -18,7 +18,7 @@ export function selectRows(database: DatabaseSync, table: Table, query: Query): 
   );
 }
 
-/** All rows or none. */
+/** Inserts all rows or none. */
 export function insertRows(database: DatabaseSync, table: Table, query: Query, rows: NewValues[]): Row[] {
   if (query.where.sql !== '') throw new ApiError(400, 'PGRST100', 'A filter does not apply to POST');
   return inTransaction(database, () =>
@@ -34,7 +34,7 @@ export function insertRows(database: DatabaseSync, table: Table, query: Query, r
 
 export function updateRows(database: DatabaseSync, table: Table, query: Query, values: NewValues): Row[] {
   requireFilter(query, 'UPDATE');
-  // An update without values is allowed: an agent may call an update tool with only the id.
+  // Allows an update without values, because an agent may call an update tool with only the ID.
   if (values.size === 0) return selectRows(database, table, query);
   const assignments = [...values.keys()].map((name) => `${name} = ?`).join(', ');
   const sql = `UPDATE ${table.name} SET ${assignments} WHERE ${query.where.sql} RETURNING ${query.columns}`;

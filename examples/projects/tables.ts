@@ -2,7 +2,7 @@ import { ApiError } from './errors.ts';
 
 type ColumnType = 'uuid' | 'text' | 'date';
 
-/** The only source of identifiers in SQL: what is not named here never reaches a statement. */
+/** Only source of identifiers in SQL. Names that are not listed here never reach a statement. */
 export interface Table {
   readonly name: string;
   readonly columns: ReadonlyMap<string, ColumnType>;
@@ -47,7 +47,7 @@ export function getColumn(table: Table, name: string): ColumnType {
   });
 }
 
-/** Checks a text against the column's type, as PostgreSQL does for filters and for stored values alike. */
+/** Checks a text against the column type, as PostgreSQL does for filters and stored values. */
 export function parseText(type: ColumnType, text: string): string {
   if (type === 'uuid') {
     if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text.toLowerCase();
@@ -62,11 +62,11 @@ export function parseText(type: ColumnType, text: string): string {
 function isCalendarDate(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const date = new Date(`${text}T00:00:00Z`);
-  // Date rolls 30 February over to March, so it must come back as it went in.
+  // Date converts 30 February to March, so the result must equal the input.
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
 }
 
-/** One object of a request body as column and value pairs. */
+/** Converts an object of a request body to pairs of column and value. */
 export function parseRow(table: Table, body: unknown): Map<string, string | null> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ApiError(400, 'PGRST102', 'A row is a JSON object', { hint: 'POST also takes an array of objects.' });

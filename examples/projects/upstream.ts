@@ -22,7 +22,7 @@ interface ProjectsApi {
   close(): Promise<void>;
 }
 
-/** The worked example's upstream (spec 2.5): two tables over HTTP in PostgREST's manner. */
+/** Upstream of the worked example (spec 2.5): two tables over HTTP in the style of PostgREST. */
 export async function startProjectsApi(options: { host: string; port: number; file: string }): Promise<ProjectsApi> {
   const database = openDatabase(options.file);
   const server = createServer(async (request, response) => {
@@ -84,7 +84,7 @@ async function answer(database: DatabaseSync, request: IncomingMessage): Promise
 }
 
 function checkKey(given: string | string[] | undefined): void {
-  // Printed in the README and only good for sample data: no secret, so no constant-time comparison.
+  // The README publishes the key, which protects only sample data, so a constant-time comparison is unnecessary.
   if (given === 'local-example-key') return;
   throw new ApiError(401, null, given === undefined ? 'No API key found in request' : 'Invalid API key', {
     hint: 'Send the key of this example in the header apikey.',
@@ -94,7 +94,7 @@ function checkKey(given: string | string[] | undefined): void {
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Reads to the end even when the body is too long: a caller that is still sending might miss the answer.
+  // Reads a body to its end even if it is too long, because a caller that is still sending might miss the response.
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size <= maximumBody) chunks.push(chunk);
@@ -107,7 +107,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** Without `Prefer: return=representation` a write answers with an empty 204 (spec 4.3.10). */
+/** Returns an empty 204 for a write without `Prefer: return=representation` (spec 4.3.10). */
 function replyToWrite(request: IncomingMessage, status: number, rows: unknown[]): Reply {
   const preferences = String(request.headers.prefer ?? '').split(',');
   if (!preferences.some((preference) => preference.trim() === 'return=representation')) return { status: 204 };

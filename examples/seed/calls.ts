@@ -13,11 +13,11 @@ import type { SeedLogin } from './logins.ts';
 import { large, usagesOfMany } from './many.ts';
 import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, type Usage, usages } from './traffic.ts';
 
-/** Below the retention of 30 days, so that no call is pruned at the first start. */
+/** Age of the oldest call in days, below the retention of 30 days, so that the first start prunes no call. */
 const days = 28;
 const count = 5400;
 const minuteMs = 60_000;
-/** Calls of the last minutes, so that there are new ones even at night. */
+/** Number of calls in the last minutes, so that there are recent calls even at night. */
 const latest = { count: 24, ms: 80 * minuteMs };
 
 type Made = History & { logins: readonly SeedLogin[]; isLarge: boolean; now: number; next: () => number };
@@ -65,7 +65,7 @@ function callsOf({ isLarge, now, next }: Made): SeedCall[] {
   ].sort((a, b) => a.at - b.at);
 }
 
-/** One of the first ones most often. */
+/** Picks an item, most often one of the first. */
 function fewOftenOf(many: readonly Usage[], next: () => number): () => readonly Usage[] {
   return () => {
     const at = Math.floor(many.length * next() ** 3);
@@ -79,7 +79,7 @@ async function serverIds({ db }: Store, calls: readonly SeedCall[]): Promise<Map
   return new Map(found.flatMap((server) => (server ? [[server.slug, server.id] as const] : [])));
 }
 
-/** Now and then a person tries a tool out; otherwise callers are those that the server lets in. */
+/** Picks a caller that may call the server, and occasionally a person who tests a tool. */
 function callerOf({ usage, at }: SeedCall, { people, keys, logins, next }: Made): SeedCaller {
   if (next() < 0.03) return { kind: 'try_out', id: next() < 0.5 ? people.ada.id : people.bruno.id };
   if (usage.slug === 'helpdesk') {
@@ -120,7 +120,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
   };
 }
 
-/** What such a record says, as the service would write it. */
+/** Returns the error text that the service would record. */
 function reasonOf({ outcome, status, usage }: SeedCall): string | null {
   switch (outcome) {
     case 'ok':
@@ -130,12 +130,12 @@ function reasonOf({ outcome, status, usage }: SeedCall): string | null {
     case 'upstream_status':
       return `HTTP ${status} ${STATUS_CODES[status ?? 0] ?? ''}, application/json`;
     case 'timeout':
-      return `${usage.host}: upstream did not answer within 10000 ms`;
+      return `${usage.host}: upstream did not respond within 10000 ms`;
     case 'unreachable':
       return `${usage.host} refused the connection`;
     case 'malformed':
     case 'transform':
-      return 'HTTP 200 OK, application/json: the answer could not be read as the tool says';
+      return 'HTTP 200 OK, application/json: the response does not match the tool configuration';
     default:
       return outcome.replaceAll('_', ' ');
   }

@@ -29,7 +29,7 @@ const exchanges: { [tool: string]: Exchange } = {
   yearly_report: { method: 'GET', path: '/v2/reports/2026', args: { year: 2026 }, answer: { year: 2026, months: [] } },
 };
 
-/** The JSON text of the capture of a call to the invoices API. */
+/** Returns the capture of a call to the invoices API as JSON text. */
 export function captureOf({ usage, status, outcome }: SeedCall): string {
   const { method, path, args, answer } = exchanges[usage.tool] as Exchange;
   const body = JSON.stringify(outcome === 'ok' ? answer : { error: { message: 'The API could not do that.' } });

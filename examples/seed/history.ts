@@ -16,20 +16,20 @@ const dayMs = 24 * 60 * 60_000;
 const exampleFile = join(import.meta.dirname, '..', 'projects', 'server.json');
 
 export type People = Record<'ada' | 'bruno' | 'chiara' | 'dmitri', Actor>;
-/** The keys that calls are made with, by their purpose. */
+/** Keys for the calls, by purpose. */
 export type SeedKeys = Record<'assistant' | 'nightly' | 'warehouse', string>;
 export type History = { run: Run; people: People; keys: SeedKeys };
 
-/** Runs operations as if at a time, in epoch ms; `now` is the time that the seed is made. */
+/** Runs operations as if at a given time, in epoch ms. `now` is the time of seeding. */
 export type Past = { runner: Runner; now: number; goTo(at: number): void };
 
 type Names = keyof typeof operations;
-/** Runs an operation as one of them. */
+/** Runs an operation as one of the people. */
 export type Run = <Name extends Names>(actor: Actor, name: Name, input: Input<Name>) => Promise<Output<Name>>;
 
 /**
- * What four people did in the last month: servers with versions and secrets, keys, limits, invitations, and what was
- * ended again. Every step is an operation at its time, so that the audit log and the versions tell the same.
+ * Seeds the activity of four people in the last month: servers with versions and secrets, keys, limits, invitations, and
+ * revocations. Every step is an operation at its own time, so that the audit log and the versions agree.
  */
 export async function makeHistory(past: Past): Promise<History> {
   const run: Run = (actor, name, input) => {
@@ -54,7 +54,7 @@ export async function makeHistory(past: Past): Promise<History> {
   return { run, people, keys };
 }
 
-/** So many days before `now`, moved to where people work: 29.9 is at the start of that day, 29.1 at its end. */
+/** Returns a time some days before `now`, within working hours: 29.9 is at the start of that day, 29.1 at its end. */
 function workingTime(now: number, days: number): number {
   const midnight = Math.floor(now / dayMs) * dayMs - Math.floor(days) * dayMs;
   return midnight + Math.round((8 + 9 * (1 - (days % 1))) * 60 * 60_000);
@@ -71,7 +71,7 @@ async function signInPeople(past: Past): Promise<People> {
     const { id } = await saveUser(db, { id: newId(deps.random, 'usr'), ...person, at });
     const workspaceId = localWorkspace.id;
     await saveMember(db, { workspaceId, userId: id, role, at });
-    // Nobody has its cookie. It ends with the seed, and upkeep deletes it.
+    // The cookie is discarded. The session expires after seeding, and maintenance deletes it.
     const sessionHash = newId(deps.random, 'seed');
     await insertSession(db, { hash: sessionHash, userId: id, workspaceId, at, expiresAt: past.now });
     return { kind: 'user', id, workspaceId, scopes: ['manage', 'call'], servers: undefined, role, sessionHash };

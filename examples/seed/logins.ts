@@ -8,7 +8,7 @@ import type { StoredServer } from '../../src/store/servers/servers.ts';
 
 const dayMs = 24 * 60 * 60_000;
 
-/** Days ago, and whether the provider has ended it since. */
+/** Age in days, and true if the provider has ended the login since. */
 const logins = [
   { client: 'Claude', person: 'ines@example.com', daysAgo: 28.2, isBroken: false },
   { client: 'Cursor', person: 'jonas@example.com', daysAgo: 24.1, isBroken: true },
@@ -16,10 +16,10 @@ const logins = [
   { client: 'Claude', person: 'mara@example.com', daysAgo: 4.4, isBroken: false },
 ] as const;
 
-/** A login of the seed; calls are made with it from `at` to `until`, epoch ms. */
+/** Seeded login. Calls use it from `at` to `until`, in epoch ms. */
 export type SeedLogin = { id: string; at: number; until: number };
 
-/** Logins of agents at a server, whose tokens nobody holds. */
+/** Adds agent logins at a server. Their tokens are discarded. */
 export async function insertLogins({ db, deps }: Runner, server: StoredServer, now: number): Promise<SeedLogin[]> {
   const made: SeedLogin[] = [];
   for (const { client, person, daysAgo, isBroken } of logins) {
@@ -47,7 +47,7 @@ export async function insertLogins({ db, deps }: Runner, server: StoredServer, n
       last_used_at: until,
       broken_at: isBroken ? until : null,
     });
-    // Without a token of ours a login has ended. This one is thrown away.
+    // A login without an issued token counts as ended. This token is discarded.
     const token = newSecret(deps.random);
     const kind = 'refresh';
     const row = {

@@ -1,6 +1,6 @@
 /**
- * `npm run seed`: a workspace with servers, people, keys and four weeks of calls, so that every page of the dashboard has
- * something to show. `-- --add` puts it beside what is there; `-- --large` also makes 1,000 servers and a million calls.
+ * Seeds a workspace with servers, people, keys, and four weeks of calls, so that every dashboard page has content.
+ * Usage: npm run seed. `-- --add` adds to existing data. `-- --large` also creates 1,000 servers and a million calls.
  */
 import { reportFailure } from '../../src/cli/print.ts';
 import { type Seeded, seed } from './seed.ts';
@@ -21,24 +21,24 @@ if (unknown === undefined) {
   process.exitCode = 2;
 }
 
-/** Text for people: the seeded data, how to sign in and what to look at. */
+/** Formats the summary: the seeded data, how to sign in, and the pages to open. */
 function summary({ database, settings, servers, calls, baseUrl }: Seeded): string {
   return `
-Seeded ${database}: ${servers.toLocaleString('en')} servers, 4 people, 6 API keys, 4 logins and ${calls.toLocaleString('en')} calls of the last four weeks.
+Seeded ${database}: ${servers.toLocaleString('en')} servers, 4 people, 6 API keys, 4 logins, and ${calls.toLocaleString('en')} calls in the last four weeks.
 
   Start the service:  ${settings}npm start
-  Sign in:            ${baseUrl}, then Continue. Local mode has one person, you, an owner of the workspace.
+  Sign in:            ${baseUrl}, then Continue. In local mode you are the only person and own the workspace.
 
-  ${baseUrl}/servers             servers with a stored credential, a login, the caller's token, and open
+  ${baseUrl}/servers             servers with a stored credential, with a login, with the caller's token, and without a credential
   ${baseUrl}/servers/invoices    an editor with four tools; Versions has three to compare and restore
-  ${baseUrl}/servers/helpdesk    Logins of four agents, one of which the provider ended
-  ${baseUrl}/servers/warehouse   a secret without a value, and a tool that is switched off
+  ${baseUrl}/servers/helpdesk    logins of four agents, one of them ended by the provider
+  ${baseUrl}/servers/warehouse   a secret without a value, and a disabled tool
   ${baseUrl}/servers/projects    the worked example, whose tools can be called; the token is local-example-key
-  ${baseUrl}/calls               charts, filters, and what the newest calls of invoices sent and got
-  ${baseUrl}/keys                keys that work, one that expired, one that was revoked, one whose maker has left
-  ${baseUrl}/settings            members, an invitation, limits and retention
+  ${baseUrl}/calls               charts, filters, and captured requests and responses of recent calls of invoices
+  ${baseUrl}/keys                active keys, an expired key, a revoked key, and a key whose creator has left
+  ${baseUrl}/settings            members, an invitation, limits, and retention
   ${baseUrl}/audit               who changed what in the last month
 
-The hosts under example.com do not exist: tools of the other servers end with an error when they are called.
+The hosts under example.com do not exist, so calls of the other servers' tools fail.
 `;
 }

@@ -1,7 +1,7 @@
 import { create, type People, type Run, replace } from './history.ts';
 import { type Usage, use } from './traffic.ts';
 
-/** How much `--large` makes: 1,000 servers with those of the usual seed, one of which has so many tools. */
+/** Amounts for `--large`: 1,000 servers including those of the default seed, and the tools of the largest server. */
 export const large = { servers: 995, tools: 1000, versions: 20, calls: 1_000_000 };
 const toolsOfOne = 40;
 
@@ -12,17 +12,17 @@ const nouns =
     ' ',
   );
 
-/** The name of one of many servers; the first one is that with a thousand tools. */
+/** Returns the name of a server. The first one has a thousand tools. */
 const slugOf = (index: number) => (index === 0 ? 'everything' : `${areas[index % areas.length]}-${index}`);
 
-/** A configuration as a person would import it, with so many tools; `edits` changes the text of one. */
+/** Returns a configuration with many tools, as an import would create it. `edits` changes the text of one tool. */
 function serverOf(index: number, tools: number, edits = 0) {
   const slug = slugOf(index);
   const isKeyed = index % 10 === 3;
   return {
     slug,
     name: index === 0 ? 'Everything' : `${slug[0]?.toUpperCase()}${slug.slice(1).replace('-', ' ')}`,
-    description: `What ${slug} knows, and what may be changed there.`,
+    description: `Reads and changes the data of ${slug}.`,
     ...(isKeyed && { authentication: { type: 'Bearer', token: '{{API_TOKEN}}' } }),
     tools: Array.from({ length: tools }, (_, tool) =>
       toolOf(`https://${slug}.example.com`, index + tool, tool === edits && edits > 0),
@@ -44,17 +44,24 @@ function toolOf(origin: string, index: number, isEdited: boolean) {
     method: { list: 'GET', get: 'GET', create: 'POST', update: 'PATCH', delete: 'DELETE' }[verb],
     url: `${origin}/v1/${area}/${noun}${isOfOne ? '/:id' : ''}`,
     input_schema: {
-      ...(isOfOne && { id: { type: 'string', description: `Id of one of the ${noun}` } }),
+      ...(isOfOne && { id: { type: 'string', description: `ID of one of the ${noun}` } }),
       ...(isWrite && { name: { type: 'string', description: 'Name as people see it' } }),
       ...(verb === 'list' && {
-        query: { type: 'string', optional: true, description: 'Words to look for' },
-        limit: { type: 'integer', minimum: 1, maximum: 100, optional: true, default: 20, description: 'How many' },
+        query: { type: 'string', optional: true, description: 'Words to search for' },
+        limit: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 100,
+          optional: true,
+          default: 20,
+          description: 'Maximum number of results',
+        },
       }),
     },
   };
 }
 
-/** Makes the servers, the one with many tools in many versions; `goTo` goes to a share of the time of the seed. */
+/** Creates the servers, the largest one in many versions. `goTo` sets the time to a share of the seeded period. */
 export async function makeMany(run: Run, { ada, bruno }: People, goTo: (share: number) => void): Promise<void> {
   for (let index = 0; index < large.servers; index++) {
     goTo(index / large.servers);
@@ -71,7 +78,7 @@ export async function makeMany(run: Run, { ada, bruno }: People, goTo: (share: n
   }
 }
 
-/** How the tools of these servers are used: seldom each, and most of them never. */
+/** Returns the usage of the tools on these servers: some rarely, most never. */
 export function usagesOfMany(): Usage[] {
   return Array.from({ length: large.servers }, (_, index) => {
     const { slug, tools } = serverOf(index, index === 0 ? 200 : 8);

@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32), so that every seeded workspace looks alike. */
+/** Returns a deterministic random generator for numbers from 0 to 1 (mulberry32), so that seeded workspaces look alike. */
 export function numbersFrom(seed: number): () => number {
   let state = seed;
   return () => {

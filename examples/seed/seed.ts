@@ -22,22 +22,25 @@ import { large, makeMany } from './many.ts';
 import { numbersFrom } from './random.ts';
 import { usages } from './traffic.ts';
 
-/** Summary for people; `settings` go before the command that starts the service on the seed. */
+/** Summary of the seed. `settings` precede the command that starts the service on it. */
 export type Seeded = { database: string; settings: string; baseUrl: string; servers: number; calls: number };
 
-/** What is seeded: `adds` beside what is there, `isLarge` with as much as a workspace may have. */
+/** Seed options: `adds` adds to existing data, `isLarge` fills the workspace to its limits. */
 type Choices = { adds: boolean; isLarge?: boolean };
 
 /**
- * Fills the database of an environment; no service may run on it meanwhile.
+ * Fills the database of an environment. No service may use it at the same time.
  * @throws ConfigError
- * @throws AppError conflict where something is there already and nothing may be added, or a slug of the seed is taken
+ * @throws AppError conflict if the database has data and `adds` is false, or if a slug of the seed exists
  */
 export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Choices): Promise<Seeded> {
   const settings = readConfig(env, (path) => readFileSync(path, 'utf8'));
   const config = withExample(settings.config);
   if (config.mode === 'production')
-    throw new AppError('conflict', 'the seed is for local mode; found a BASE_URL that is not on this machine');
+    throw new AppError(
+      'conflict',
+      'The seed requires local mode, but BASE_URL is not on this machine. Remove BASE_URL.',
+    );
   if (!adds) refuseUsedFolder(config);
   const log = createLog('warn');
   const store = await openStore(settings, true, log, processClocks);
@@ -68,7 +71,7 @@ export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Ch
   }
 }
 
-/** The tools of the worked example call this machine, on the port after that of the service. */
+/** Allows the tools of the worked example to call this machine, on the port after that of the service. */
 function withExample(config: Config): Config {
   const example = { host: '127.0.0.1', range: undefined, port: 8081 };
   return { ...config, egressAllow: [...config.egressAllow, example] };
@@ -83,7 +86,7 @@ function runnerOf({ db }: Store, own: ReturnType<typeof createOperationDeps>): R
     reports: db,
     concurrencyLimiters: createConcurrencyLimiters(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
-    // Seeding has no credential that could end.
+    // Seeding has no credential that could expire.
     createAuthorizationSnapshot: () => ({ isStale: () => false, refresh: () => undefined }),
     onCommitted: async () => undefined,
   };
@@ -95,7 +98,7 @@ function refuseUsedFolder({ dataDir, engine }: Config): void {
   if (!isUsed) return;
   throw new AppError(
     'conflict',
-    `the folder ${resolve(dataDir)} has something in it; seed another one with DATA_DIR=./data-seed npm run seed, or put the seed beside what is there with npm run seed -- --add`,
+    `The folder ${resolve(dataDir)} is not empty. Seed another folder with DATA_DIR=./data-seed npm run seed, or add to the existing data with npm run seed -- --add.`,
   );
 }
 
@@ -105,18 +108,18 @@ async function refuseUsedDatabase({ db }: Store): Promise<void> {
   if (server)
     throw new AppError(
       'conflict',
-      `the database has servers, such as ${server.slug}; put the seed beside them with npm run seed -- --add`,
+      `The database has servers, such as ${server.slug}. Add the seed to them with npm run seed -- --add.`,
     );
 }
 
-/** The worked example may be there already. @throws AppError conflict */
+/** Rejects existing slugs, except that of the worked example. @throws AppError conflict */
 async function refuseTakenSlugs({ db }: Store): Promise<void> {
   for (const slug of new Set([...usages.map((usage) => usage.slug), 'weather-trial'])) {
     const isExample = slug === exampleSlug && (await findServer(db, localWorkspace.id, slug)) !== undefined;
     if (!isExample && (await isSlugTaken(db, slug)))
       throw new AppError(
         'conflict',
-        `the slug ${slug} is taken in this database, so it cannot be seeded; nothing was changed. Seed another folder: DATA_DIR=./data-seed npm run seed`,
+        `The slug ${slug} already exists in this database. Nothing was changed. Seed another folder with DATA_DIR=./data-seed npm run seed.`,
       );
   }
 }

@@ -1,9 +1,9 @@
 import type { ServerConfig } from '../../src/domain/config/server-config.ts';
 
-/** The configuration of a seeded server as a person would write it. */
+/** Configuration of a seeded server, as a person would write it. */
 type Written = { slug: string; name: string; [field: string]: unknown };
 
-/** A secret of a server whose value nobody set, so that its calls fail as they would. */
+/** Name of a secret without a value, so that calls of its server fail realistically. */
 export const missingSecret = 'LABEL_PRINTER_KEY';
 
 const json = { 'Content-Type': 'application/json' };
@@ -183,10 +183,10 @@ const warehouse: Written = {
   ],
 };
 
-/** Servers besides the worked example, `projects`. */
+/** Servers in addition to the worked example, `projects`. */
 export const servers = { weather, invoices, helpdesk, warehouse };
 
-/** The first version of a server that was changed since: only its first tools, and a short description. */
+/** Returns the first version of a server that has since changed: only the first tools and a short description. */
 export function firstVersion(server: Written, tools: number): Written {
   return { ...server, description: server.name, tools: (server.tools as ServerConfig['tools']).slice(0, tools) };
 }

@@ -1,10 +1,10 @@
 import type { CallerKind } from '../../src/domain/config/server-wide.ts';
 import type { Outcome } from '../../src/errors.ts';
 
-/** Who calls a tool: the kind of credential, and the id that the record keeps. */
+/** Caller of a tool: the kind of credential, and the ID in the record. */
 export type SeedCaller = { kind: CallerKind; id: string | null };
 
-/** How a tool is used: its share of all calls, how long its API takes, how large answers are, and how calls fail. */
+/** Usage of a tool: its share of all calls, API duration, response size, and failures. */
 export type Usage = {
   slug: string;
   tool: string;
@@ -12,11 +12,11 @@ export type Usage = {
   weight: number;
   typicalMs: number;
   typicalBytes: number;
-  /** Failures of a thousand calls. */
+  /** Failures per thousand calls. */
   failures: Partial<Record<Outcome, number>>;
 };
 
-/** A call as the traffic decides it; `at` is epoch ms. */
+/** Generated call. `at` is in epoch ms. */
 export type SeedCall = {
   usage: Usage;
   at: number;
@@ -64,14 +64,14 @@ export function use(
 
 const hourMs = 60 * 60_000;
 
-/** Calls in an hour of the day, by UTC, as shares of the busiest: offices of Europe, and agents at night. */
+/** Calls by hour of the day (UTC) relative to the busiest hour: European office hours, and agents at night. */
 const ofHour = [3, 2, 2, 2, 3, 8, 22, 55, 85, 100, 95, 80, 60, 85, 98, 90, 65, 40, 22, 14, 10, 8, 6, 4];
-/** Of a day of the week, from Sunday on. */
+/** Calls by weekday relative to the busiest day, starting with Sunday. */
 const ofDay = [0.3, 1, 1.05, 1.1, 1, 0.85, 0.4];
 
 /**
- * About `count` calls of the `days` before `now`, oldest first: more of them by day and on weekdays, a little more every
- * week, with an hour in which the warehouse was down. `next` gives numbers from 0 to 1.
+ * Generates about `count` calls in the `days` before `now`, oldest first, with more by day and on weekdays, weekly growth,
+ * and an hour in which the warehouse was down. `next` returns random numbers from 0 to 1.
  */
 export function trafficOf(
   count: number,
@@ -98,14 +98,14 @@ export function trafficOf(
     .sort((a, b) => a.at - b.at);
 }
 
-/** A call of its own time, so that the latest hour has some on every night. */
+/** Generates a call at a given time, so that the last hour has calls even at night. */
 export function callAt(at: number, isOutage: boolean, next: () => number, from: readonly Usage[] = usages): SeedCall {
   const usage = chosen(from, next);
   const outcome = isOutage && usage.slug === 'warehouse' ? 'unreachable' : outcomeOf(usage, next);
   return callOf(usage, outcome, at, next);
 }
 
-/** One call of each failure that a tool can have, in the last `ms` before `now`, so that rare failures exist too. */
+/** Generates one call per possible failure of each tool in the last `ms` before `now`, so that rare failures exist too. */
 export function everyFailure(now: number, ms: number, next: () => number): SeedCall[] {
   return usages.flatMap((usage) =>
     Object.keys(usage.failures).map((outcome) =>
@@ -147,12 +147,12 @@ function outcomeOf({ failures }: Usage, next: () => number): Outcome {
   return (failure?.[0] ?? 'ok') as Outcome;
 }
 
-/** Mostly near 1, sometimes several times that, as response times are. */
+/** Returns a factor near 1, sometimes several times that, as response times vary. */
 function spread(next: () => number): number {
   return Math.exp((next() + next() + next() - 1.5) * 1.1);
 }
 
-/** Undefined where nothing was sent. */
+/** Returns the upstream duration in ms, or null if the call sent no request. */
 function upstreamMsOf({ typicalMs }: Usage, outcome: Outcome, next: () => number): number | null {
   if (
     [

@@ -50,10 +50,10 @@ describe('toolhost apply', () => {
   const results = (ended: Ended) => report(ended).servers.map(({ slug, result }) => [slug, result]);
   const stored = async (slug: string) => (await running.rest('GET', `/servers/${slug}`)).body;
   const versionOf = async (slug: string) => ((await stored(slug)).server as { version: number }).version;
-  /** A slug of this test. */
+  /** Returns a slug that is unique to this test. */
   const own = (name: string) => `${name}-${count}`;
 
-  it('[imp 6] creates and changes what files describe, and does nothing the second time', async () => {
+  it('[imp 6] creates and updates the servers that files describe, and changes nothing on the second run', async () => {
     const [a, b, c] = [own('a'), own('b'), own('c')];
     file('one.yaml', serverAt(a, upstream), serverAt(b, upstream));
     writeFileSync(
@@ -98,7 +98,7 @@ describe('toolhost apply', () => {
     assert.equal(await versionOf(a), 2);
   });
 
-  it('[imp 6] checks every file before anything is changed, and names file, path and problem', async () => {
+  it('[imp 6] validates every file before changing anything, and reports file, path, and problem', async () => {
     const [good, bad, twice] = [own('good'), own('bad'), own('twice')];
     const first = file('a.yaml', serverAt(good, upstream), serverAt(twice, upstream));
     const second = file('b.yaml', { ...serverAt(bad, upstream), colour: 'red', limits: { calls: 3 } });
@@ -130,7 +130,7 @@ describe('toolhost apply', () => {
     assert.equal((await apply([folder, '--nonsense'])).code, 1);
   });
 
-  it('[imp 6] takes values of secrets from the environment and from files, and prints none', async () => {
+  it('[imp 6] takes secret values from the environment and from files, and prints none of them', async () => {
     const slug = own('sealed');
     const secret = 'v4lue-of-the-secret';
     writeFileSync(join(folder, 'other.txt'), 'an0ther-value\n');
@@ -167,7 +167,7 @@ describe('toolhost apply', () => {
     for (const { stdout, stderr } of ends) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
   });
 
-  it('diff and apply print and store nothing of a file that a link out of its folder leads to [find F3]', async () => {
+  it('diff and apply print and store nothing from a file that a link outside their folder points to [find F3]', async () => {
     const slug = own('outside');
     writeFileSync(join(root, 'outside.txt'), stringify(serverAt(slug, 'https://api.example.com')));
     symlinkSync('../outside.txt', join(folder, 'outside.yaml'));
@@ -179,7 +179,7 @@ describe('toolhost apply', () => {
     assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
   });
 
-  it('[find F3] a file of servers has only files below its folder, and variables that the command names', async () => {
+  it('[find F3] limits a file of servers to secret files below its folder and to variables that the command names', async () => {
     const slug = own('helpful');
     writeFileSync(join(root, 'private-id'), 'pr1vate');
     writeFileSync(join(folder, 'own-id'), '0wn');
@@ -222,14 +222,14 @@ describe('toolhost apply', () => {
       { name: 'A', source: 'the file own-id', hosts },
       { name: 'B', source: 'the variable OTHER_TOKEN', hosts },
     ]);
-    // A file that the caller names may have what the caller has.
+    // A references file that the caller names may use anything that the caller can read.
     const references = join(root, 'references.yaml');
     writeFileSync(references, stringify({ [slug]: { A: { file: 'private-id' }, B: { env: 'OTHER_TOKEN' } } }));
     file('helpful.yaml', config({}));
     assert.equal((await apply([folder, '--secrets', references], other)).code, 0);
   });
 
-  it('[imp 6] takes sealed fields of a configuration by their path, and refuses their values in a file', async () => {
+  it('[imp 6] sets encrypted configuration fields by path, and rejects their values in a file', async () => {
     const slug = own('login');
     const oauth = {
       authorization_url: 'https://login.example.com/authorize',
@@ -249,7 +249,7 @@ describe('toolhost apply', () => {
     assert.equal(applied.code, 0, applied.stderr);
     const again = await apply([path, '--secrets', references, '--json'], { CLIENT_SECRET: 'cl1ent-secret' });
     assert.deepEqual(results(again), [[slug, 'same']]);
-    // Without a source the stored value stays.
+    // Without a source, the stored value does not change.
     assert.deepEqual(results(await apply([path, '--json'])), [[slug, 'same']]);
     const other = await apply([path, '--secrets', references, '--dry-run', '--json'], { CLIENT_SECRET: 'other' });
     assert.deepEqual(
@@ -267,7 +267,7 @@ describe('toolhost apply', () => {
     assert.doesNotMatch(value.stderr, /lit3ral/);
   });
 
-  it('[imp 6] deletes with --prune only servers of the label that no file describes, and only with --yes', async () => {
+  it('[imp 6] --prune deletes only servers with the label that no file describes, and only with --yes', async () => {
     const [keep, drop, foreign, plain] = [own('keep'), own('drop'), own('foreign'), own('plain')];
     const label = own('team');
     await running.createServer(serverAt(plain, upstream));
@@ -313,7 +313,7 @@ describe('toolhost apply', () => {
     assert.match(taken.stderr, /belongs to the label other-\d+/);
   });
 
-  it('[imp 6] does not undo what was changed elsewhere, unless it is told to', async () => {
+  it('[imp 6] does not overwrite changes made elsewhere unless --overwrite is given', async () => {
     const slug = own('shared');
     const path = file('shared.yaml', serverAt(slug, upstream, { description: 'One.' }));
     await apply([path]);
@@ -324,7 +324,7 @@ describe('toolhost apply', () => {
       assert.equal(refused.code, 1);
       assert.match(refused.stderr, /description: the server was changed elsewhere .*\(version 1, now 2\)/);
     }
-    // A change of another field does not undo the one made elsewhere once the file has it.
+    // Changing another field is allowed once the file contains the change made elsewhere.
     file('shared.yaml', serverAt(slug, upstream, { description: 'From the dashboard.', name: 'Renamed' }));
     const taken = await apply([path, '--json']);
     assert.deepEqual([taken.code, results(taken)], [0, [[slug, 'changed']]]);
@@ -334,7 +334,7 @@ describe('toolhost apply', () => {
     assert.equal(((await stored(slug)).config as Json).description, 'From the dashboard.');
   });
 
-  it('[imp 6] says what was done when some servers cannot be applied', async () => {
+  it('[imp 6] reports which servers were applied when others fail', async () => {
     const path = file('many.yaml', ...['a', 'b', 'c'].map((name) => serverAt(own(name), upstream)));
     const limited = await startToolhost({ env: { QUOTAS: 'servers=2' } });
     try {
@@ -355,7 +355,7 @@ describe('toolhost apply', () => {
     }
   });
 
-  it('[imp 6] compares files with the service, field by field', async () => {
+  it('[imp 6] compares files with the service field by field', async () => {
     const slug = own('compared');
     const config = serverAt(slug, upstream, { description: 'One.' });
     const path = file('compared.yaml', config);

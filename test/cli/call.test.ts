@@ -47,7 +47,7 @@ describe('toolhost call', () => {
     toolhost(['call', ...args], { env, ...options });
   const sent = () => upstream.take().map((request) => JSON.parse(request.body.toString()) as object);
 
-  it('types arguments as the tool declares them', async () => {
+  it('converts arguments to the types that the tool declares', async () => {
     upstream.take();
     const pairs = [
       'id=42',
@@ -65,7 +65,7 @@ describe('toolhost call', () => {
     assert.deepEqual(sent(), [typed]);
   });
 
-  it('takes arguments as JSON, which --arg overrules', async () => {
+  it('takes arguments as JSON and lets --arg override them', async () => {
     upstream.take();
     const { code } = await call([
       'open-api',
@@ -81,7 +81,7 @@ describe('toolhost call', () => {
     assert.deepEqual(sent(), [{ id: 2, title: 'a=b', tags: ['one'] }]);
   });
 
-  it('prints the text of the answer, or all of it with --json', async () => {
+  it('prints the text of the result, or the whole result with --json', async () => {
     assert.deepEqual(await call(['open-api', 'fetch']), { code: 0, stdout: '{"ok":true}\n', stderr: '' });
     type Outcome = { is_error: boolean; content: object[] };
     const whole = await toolhostJson<Outcome>(['call', 'open-api', 'fetch'], { env });
@@ -91,7 +91,7 @@ describe('toolhost call', () => {
     assert.equal(picture.stdout, `The response is a file: ${about}.\n[image ${about}; --json prints it]\n`);
   });
 
-  it('exits with 1 when the tool reports an error, and prints that', async () => {
+  it('exits with 1 and prints the error when the tool reports one', async () => {
     const wrong = await call(['open-api', 'send', '--arg', 'id=many', '--arg', 'titl=x']);
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /id: found "many"; allowed: integer/);
@@ -100,7 +100,7 @@ describe('toolhost call', () => {
     assert.deepEqual([code, (JSON.parse(stdout) as { is_error: boolean }).is_error], [1, true]);
   });
 
-  it('gives a token for servers that forward one, and asks for it', async () => {
+  it('passes a token to servers that forward one, and asks for it when it is missing', async () => {
     upstream.take();
     const without = await call(['forwarding', 'fetch']);
     assert.deepEqual([without.code, without.stdout], [1, '']);
@@ -111,7 +111,7 @@ describe('toolhost call', () => {
     assert.deepEqual(bearers, ['Bearer from-option', 'Bearer from-env']);
   });
 
-  it('[ship 7] calls and previews a tool as a view has it, and lists the calls at the view', async () => {
+  it('[ship 7] calls and previews a tool as its view defines it, and lists the calls of the view', async () => {
     const done = {
       name: 'send',
       description: 'Sends.',
@@ -138,7 +138,7 @@ describe('toolhost call', () => {
     assert.match((await toolhost(['calls', '--view', 'other'], { env })).stdout, /No calls/);
   });
 
-  it('helps with names', async () => {
+  it('suggests names for unknown tools, servers, and arguments', async () => {
     const [tool, server, pair, args] = await Promise.all([
       call(['open-api', 'fetsh']),
       call(['nowhere', 'fetch']),
@@ -152,7 +152,7 @@ describe('toolhost call', () => {
     assert.match(args.stderr, /allowed: a JSON object/);
   });
 
-  it('works with a key that may call but not read, whose arguments stay text', async () => {
+  it('works with a key that may call but not read, and sends its arguments as text', async () => {
     upstream.take();
     const caller = { ...env, TOOLHOST_API_KEY: await running.key({ scopes: ['call'] }) };
     assert.equal((await call(['open-api', 'send', '--arg', 'title=x'], { env: caller })).code, 0);
@@ -160,10 +160,10 @@ describe('toolhost call', () => {
   });
 });
 
-describe('a service that does not answer as it should', () => {
+describe('toolhost and an unreachable or unexpected service', () => {
   const list = (env: Record<string, string>, ...more: string[]) => toolhost(['servers', 'list', ...more], { env });
 
-  it('is named, with what to do', async () => {
+  it('names the service that cannot be reached and says what to do', async () => {
     const free = await freePort();
     const url = `http://127.0.0.1:${free}`;
     const [refused, byPort, unknown] = await Promise.all([
@@ -184,7 +184,7 @@ describe('a service that does not answer as it should', () => {
     );
   });
 
-  it('gets no key when none is set, and one that cannot be a key is not repeated', async () => {
+  it('sends no request without a key, and does not print an invalid key', async () => {
     const [none, odd, url] = await Promise.all([
       list({}),
       list({ TOOLHOST_API_KEY: 'hünter2' }),
@@ -196,7 +196,7 @@ describe('a service that does not answer as it should', () => {
     assert.deepEqual([none.code, odd.code], [1, 1]);
   });
 
-  it('says in its own words why it refuses', async () => {
+  it('explains why the service rejected the request', async () => {
     const running = await startToolhost();
     try {
       const [unknown, weak] = await Promise.all([

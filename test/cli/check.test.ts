@@ -17,7 +17,7 @@ type Verdict = {
 };
 type Verdicts = { valid: boolean; files: Verdict[] };
 
-/** Offline: no service, no key, no database. */
+/** Runs offline, without a service, key, or database. */
 describe('toolhost check', () => {
   let folder: string;
   before(() => {
@@ -33,7 +33,7 @@ describe('toolhost check', () => {
   const check = (files: readonly string[], env: Record<string, string> = {}, input = '') =>
     toolhost(['check', ...files], { env, input });
 
-  it('is content with a good file, in JSON or YAML, from a file or standard input', async () => {
+  it('accepts a valid file in JSON or YAML, from a file or standard input', async () => {
     const json = file('good.json', good('good'));
     const yaml = file('good.yaml', stringify(serverAt('good', 'https://api.example.com')));
     const ends = await Promise.all([check([json, yaml]), check(['-'], {}, good('good'))]);
@@ -49,7 +49,7 @@ describe('toolhost check', () => {
     assert.deepEqual(await check([named]), { code: 0, stdout: `${named}: ok\n`, stderr: '' });
   });
 
-  it('prints nothing of a file that a link out of its folder leads to [find F3]', async () => {
+  it('prints nothing from a file that a link outside its folder points to [find F3]', async () => {
     const secret = 'pr1vate-line';
     const texts = [
       `${secret}\nmore: [`,
@@ -78,7 +78,7 @@ describe('toolhost check', () => {
     assert.equal((await check([linked])).stdout, `${inside}: ok\n`);
   });
 
-  it('checks the configuration files of a folder, by name, and says when it has none', async () => {
+  it('checks the configuration files of a folder in name order, and reports a folder without any', async () => {
     const servers = join(folder, 'servers');
     mkdirSync(join(servers, 'older'), { recursive: true });
     writeFileSync(join(servers, 'b.json'), good('beta'));
@@ -124,7 +124,7 @@ describe('toolhost check', () => {
     assert.match((await check([again])).stdout, /z\.yaml: is not YAML: /);
   });
 
-  it('names file, path and problem, for every file', async () => {
+  it('reports file, path, and problem for every file', async () => {
     const bad = file(
       'bad.json',
       JSON.stringify({ name: 'Bad', slug: 'manage', tools: [{ ...toolOf('x'), timeout_ms: 20_001 }] }),
@@ -159,7 +159,7 @@ describe('toolhost check', () => {
     );
   });
 
-  it('prints verdicts as JSON', async () => {
+  it('prints results as JSON', async () => {
     const bad = file('bad-too.json', '{"name": "Bad"}');
     const fine = file('fine.json', good('fine'));
     const { code, stdout, stderr } = await check([bad, fine, '--json']);
@@ -179,7 +179,7 @@ describe('toolhost check', () => {
     assert.deepEqual([files[1]?.problems, files[1]?.warnings], [[], []]);
   });
 
-  it('checks as the service of this environment would', async () => {
+  it('applies the settings of the current environment, as a service started in it would', async () => {
     const other = file('other.json', good('other'));
     const [closed, open, reserved, unset] = await Promise.all([
       check([example]),

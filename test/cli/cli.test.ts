@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { binary, type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
 
-/** Refused in sentences: nothing on standard output, no stack, exit 1. */
+/** Asserts an error in sentences: exit code 1, nothing on standard output, and no stack trace. */
 function assertRefused({ code, stdout, stderr }: Ended, ...sentences: RegExp[]): void {
   assert.deepEqual([code, stdout], [1, ''], stderr);
   assert.match(stderr, /^error: /);
@@ -23,7 +23,7 @@ describe('bin/toolhost', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('prints its version and its help, also from elsewhere and through a link', async () => {
+  it('prints its version and help, also from another folder and through a symbolic link', async () => {
     const program = join(folder, 'toolhost');
     symlinkSync(binary, program);
     const version = await toolhost(['--version'], { program, cwd: folder });
@@ -37,7 +37,7 @@ describe('bin/toolhost', () => {
     assert.match(help.stdout, /Examples:/);
   });
 
-  it('has examples in the help of its commands, and every setting in that of serve', async () => {
+  it('prints examples in the help of its commands, and every setting in the help of serve', async () => {
     const helps = await Promise.all(
       [['keys', 'create'], ['servers', 'create'], ['secrets', 'set'], ['call'], ['check']].map((args) =>
         toolhost([...args, '--help']),
@@ -48,7 +48,7 @@ describe('bin/toolhost', () => {
     assert.match(stdout, /MASTER_KEY .*32 bytes[\s\S]*DEMO /);
   });
 
-  it('answers what it does not understand with exit code 2, on standard error', async () => {
+  it('exits with 2 and writes to standard error when it does not understand a command', async () => {
     const wrong = await Promise.all([
       toolhost([]),
       toolhost(['keys']),
@@ -74,11 +74,11 @@ describe('toolhost serve', () => {
   after(() => rmSync(folder, { recursive: true, force: true }));
   const local = (name: string) => ({ PORT: '0', DEMO: '0', DATA_DIR: join(folder, name) });
 
-  it('says on one line that it is ready, logs to standard error, and ends with 0 on a signal', async () => {
+  it('prints one ready line, logs to standard error, and exits with 0 on a signal', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const serving = await startChildToolhost({ ...local('signals'), LOG_LEVEL: 'info' });
       assert.match(serving.readyLine, /^toolhost ready http:\/\/127\.0\.0\.1:\d+$/);
-      // The other signal comes at once, when the line is all that was heard.
+      // The other signal follows immediately after the ready line.
       if (signal === 'SIGTERM') assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
       const code = await serving.end(signal);
       const [stdout, stderr] = [serving.output('stdout'), serving.output('stderr')];
@@ -95,7 +95,7 @@ describe('toolhost serve', () => {
     assert.equal(statSync(join(folder, 'signals', 'master.key')).mode & 0o777, 0o600);
   });
 
-  it('[sec E7] lists everything that production misses at once', async () => {
+  it('[sec E7] lists all missing production settings in one error', async () => {
     const end = await toolhost(['serve'], { env: { ...local('missing'), BASE_URL: 'https://tools.example.com' } });
     assertRefused(
       end,
@@ -106,7 +106,7 @@ describe('toolhost serve', () => {
     );
   });
 
-  it('[sec E7] refuses plain http in production, and settings that are none', async () => {
+  it('[sec E7] rejects plain HTTP in production and invalid settings', async () => {
     const env = { ...local('http'), BASE_URL: 'http://tools.example.com', PORT: 'http', EGRESS_ALLOW: '10.0.0.1' };
     assertRefused(
       await toolhost(['serve'], { env }),
@@ -116,7 +116,7 @@ describe('toolhost serve', () => {
     );
   });
 
-  it('[sec E7] refuses master keys that are not 32 random bytes, and shows none', async () => {
+  it('[sec E7] rejects master keys that are not 32 random bytes, and prints none of them', async () => {
     const keys = [
       'change-me-to-a-long-random-string-before-production!!',
       Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64'),
@@ -141,7 +141,7 @@ describe('toolhost serve', () => {
     assert.ok(!end.stderr.includes(key));
   });
 
-  it('[sec E7] refuses a second process on one SQLite file, and a port in use', async () => {
+  it('[sec E7] rejects a second process on one SQLite file, and a port in use', async () => {
     const serving = await startChildToolhost({ ...local('taken'), LOG_LEVEL: 'silent' });
     try {
       const [second, port] = await Promise.all([
@@ -156,7 +156,7 @@ describe('toolhost serve', () => {
     }
   });
 
-  it('says why it cannot use its folder or reach its database, without the password', async () => {
+  it('explains why its folder or database cannot be used, without printing the password', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const [noFolder, noDatabase] = await Promise.all([

@@ -13,7 +13,7 @@ import { binary } from '../support/toolhost/toolhost-command.ts';
 
 const run = promisify(execFile);
 
-describe('completion in a shell', () => {
+describe('shell completion', () => {
   let running: TestToolhost;
   let folder: string;
   let env: Record<string, string>;
@@ -34,7 +34,7 @@ describe('completion in a shell', () => {
     await running.stop();
   });
 
-  /** What bash would offer after these words, of which the last one is being typed. */
+  /** Returns the words that bash would offer. The last argument is the word being typed. */
   async function bash(...words: string[]): Promise<{ words: string[]; files: boolean }> {
     const script = `
       compopt() { files=1; }
@@ -48,11 +48,11 @@ describe('completion in a shell', () => {
     return { files: files === '1', words: found.filter((word) => word !== '').toSorted() };
   }
 
-  it('[ship 7] works in bash', async () => {
-    // A busy machine may not answer within the time that completion waits; like a person, this presses Tab again.
+  it('[ship 7] completes commands, options, and slugs in bash', async () => {
+    // A busy machine may exceed the completion timeout. Retrying is what a person does by pressing Tab again.
     await eventually(async () => {
       assert.deepEqual(await bash('ver'), { words: ['verify', 'versions'], files: false });
-      // bash takes `=` for a word of its own.
+      // bash splits words at `=`.
       const choices = { words: ['unavailable', 'unreachable'], files: false };
       assert.deepEqual(await bash('calls', '--outcome', '=', 'un'), choices);
       assert.deepEqual(await bash('servers', 'create', ''), { words: [], files: true });
@@ -60,7 +60,7 @@ describe('completion in a shell', () => {
     });
   });
 
-  it('[ship 7] works in zsh', async () => {
+  it('[ship 7] completes commands and files in zsh', async () => {
     const zsh = await needProgram(['/usr/bin/zsh', '/bin/zsh'], 'zsh');
     const script = `
       compdef() { :; }; _describe() { print -l -- "\${(@P)4}"; }; _files() { print FILES; }
@@ -75,10 +75,10 @@ describe('completion in a shell', () => {
     });
   });
 
-  it('[ship 7] works in fish', async () => {
+  it('[ship 7] completes slugs in fish', async () => {
     const fish = await needProgram(['/usr/bin/fish', '/opt/homebrew/bin/fish'], 'fish');
     const script = 'toolhost completion fish | source; complete -C "toolhost servers get th"';
-    // As in bash, a busy machine may not answer in time.
+    // As in bash, a busy machine may exceed the completion timeout.
     await eventually(async () => {
       const { stdout } = await run(fish, ['--no-config', '-c', script], { env });
       assert.match(stdout, /^things\tthings$/m);

@@ -33,14 +33,17 @@ describe('toolhost completion', () => {
     await running.stop();
   });
 
-  /** What a shell gets to offer after these words, of which the last one is being typed. */
+  /** Returns what a shell can offer after these words. The last one is the word being typed. */
   async function found(typed: readonly string[]): Promise<{ words: string[]; files: boolean }> {
     const { stdout } = await toolhost(['complete', '--', ...typed], { env });
     const [kind, ...lines] = stdout.trimEnd().split('\n');
     return { files: kind === 'files', words: lines.map((line) => line.split('\t')[0] ?? '') };
   }
 
-  /** Fails when a shell does not come to offer this. A busy machine may not answer within the time that completion waits; like a person, this presses Tab again. */
+  /**
+   * Asserts that a shell offers these words. A busy machine may exceed the completion timeout, so this retries, as a
+   * person presses Tab again.
+   */
   async function offers(typed: readonly string[], words: readonly string[], files = false): Promise<void> {
     await eventually(async () => {
       const offered = await found(typed);
@@ -48,7 +51,7 @@ describe('toolhost completion', () => {
     });
   }
 
-  it('[ship 7] completes commands, options and choices as they are declared', async () => {
+  it('[ship 7] completes declared commands, options, and choices', async () => {
     await offers(['ver'], ['verify', 'versions']);
     await offers(['servers', 'u'], ['update']);
     await offers(['calls', '--o'], ['--outcome']);
@@ -58,14 +61,14 @@ describe('toolhost completion', () => {
     assert.deepEqual([words.includes('servers'), words.includes('complete')], [true, false]);
   });
 
-  it('[ship 7] completes slugs and names of tools by asking the service', async () => {
+  it('[ship 7] completes server slugs and tool names by asking the service', async () => {
     await offers(['servers', 'get', 'th'], ['things', 'thoughts']);
     await offers(['versions', 'thi'], ['things']);
     await offers(['call', 'things', 'list'], ['list_other_things', 'list_things']);
     await offers(['calls', '--server', 'things', '--tool', 'get'], ['get_thing']);
   });
 
-  it('[ship 7] has nothing to say about a service that is down, slow or hostile, and never shows a key', async () => {
+  it('[ship 7] prints nothing for a service that is down, slow, or adversarial, and never prints a key', async () => {
     const names = ['$(touch pwned)', 'a b', '`id`', 'fine'];
     let answers = true;
     const hostile: Server = createServer((_request, response) => {

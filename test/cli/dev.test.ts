@@ -32,7 +32,7 @@ describe('toolhost dev', () => {
 
   const config = (slug: string, more: object = {}) =>
     serverAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
-  /** Saves as careful editors do: under another name first. */
+  /** Saves the way careful editors do: writes another file, then renames it. */
   const write = (name: string, value: object | string) => {
     const draft = join(folder, `.${name}.draft`);
     writeFileSync(draft, typeof value === 'string' ? value : stringify(value));
@@ -50,7 +50,7 @@ describe('toolhost dev', () => {
   const becomes = (slug: string, expected: string[] | number) =>
     eventually(async () => assert.deepEqual(await toolsOf(slug), expected));
 
-  it('[imp 6] serves the files of a folder, with secrets from the environment', async () => {
+  it('[imp 6] serves the files of a folder with secrets from the environment', async () => {
     assert.deepEqual(await toolsOf('first'), ['get']);
     const response = await fetch(`${serving.url}/api/v1/servers/sealed/tools/get/call`, {
       method: 'POST',
@@ -62,7 +62,7 @@ describe('toolhost dev', () => {
     assert.doesNotMatch(serving.output(), /dev-value/);
   });
 
-  it('[imp 6] follows changes of several files, new files and files that are gone and come back', async () => {
+  it('[imp 6] follows changes to several files, new files, and files that are removed and return', async () => {
     const other = [toolAt(`${upstream.url}/other`, { name: 'other' })];
     write('first.yaml', config('first', { tools: other }));
     write('second.json', JSON.stringify(config('second')));
@@ -72,13 +72,13 @@ describe('toolhost dev', () => {
     await becomes('second', 404);
     write('second.json', JSON.stringify(config('second', { tools: other })));
     await becomes('second', ['other']);
-    // Another slug in the same file is another server.
+    // A new slug in the same file means another server.
     write('second.json', JSON.stringify(config('third')));
     await becomes('third', ['get']);
     await becomes('second', 404);
   });
 
-  it('[imp 6] keeps the previous version of a file with a problem, and prints the problem', async () => {
+  it('[imp 6] keeps serving the previous version of an invalid file, and prints the problem', async () => {
     write('kept.yaml', config('kept'));
     await becomes('kept', ['get']);
     for (const [broken, message] of [
@@ -97,7 +97,7 @@ describe('toolhost dev', () => {
     await becomes('kept', ['fixed']);
   });
 
-  it('[imp 6] ends with 0 at a signal that comes while it applies files', async () => {
+  it('[imp 6] exits with 0 on a signal that arrives while it applies files', async () => {
     const many = Array.from({ length: 40 }, (_, n) => `many-${n}`);
     for (const slug of many) write(`${slug}.yaml`, config(slug));
     await eventually(async () => assert.notEqual(await toolsOf('many-0'), 404));

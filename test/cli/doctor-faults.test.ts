@@ -13,7 +13,7 @@ type Broken = [name: string, fault: Fault, id: string, status: Check['status'], 
 
 const broken: Broken[] = [
   [
-    'announces documents and takes none',
+    'announces client ID metadata documents and rejects them',
     (asked, usual) =>
       fields('issuer', { client_id_metadata_document_supported: true })(asked, usual) ??
       (asked.request.url?.includes('client_id=https') ? json(400, {}) : undefined),
@@ -29,14 +29,14 @@ const broken: Broken[] = [
     /redirect \(307\) to .*\/elsewhere/,
   ],
   [
-    'answers with a page',
+    'responds with a web page',
     at('mcp', () => ({ status: 200, headers: { 'content-type': 'text/html' }, body: '<p>' })),
     'reach',
     'problem',
     /text\/html/,
   ],
-  ['is not there', at('mcp', () => json(404, {})), 'reach', 'problem', /404/],
-  ['insists on another Accept', at('mcp', () => json(406, {})), 'reach', 'problem', /406/],
+  ['does not exist', at('mcp', () => json(404, {})), 'reach', 'problem', /404/],
+  ['rejects the Accept header', at('mcp', () => json(406, {})), 'reach', 'problem', /406/],
   [
     'challenges without Bearer',
     at('mcp', (usual) => (usual.status === 401 ? json(401, {}) : undefined)),
@@ -44,9 +44,9 @@ const broken: Broken[] = [
     'problem',
     /WWW-Authenticate/,
   ],
-  ['names metadata that is not there', at('resource', () => json(404, {})), 'resource_metadata', 'problem', /404/],
+  ['points to missing metadata', at('resource', () => json(404, {})), 'resource_metadata', 'problem', /404/],
   [
-    'names another resource',
+    'states another resource',
     fields('resource', { resource: 'https://other.example/mcp' }),
     'resource_metadata',
     'problem',
@@ -60,42 +60,42 @@ const broken: Broken[] = [
     /404/,
   ],
   [
-    'has another issuer',
+    'states another issuer',
     fields('issuer', { issuer: 'https://other.example' }),
     'server_metadata',
     'problem',
     /other\.example/,
   ],
   [
-    'announces no PKCE',
+    'does not announce PKCE',
     fields('issuer', { code_challenge_methods_supported: undefined }),
     'server_metadata',
     'problem',
     /PKCE/,
   ],
   [
-    'takes no registration',
+    'offers no client registration',
     fields('issuer', { registration_endpoint: undefined }),
     'registration',
     'problem',
     /registration_endpoint/,
   ],
   [
-    'refuses registration',
+    'rejects client registration',
     at('register', () => json(400, { error: 'invalid_client_metadata' })),
     'register',
     'problem',
     /400 invalid_client_metadata/,
   ],
   [
-    'registers clients that have expired',
+    'issues client secrets that have expired',
     fields('register', { client_secret: 's', client_secret_expires_at: 1 }),
     'register',
     'problem',
     /expired/,
   ],
   [
-    'refuses loopback addresses of clients',
+    'rejects loopback redirect URIs',
     at('register', (_, { body }) =>
       body.includes('33418') ? json(400, { error: 'invalid_redirect_uri' }) : undefined,
     ),
@@ -104,7 +104,7 @@ const broken: Broken[] = [
     /VS Code \(400 invalid_redirect_uri\)/,
   ],
   [
-    'forgets clients',
+    'forgets registered clients',
     at('authorize', () => json(400, { error: 'invalid_client' })),
     'authorize',
     'problem',
@@ -118,7 +118,7 @@ const broken: Broken[] = [
     /without PKCE/,
   ],
   [
-    'redirects to anybody',
+    'redirects to any redirect URI',
     at('authorize', (_, { request }) => ({
       status: 302,
       headers: { location: new URL(request.url ?? '', 'http://x').searchParams.get('redirect_uri') ?? '' },
@@ -128,21 +128,21 @@ const broken: Broken[] = [
     /anyone/,
   ],
   [
-    'has a page at its token endpoint',
+    'serves a web page at its token endpoint',
     at('token', () => ({ status: 404, headers: { 'content-type': 'text/html' }, body: '<p>' })),
     'token_endpoint',
     'problem',
     /404 and text\/html/,
   ],
   [
-    'answers expired tokens with 403',
+    'responds to expired tokens with 403',
     at('mcp', (_, { request }) => (request.headers.authorization?.includes('made-up') ? json(403, {}) : undefined)),
     'expired_token',
     'problem',
     /403/,
   ],
   [
-    'has no CORS',
+    'lacks CORS headers',
     at('issuer', (usual) => ({
       ...usual,
       headers: { ...usual.headers, 'access-control-allow-origin': 'https://own.example' },
@@ -152,13 +152,13 @@ const broken: Broken[] = [
     /oauth-authorization-server/,
   ],
   [
-    'announces no tools',
+    'does not announce tools',
     result('initialize', { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x' } }),
     'handshake',
     'problem',
     /tools/,
   ],
-  ['has no list of tools', result('tools/list', {}), 'tool_list', 'problem', /without tools/],
+  ['returns no tool list', result('tools/list', {}), 'tool_list', 'problem', /without tools/],
   [
     'repeats a cursor',
     result('tools/list', { tools: [], nextCursor: 'again' }),
@@ -167,52 +167,52 @@ const broken: Broken[] = [
     /repeats a cursor/,
   ],
   [
-    'has a tool without a schema',
+    'lists a tool without a schema',
     result('tools/list', { tools: [tool({ inputSchema: null })] }),
     'tool_list',
     'problem',
     /only/,
   ],
   [
-    'has a name that models refuse',
+    'lists a tool name that models reject',
     result('tools/list', { tools: [tool({ name: 'a.b' })] }),
     'tool_names',
     'warning',
     /a\.b/,
   ],
   [
-    'has an argument that Claude refuses',
+    'lists an argument name that Claude rejects',
     result('tools/list', { tools: [tool({ inputSchema: { type: 'object', properties: { 'a[b]': {} } } })] }),
     'tool_schemas',
     'warning',
     /names have characters/,
   ],
   [
-    'has tools without hints',
+    'lists tools without hints',
     result('tools/list', { tools: [tool({ annotations: { readOnlyHint: true } })] }),
     'tool_hints',
     'warning',
     /ChatGPT.*only/,
   ],
   [
-    'has a name that is too long with that of the server',
+    'lists a tool name that is too long when prefixed with the server name',
     result('tools/list', { tools: [tool({ name: 'a'.repeat(64) })] }),
     'tool_names',
     'warning',
     /Claude Code allows 64.*Cursor allows 60.*Goose allows 64.*LibreChat allows 64/,
   ],
   [
-    'has more tools than Windsurf takes',
+    'lists more tools than Windsurf accepts',
     result('tools/list', { tools: Array.from({ length: 101 }, (_, n) => tool({ name: `t${n}` })) }),
     'tool_count',
     'warning',
     /Windsurf 100/,
   ],
-  ['fails for newer clients', method('server/discover', () => json(500, {})), 'modern', 'problem', /500/],
+  ['fails for stateless clients', method('server/discover', () => json(500, {})), 'modern', 'problem', /500/],
 ];
 
 describe('toolhost doctor', () => {
-  it('[ship 6] reads an answer behind many messages in an event stream, however it is cut', async () => {
+  it('[ship 6] reads a response that follows many messages in an event stream, at any chunk boundary', async () => {
     const before = `data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\r\n`.repeat(150_000);
     const server = await startForeignMcpServer(
       method('tools/list', ({ body }) => ({
@@ -228,7 +228,7 @@ describe('toolhost doctor', () => {
   });
 
   for (const [name, fault, id, status, detail] of broken) {
-    it(`[ship 6] says of a server that ${name} what is wrong`, async () => {
+    it(`[ship 6] reports the problem of a server that ${name}`, async () => {
       const server = await startForeignMcpServer(fault);
       const examined = await examine(server.address, rightToken);
       await server.close();

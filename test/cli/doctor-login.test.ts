@@ -17,7 +17,7 @@ describe('toolhost doctor', () => {
       return { ...examined, call: examined.checks.find(({ id }) => id === 'call') };
     };
 
-    it('[ship 6] calls a tool that only reads, and no other without a word', async () => {
+    it('[ship 6] calls a read-only tool, and any other tool only with --yes', async () => {
       const read = await call(undefined, '--call', 'first', '--args', '{"a": 1}');
       assert.deepEqual([read.code, read.call?.status], [0, 'ok']);
       assert.match(read.call?.detail ?? '', /text: called first$/);
@@ -45,13 +45,13 @@ describe('toolhost doctor', () => {
         /error: no way/,
       ],
       [
-        'is a list that Gemini CLI takes for structured content',
+        'is a list that Gemini CLI parses as structured content',
         result('tools/call', { content: [{ type: 'text', text: '[1,2]' }] }),
         'warning',
         /Gemini CLI fails/,
       ],
       [
-        'lacks what the tool announces',
+        'lacks the structured content that the tool announces',
         method('tools/list', (usual) => {
           const listed = structuredClone(usual);
           const { tools } = (listed.body as { result: { tools: { outputSchema?: object }[] } }).result;
@@ -63,14 +63,14 @@ describe('toolhost doctor', () => {
       ],
     ];
     for (const [name, fault, status, detail] of wrong) {
-      it(`[ship 6] says what is wrong with a result that ${name}`, async () => {
+      it(`[ship 6] reports the problem of a result that ${name}`, async () => {
         const examined = await call(fault, '--call', 'first');
         assert.equal(examined.call?.status, status, JSON.stringify(examined.checks));
         assert.match(examined.call?.detail ?? '', detail);
       });
     }
 
-    it('[ship 6] names the nearest tool, and refuses arguments without a call', async () => {
+    it('[ship 6] suggests the nearest tool name, and rejects arguments without a call', async () => {
       assert.match((await call(undefined, '--call', 'frist')).call?.detail ?? '', /no such tool.*`first`/);
       const { code, stderr } = await toolhost(['doctor', 'http://127.0.0.1:9/mcp', '--args', '{}']);
       assert.equal(code, 1);
@@ -87,7 +87,7 @@ describe('toolhost doctor', () => {
       return { ...examined, of };
     };
 
-    it('[ship 6] logs in, renews the login, examines what follows, and ends the login', async () => {
+    it('[ship 6] logs in, refreshes the token, checks the server with it, and ends the login', async () => {
       const revoked: string[] = [];
       const { code, of, stderr } = await withFault(
         at('revoke', (usual, { body }) => {
@@ -105,21 +105,21 @@ describe('toolhost doctor', () => {
       at('token', (usual, { body }) => (usual.status === 200 ? change(usual, new URLSearchParams(body)) : undefined));
     const wrong: [name: string, fault: Fault, id: string, status: Check['status'], detail: RegExp][] = [
       [
-        'gives no token',
+        'issues no token',
         grant((_, form) => (form.has('code') ? json(400, { error: 'invalid_client' }) : undefined)),
         'login',
         'problem',
         /400 invalid_client/,
       ],
       [
-        'gives no refresh token',
+        'issues no refresh token',
         grant(() => json(200, { access_token: 'the-right-token', token_type: 'Bearer' })),
         'refresh',
         'warning',
         /log in again/,
       ],
       [
-        'renews only with the resource',
+        'refreshes only with a resource parameter',
         grant((_, form) =>
           form.get('grant_type') === 'refresh_token' && !form.has('resource')
             ? json(400, { error: 'invalid_target' })
@@ -130,16 +130,16 @@ describe('toolhost doctor', () => {
         /400 invalid_target/,
       ],
       [
-        'gives a token that it refuses',
+        'issues a token that it rejects',
         grant((usual) => ({ ...usual, body: { ...(usual.body as object), access_token: 'another' } })),
         'token',
         'problem',
         /401/,
       ],
-      ['does not end logins', at('revoke', () => json(500, {})), 'logout', 'warning', /500/],
+      ['fails to revoke tokens', at('revoke', () => json(500, {})), 'logout', 'warning', /500/],
     ];
     for (const [name, fault, id, status, detail] of wrong) {
-      it(`[ship 6] says of a server that ${name} what is wrong`, async () => {
+      it(`[ship 6] reports the problem of a server that ${name}`, async () => {
         const { of, code, checks } = await withFault(fault);
         assert.equal(of(id)?.status, status, JSON.stringify(checks, undefined, 1));
         assert.match(of(id)?.detail ?? '', detail);

@@ -16,7 +16,7 @@ const rightToken = 'the-right-token';
 const tool = (more: object) => ({ name: 'only', description: 'Does it.', inputSchema: { type: 'object' }, ...more });
 
 describe('toolhost doctor', () => {
-  it('[ship 6] finds nothing wrong with a server of others that works', async () => {
+  it('[ship 6] finds no problem in a working third-party server', async () => {
     const server = await startForeignMcpServer();
     const { code, healthy, checks } = await examine(server.address, rightToken);
     await server.close();
@@ -26,7 +26,7 @@ describe('toolhost doctor', () => {
     assert.ok(checks.some(({ id }) => id === 'tool_list') && checks.some(({ id }) => id === 'token_endpoint'));
   });
 
-  it('[ship 6] finds nothing wrong with a server of the official SDK, and ends its session', async () => {
+  it('[ship 6] finds no problem in a server built with the official SDK, and ends its session', async () => {
     const server = await startSdkMcpServer();
     const { code, checks } = await examine(server.address, undefined, '--call', 'greet');
     const left = server.sessions();
@@ -38,7 +38,7 @@ describe('toolhost doctor', () => {
     assert.deepEqual([code, left], [0, 0]);
   });
 
-  it('[ship 6] says why there is no answer', async () => {
+  it('[ship 6] explains why there is no response', async () => {
     const listener = await startListener();
     const silent = await examine(`http://127.0.0.1:${listener.port}/mcp`, undefined, '--timeout', '1');
     await listener.close();
@@ -49,7 +49,7 @@ describe('toolhost doctor', () => {
     assert.equal((await examine('mcp.example.com')).checks[0]?.status, 'problem');
   });
 
-  it('[ship 6] says for each client whether it works, and why not', async () => {
+  it('[ship 6] reports for each client whether it works, and why not', async () => {
     const long = 'a'.repeat(65);
     const fault = result('tools/list', { tools: [tool({ name: long }), tool({ name: 'a.b' })] });
     const server = await startForeignMcpServer(fault);
@@ -69,7 +69,7 @@ describe('toolhost doctor', () => {
     assert.match(stdout, /^Works with:\n(.*\n)* {2}Zed +partly: Zed allows 64/m);
   });
 
-  it('[ship 6] says of clients that cope with a tool that they do', async () => {
+  it('[ship 6] reports clients as working with tools that they support', async () => {
     const worksWith = async (more: object) => {
       const server = await startForeignMcpServer(result('tools/list', { tools: [tool(more)] }));
       const { clients } = await examine(server.address, rightToken);
@@ -77,7 +77,7 @@ describe('toolhost doctor', () => {
       const shown = ['Anthropic API', 'Claude Code', 'Codex', 'Gemini CLI', 'OpenAI API', 'VS Code'];
       return shown.map((name) => {
         const { because, works } = clients.find(({ client }) => client === name) ?? assert.fail(name);
-        // Clients that connect from the internet refuse the address of the test, too.
+        // Clients that connect from the internet also reject the test server's address.
         return because.some((text) => !/from the internet/.test(text)) ? works : 'yes';
       });
     };
@@ -92,7 +92,7 @@ describe('toolhost doctor', () => {
     assert.deepEqual(await worksWith({ inputSchema: untyped }), [no, no, yes, no, no, no]);
   });
 
-  it('[ship 6] says which clients are known to take another path only', async () => {
+  it('[ship 6] names clients that are known to accept only another path', async () => {
     const { checks, clients } = await examine('https://doctor.invalid/mcp/server');
     const { status, detail } = checks[0] ?? assert.fail();
     assert.equal(status, 'warning');
@@ -113,7 +113,7 @@ describe('toolhost doctor', () => {
     assert.doesNotMatch(stdout + stderr, /a-secret-token/);
   });
 
-  describe('of servers of our own', () => {
+  describe('with servers of this service', () => {
     let world: Awaited<ReturnType<typeof startLoginWorld>>;
     before(async () => {
       world = await startLoginWorld();
@@ -123,7 +123,7 @@ describe('toolhost doctor', () => {
     const remarksOf = ({ checks }: Examined) =>
       checks.filter(({ status }) => status !== 'ok').map(({ id, detail }) => `${id}: ${detail}`);
 
-    it('[ship 6] finds nothing wrong before a login and after it', async () => {
+    it('[ship 6] finds no problem before and after a login', async () => {
       const slug = await world.serve();
       const { access_token: token } = await world.tokens(await world.client(slug));
       const examined = await examine(`${world.toolhost.url}/mcp/${slug}`, token);
@@ -132,7 +132,7 @@ describe('toolhost doctor', () => {
       assert.ok(examined.checks.length > 18);
     });
 
-    it('[ship 6] logs in at a server of our own, calls a tool and ends the login', async () => {
+    it('[ship 6] logs in at a server of this service, calls a tool, and ends the login', async () => {
       const slug = await world.serve();
       const person = async (address: string) => {
         const browser = createBrowser();
@@ -146,14 +146,14 @@ describe('toolhost doctor', () => {
         assert.equal(examined.checks.find((check) => check.id === id)?.status, 'ok', id);
     });
 
-    it('[ship 6] finds nothing wrong with a server in search mode, whose answers are cut', async () => {
+    it('[ship 6] finds no problem in a server in search mode with truncated results', async () => {
       const slug = await world.serve({ tool_mode: 'search', max_answer_tokens: 500 });
       const { access_token: token } = await world.tokens(await world.client(slug));
       const examined = await examine(`${world.toolhost.url}/mcp/${slug}`, token);
       assert.deepEqual(remarksOf(examined).length, 1, remarksOf(examined).join('\n'));
     });
 
-    it('[ship 6] finds that a server with keys works with every client but those that can only log in', async () => {
+    it('[ship 6] finds that a server with keys works with every client except those that can only log in', async () => {
       const running = await startToolhost({ env: { DEMO: '1' } });
       const address = `${running.url}/mcp/projects`;
       const [without, withKey] = [await examine(address), await examine(address, 'local-example-key')];
@@ -167,7 +167,7 @@ describe('toolhost doctor', () => {
       assert.deepEqual(refused, ['Claude', 'ChatGPT', 'OpenAI API', 'Anthropic API']);
     });
 
-    it('[ship 6] finds nothing wrong with the management server', async () => {
+    it('[ship 6] finds no problem in the management server', async () => {
       const running = await startToolhost();
       const key = await running.key();
       const examined = await examine(`${running.url}/mcp/manage`, key);

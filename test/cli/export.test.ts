@@ -12,7 +12,7 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const upstream = 'https://api.example.com';
 
-/** Texts that YAML could take for something else, or whose blanks and line breaks it could lose. */
+/** Texts that YAML could read as another type, or whose whitespace and line breaks it could lose. */
 const text = fc.oneof(
   fc.constantFrom('yes', 'no', 'null', '~', '0x1f', '1e3', '2026-01-01', '- a', 'a: b', 'a #b', '*a', '&a', '!a', '<<'),
   fc.constantFrom(
@@ -69,7 +69,7 @@ const tool = fc.record(
     title: visible,
     headers: fc.dictionary(
       fc.constantFrom('X-A', 'X-B', 'X-C'),
-      // A colon could begin what looks like an argument, which headers refuse.
+      // A colon could start something that looks like an argument, which headers reject.
       visible.map((value) => value.replaceAll(/[^ -~]|[{}:]/g, '.')),
     ),
     input_schema: fc.dictionary(fc.constantFrom('yes', 'a', 'b', 'null', '_1'), argument),
@@ -121,7 +121,7 @@ describe('toolhost export', () => {
     return join(folder, name);
   };
 
-  it('[imp 6] has everything but the values of secrets, and names the schema for editors', async () => {
+  it('[imp 6] contains everything except secret values, and names the schema for editors', async () => {
     await running.createServer(
       serverAt('whole', upstream, {
         oauth: {
@@ -153,7 +153,7 @@ describe('toolhost export', () => {
     assert.equal((await run('export', 'nothing-here')).code, 1);
   });
 
-  it('[imp 6] keeps comments, order and style of a file where nothing changed', async () => {
+  it('[imp 6] keeps comments, order, and style of a file where nothing changed', async () => {
     const slug = 'commented';
     const content = [
       '# Owned by the weather team.',
@@ -209,7 +209,7 @@ describe('toolhost export', () => {
     assert.equal((await run('diff', path)).code, 0, text);
   });
 
-  it('[imp 6] writes a server into its document of a file of several, also of JSON, and resolves anchors', async () => {
+  it('[imp 6] writes a server into its document of a multi-document YAML or JSON file, and resolves anchors', async () => {
     const [a, b, c] = ['multi-a', 'multi-b', 'multi-c'];
     const anchored = [
       '# second',
@@ -239,7 +239,7 @@ describe('toolhost export', () => {
     assert.equal(code, 0, `${stdout}\n${readFileSync(yaml, 'utf8')}`);
   });
 
-  it('[imp 6] refuses a folder with files that it cannot read, before anything is written', async () => {
+  it('[imp 6] rejects a folder with unreadable files before writing anything', async () => {
     await running.createServer(serverAt('refused', upstream));
     write('broken.yaml', 'name: [');
     const broken = await run('export', 'refused', '--out', folder);
@@ -251,7 +251,7 @@ describe('toolhost export', () => {
     assert.match(taken.stderr, /refused\.yaml: already exists with another server/);
   });
 
-  it('[imp 6] is undone by nothing: applying what was exported changes nothing, whatever the servers are', async () => {
+  it('[imp 6] changes nothing when any exported servers are applied again', async () => {
     let round = 0;
     let slugs: string[] = [];
     const servers = fc.array(fc.tuple(config, config), { minLength: 15, maxLength: 15 });
@@ -270,7 +270,7 @@ describe('toolhost export', () => {
       const exported = join(here, 'exported');
       await succeed('export', ...slugs, '--out', exported);
       assert.match((await succeed('apply', exported)).stdout, /^15 same$/m);
-      // Then every server becomes another one, and the first files follow.
+      // Then every server becomes another one, and the exported files follow.
       const others = join(here, 'others');
       mkdirSync(others);
       for (const { slug, second } of wanted) writeFileSync(join(others, `${slug}.json`), JSON.stringify(second));
@@ -279,7 +279,7 @@ describe('toolhost export', () => {
       const { code, stdout } = await run('diff', here);
       assert.equal(code, 0, stdout);
     });
-    // The rounds that look for a smaller example would otherwise fill the workspace.
+    // Shrinking rounds would otherwise fill the workspace.
     const leaveNothing = () => Promise.all(slugs.map((slug) => running.rest('DELETE', `/servers/${slug}`)));
     await fc.assert(property.afterEach(leaveNothing), { numRuns: tries(3) });
   });

@@ -28,14 +28,14 @@ const commands: readonly string[][] = [
   ['apply', '--label', 'mine', '--prune', '--yes', 'empty.yaml'],
 ];
 
-/** How else a list of a service has no end. All commands follow cursors in one file, which the last test proves. */
+/** Other lists without an end. All commands follow cursors through one file, which the last test checks. */
 const endless: { [name: string]: (page: number, limit: number) => { entries: number; next: string } } = {
   'pages without entries': (page) => ({ entries: 0, next: `c${page}` }),
   'a cursor that is too long': (page) => ({ entries: 1, next: `c${page}`.padEnd(501, 'x') }),
   'pages that are larger than asked for': (page, limit) => ({ entries: limit + 1, next: `c${page}` }),
 };
 
-describe('commands and the lists of a hostile service', () => {
+describe('commands that read lists of an adversarial service', () => {
   let hostile: HostileService;
   let folder: string;
   before(async () => {
@@ -68,7 +68,7 @@ describe('commands and the lists of a hostile service', () => {
     );
   };
 
-  /** Runs a command on lists without an end. */
+  /** Runs a command on a list without an end, and asserts that the command stops. */
   async function ends(
     args: readonly string[],
     pageOf: (page: number, limit: number) => { entries: number; next: string },
@@ -78,21 +78,21 @@ describe('commands and the lists of a hostile service', () => {
     assert.ok(hostile.requests.length <= 110, `${args.join(' ')}: ${hostile.requests.length} requests`);
   }
 
-  it('[sec R1] end at a cursor that comes again, whichever command reads them', async () => {
+  it('[sec R1] stop at a repeated cursor', async () => {
     for (const args of commands) await ends(args, (page) => ({ entries: 1, next: `c${page % 3}` }));
   });
 
   for (const [name, pageOf] of Object.entries(endless)) {
-    it(`[sec R1] end at ${name}`, () => ends(['servers', 'list'], pageOf));
+    it(`[sec R1] stop at ${name}`, () => ends(['servers', 'list'], pageOf));
   }
 
-  it('[sec R1] end after a number of pages that each have an entry and a new cursor', async () => {
+  it('[sec R1] stop after 2,000 pages that each have an entry and a new cursor', async () => {
     lists((page) => ({ entries: 1, next: `c${page}` }));
     refused(await run(['servers', 'list']), /more than 2000 pages/, ['servers', 'list']);
     assert.equal(hostile.requests.length, 2000);
   });
 
-  it('[sec R1] give up on an answer that is longer, deeper or richer than any of a service, whatever its status', async () => {
+  it('[sec R1] reject a response that is too large, too deeply nested, or has too many values, with any status', async () => {
     const endlessly = (piece: string, status: number) =>
       hostile.answers((_request, response) => {
         response.writeHead(status, { 'content-type': 'application/json' });
@@ -115,7 +115,7 @@ describe('commands and the lists of a hostile service', () => {
     refused(await run(['servers', 'get', 'one']), /more than 1000000 values/, ['rich']);
   });
 
-  it('[sec R1] give up on an answer that never ends, before and within its body', async () => {
+  it('[sec R1] time out on a response that never ends, before and within its body', async () => {
     const credential = { token: 'some-key' };
     for (const start of ['', '{"servers":']) {
       hostile.answers((_request, response) => {
@@ -133,7 +133,7 @@ describe('commands and the lists of a hostile service', () => {
     refused(await run(['servers', 'list']), /cannot be reached: /, ['broken off']);
   });
 
-  it('[sec R1] follow cursors and read answers in one file each', () => {
+  it('[sec R1] follow cursors in one source file and read responses in another', () => {
     const root = join(import.meta.dirname, '../../src/cli');
     const having = (pattern: RegExp) =>
       globSync('**/*.ts', { cwd: root })

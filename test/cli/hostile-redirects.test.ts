@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { type HostileService, startHostileService } from '../support/toolhost/hostile-service.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
-/** A command for each method, and those that send a credential in another form. */
+/** One command for each HTTP method, and those that send a credential in another form. */
 const commands: readonly string[][] = [
   ['servers', 'list'],
   ['servers', 'delete', 'one', '--yes'],
@@ -18,7 +18,7 @@ const commands: readonly string[][] = [
   ['export', 'one', '--out', 'exported'],
 ];
 
-describe('commands and redirects', () => {
+describe('commands that receive a redirect', () => {
   let first: HostileService;
   let second: HostileService;
   let folder: string;
@@ -32,7 +32,7 @@ describe('commands and redirects', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('[ship 7] are not followed by any command, and the message says where one leads', async () => {
+  it('[ship 7] do not follow it, and print its target', async () => {
     for (const [index, args] of commands.entries()) {
       const status = [301, 302, 303, 307, 308][index % 5] as number;
       const target = index % 2 === 0 ? `${second.url}/api/v1/servers` : '//[evil';
@@ -49,7 +49,7 @@ describe('commands and redirects', () => {
     assert.deepEqual(second.requests, []);
   });
 
-  it('[ship 7] send nothing of a profile to its host by another scheme or port', async () => {
+  it('[ship 7] send nothing from a profile to its host over another scheme or port', async () => {
     const home = join(folder, 'person');
     mkdirSync(join(home, 'toolhost'), { recursive: true });
     const { port } = new URL(first.url);
@@ -70,7 +70,7 @@ describe('commands and redirects', () => {
       const { code, stderr } = await toolhost(['servers', 'list', '--url', url], { env });
       assert.deepEqual([code, /its credential is not sent elsewhere/.test(stderr)], [1, true], stderr);
     }
-    // The stored address speaks TLS, which this service does not.
+    // The stored address uses TLS, which this service does not support.
     assert.match((await toolhost(['servers', 'list'], { env })).stderr, /it does not speak TLS|cannot be reached/);
     assert.deepEqual([first.requests, second.requests], [[], []]);
   });

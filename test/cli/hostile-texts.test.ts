@@ -44,7 +44,7 @@ const commands: readonly string[][] = [
   ['complete', '--', 'call', 'one', ''],
 ];
 
-/** Names and definitions of the one tool and its one argument, which once ended in a fault of the program. */
+/** Names and definitions of the one tool and its one argument that once crashed the program. */
 const pastFaults: [command: readonly string[], at: number, by: unknown][] = ['call', 'preview'].flatMap((command) =>
   (
     [
@@ -57,7 +57,7 @@ const pastFaults: [command: readonly string[], at: number, by: unknown][] = ['ca
 
 const odd: unknown[] = [null, 7, '', '../../x', 'a\nb', [], [null], ['a'], {}, { a: null }, true, { length: 1 }];
 
-/** The value with one of its parts replaced; `at` chooses the part. */
+/** Returns the value with one of its parts replaced. `at` selects the part. */
 function mutated(value: unknown, at: number, by: unknown): unknown {
   let left = at;
   const walk = (part: unknown): unknown => {
@@ -69,7 +69,7 @@ function mutated(value: unknown, at: number, by: unknown): unknown {
   return walk(value);
 }
 
-describe('commands and the texts of a hostile service', () => {
+describe('commands that receive texts of an adversarial service', () => {
   let hostile: HostileService;
   let root: string;
   let folder: string;
@@ -96,7 +96,7 @@ describe('commands and the texts of a hostile service', () => {
       }),
     );
 
-  it('[sec R2] exported files stand in the folder that was named, whatever the service calls its servers', async () => {
+  it('[sec R2] write exported files only into the named folder, whatever the slugs of the servers', async () => {
     const slugs = [
       '../../escaped',
       '/tmp/escaped',
@@ -121,7 +121,7 @@ describe('commands and the texts of a hostile service', () => {
     assert.deepEqual(readdirSync(join(folder, '..'), { recursive: true }), ['inside']);
   });
 
-  it('[sec R2] exported files replace nothing that is not the file of the server, and no device', async () => {
+  it("[sec R2] export only over the server's own file, and never to a device", async () => {
     listsServer('one');
     const target = join(folder, 'elsewhere');
     mkdirSync(join(folder, 'exported'));
@@ -151,7 +151,7 @@ describe('commands and the texts of a hostile service', () => {
     assert.ok(lstatSync(join(folder, 'links/any.yaml')).isSymbolicLink());
   });
 
-  it('[sec R2] a name of dots or without characters leads to no other route', async () => {
+  it('[sec R2] do not reach another route with a name that is empty or consists of dots', async () => {
     hostile.answers(answersJson(() => ({ deleted: 'x' })));
     for (const name of ['.', '..', '']) {
       for (const args of [
@@ -166,7 +166,7 @@ describe('commands and the texts of a hostile service', () => {
     assert.deepEqual(hostile.requests, []);
   });
 
-  it('[sec R2] a record, a row or a comment stays one line', async () => {
+  it('[sec R2] print a record, a row, or a comment on one line', async () => {
     const evil = 'a\nb\r\nc\u2028d\u0085e';
     hostile.answers(
       answersJson((path) => {
@@ -186,7 +186,7 @@ describe('commands and the texts of a hostile service', () => {
     assert.equal((await lines('servers', 'get', 'one')).filter((line) => line.startsWith('# ')).length, 3);
   });
 
-  it('[sec R2] no shape of an answer makes a command fail in another way than with a sentence', async () => {
+  it('[sec R2] fail with a sentence, whatever the shape of a response', async () => {
     const command = fc.constantFrom(...commands);
     const sentence = /^(?:error: [^\n]*\n(?: {2}[^\n]*\n)*)?$/;
     await fc.assert(
@@ -194,7 +194,7 @@ describe('commands and the texts of a hostile service', () => {
         hostile.answers(
           answersJson((path) => {
             const honest = honestAnswer(path);
-            // Only one answer of a command is odd.
+            // Only one response of a command is malformed.
             return path.endsWith('/limits') ? honest : mutated(honest, at, by);
           }),
         );
@@ -216,7 +216,7 @@ describe('commands and the texts of a hostile service', () => {
     }
   });
 
-  it('[sec R2] a login that could not be read again is not stored, and those of other profiles stay', async () => {
+  it('[sec R2] do not store a login that could not be read back, and keep the logins of other profiles', async () => {
     const env = { XDG_CONFIG_HOME: join(folder, 'person') };
     mkdirSync(join(folder, 'person/toolhost'), { recursive: true });
     const path = join(folder, 'person/toolhost/credentials.json');

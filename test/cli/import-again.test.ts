@@ -28,7 +28,7 @@ describe('toolhost import-again', () => {
     upstream.on('GET /api.json', () => ({ body: document }));
   };
 
-  it('[imp 5] checks the description, has it watched, and lists what has changed', async () => {
+  it('[imp 5] checks the API description, watches it, and lists what has changed', async () => {
     serves('All pets of the shop');
     const url = `${upstream.url}/api.json`;
     const made = await service.rest('POST', '/import', { body: { mode: 'create', url, slug: 'pets', include: ['*'] } });

@@ -54,7 +54,7 @@ describe('toolhost import', () => {
     );
   });
 
-  it('[imp 4] writes a file that passes the check, once everything is answered', async () => {
+  it('[imp 4] writes a file that passes the check once all required questions are answered', async () => {
     const out = join(folder, 'pets.yaml');
     const command = ['import', description, '--out', out, '--include', 'pets', '--read-only'];
     const open = await toolhost(command);
@@ -68,7 +68,7 @@ describe('toolhost import', () => {
     assert.deepEqual([again.code, /already exists\. Name another file/.test(again.stderr)], [1, true]);
   });
 
-  it('[imp 4] creates the server of a running service', async () => {
+  it('[imp 4] creates the server in a running service', async () => {
     const { code, stdout, stderr } = await toolhost(
       [
         'import',
@@ -89,7 +89,7 @@ describe('toolhost import', () => {
     assert.equal((await service.rest('GET', '/servers/acme-pets')).status, 200);
   });
 
-  it('[imp 4] says what is wrong with a document, an answer and a word of include', async () => {
+  it('[imp 4] reports problems with the document, a --set value, or an --include pattern', async () => {
     const errorOf = async (args: string[], input = '') => (await toolhost(['import', ...args], { input })).stderr;
     assert.match(await errorOf(['-', '--plan'], '{"a":1}'), /not an API description/);
     assert.match(await errorOf(['-', '--plan'], '<!doctype html><p>'), /a web page/);
@@ -100,7 +100,7 @@ describe('toolhost import', () => {
     );
   });
 
-  it('[imp 4] says why an address cannot be read, also when its answer breaks off', async () => {
+  it('[imp 4] explains why a URL cannot be read, also when its response is cut off', async () => {
     const breaking = createServer((_, response) => {
       response.writeHead(200, { 'Content-Length': '1000' });
       response.write('{', () => response.destroy());
@@ -117,7 +117,7 @@ describe('toolhost import', () => {
     breaking.close();
   });
 
-  it('[imp 5] imports again: prints what would change, and stores it when asked', async () => {
+  it('[imp 5] re-imports: prints what would change, and stores it with --apply', async () => {
     const env = { TOOLHOST_URL: service.url, TOOLHOST_API_KEY: key };
     const run = (...args: string[]) => toolhost(args, { env });
     const made = await run('import', description, '--include', '*', '--set', 'shop=acme', '--slug', 'again');

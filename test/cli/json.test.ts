@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
-/** Commands that have no data to print in two forms. */
+/** Commands that print no data and therefore have no --json. */
 const printNoData = ['serve', 'dev', 'schema', 'completion', 'complete'];
 
 function leaves(command: Command, path: readonly string[] = []): { path: readonly string[]; command: Command }[] {
@@ -19,7 +19,7 @@ describe('every command', () => {
   };
   const all = leaves(createProgram({ width: 80, write }));
 
-  it('[ship 7] prints JSON on demand', () => {
+  it('[ship 7] prints JSON with --json', () => {
     assert.ok(all.length > 30);
     const without = all.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
     assert.deepEqual(
@@ -28,7 +28,7 @@ describe('every command', () => {
     );
   });
 
-  it('[ship 7] has a help that fits 80 columns and says what each argument and option is', () => {
+  it('[ship 7] fits its help into 80 columns and describes each argument and option', () => {
     for (const { path, command } of all) {
       const name = path.join(' ');
       assert.notEqual(command.description(), '', name);
@@ -37,7 +37,7 @@ describe('every command', () => {
       for (const { flags, description } of command.options) assert.notEqual(description, '', `${name} ${flags}`);
       help = '';
       command.outputHelp();
-      // An address or a command line is not broken.
+      // URLs and command lines are not wrapped.
       const long = help.split('\n').filter((line) => line.length > 80 && !/^ {2}\S|^ {2,}.*https?:/.test(line));
       assert.deepEqual(name === 'serve' ? [] : long, [], name);
     }

@@ -17,7 +17,7 @@ type Listed = {
   }[];
 };
 
-/** Operator access: straight on the database of a service that runs. */
+/** Operator access: works directly on the database of a running service. */
 describe('toolhost keys', () => {
   let running: TestToolhost;
   let env: Record<string, string>;
@@ -31,7 +31,7 @@ describe('toolhost keys', () => {
     toolhostJson<Created>(['keys', 'create', '--name', name, ...more], { env });
   const statusWith = async (key: string) => (await running.rest('GET', '/servers', { key })).status;
 
-  it('limits a key to views, and shows them [agent 2]', async () => {
+  it('limits a key to views, and lists them [agent 2]', async () => {
     const config = { ...serverAt('viewed', 'https://api.example.com'), views: { desk: { read_only: true } } };
     await running.createServer(config);
     const made = await toolhost(['keys', 'create', '--name', 'desk', '--scopes', 'call', '--view', 'viewed/desk'], {
@@ -48,7 +48,7 @@ describe('toolhost keys', () => {
     assert.match(refused.stderr, /there is no view "viewed\/dsk".*did you mean `viewed\/desk`/);
   });
 
-  it('prints id, key and scopes; the key works at once, and not two seconds after it was revoked', async () => {
+  it('prints ID, key, and scopes; the key works immediately, and stops working soon after it is revoked', async () => {
     const made = await create('short-lived', '--scopes', 'manage, call');
     assert.deepEqual(Object.keys(made), ['id', 'key', 'scopes']);
     assert.match(made.key, /^thk_/);
@@ -61,7 +61,7 @@ describe('toolhost keys', () => {
     assert.match(again.stderr, /^error: there is no such key in this workspace, or it is already revoked\n$/);
   });
 
-  it('prints only the key with --quiet, and refuses --quiet together with --json [find D3]', async () => {
+  it('prints only the key with --quiet, and rejects --quiet together with --json [find D3]', async () => {
     const args = ['keys', 'create', '--name', 'script', '--scopes', 'manage', '--quiet'];
     const { code, stdout, stderr } = await toolhost(args, { env });
     assert.deepEqual([code, stderr], [0, '']);
@@ -88,7 +88,7 @@ describe('toolhost keys', () => {
     assert.equal(await statusWith(key), 403);
   });
 
-  it('lists keys with their limits and never the keys', async () => {
+  it('lists keys with their limits but never the keys themselves', async () => {
     for (const slug of ['one', 'two']) await running.createServer(serverAt(slug, 'https://api.example.com'));
     const made = await create('limited', '--scopes', 'call', '--server', 'one', '--server', 'two', '--expires', '90d');
     const { keys } = await toolhostJson<Listed>(['keys', 'list'], { env });
@@ -101,7 +101,7 @@ describe('toolhost keys', () => {
     assert.ok(!stdout.includes(made.key) && !JSON.stringify(keys).includes(made.key));
   });
 
-  it('is audited as the operator', async () => {
+  it('is recorded in the audit log as the operator', async () => {
     const made = await create('audited', '--scopes', 'manage:read');
     const { body } = await running.rest('GET', '/audit');
     const event = (body.events as { operation: string; target?: string; actor_kind: string }[]).find(
@@ -110,7 +110,7 @@ describe('toolhost keys', () => {
     assert.deepEqual([event?.operation, event?.actor_kind], ['createApiKey', 'operator']);
   });
 
-  it('says what is allowed', async () => {
+  it('lists the allowed values when an argument is invalid', async () => {
     const base = ['keys', 'create', '--name', 'x'];
     const [scope, span, none, nameless, workspace, blank] = await Promise.all([
       toolhost([...base, '--scopes', 'call,admin'], { env }),
@@ -132,7 +132,7 @@ describe('toolhost keys', () => {
     assert.match(blank.stderr, /^ {2}name: /m);
   });
 
-  it('makes keys of another workspace', async () => {
+  it('creates keys in another workspace', async () => {
     await running.key({ workspace: 'second' });
     const made = await create('elsewhere', '--scopes', 'manage', '--workspace', 'second');
     const [own, second] = await Promise.all([
@@ -143,7 +143,7 @@ describe('toolhost keys', () => {
     assert.ok(second.keys.some(({ id }) => id === made.id));
   });
 
-  it('works at a service with its credential, and refuses there what is of the database', async () => {
+  it('works over the API with a credential, and rejects operations that need direct database access', async () => {
     const url = ['--url', running.url, '--key', await running.key()];
     const made = await toolhostJson<Created>(['keys', 'create', '--name', 'far', '--scopes', 'call', ...url]);
     const listed = await toolhost(['keys', 'list', ...url]);

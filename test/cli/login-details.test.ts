@@ -13,7 +13,7 @@ type Stored = {
   profiles: Record<string, { url: string; client_id: string; access_token: string; refresh_token: string }>;
 };
 
-describe('details of toolhost login', () => {
+describe('toolhost login details', () => {
   let running: TestToolhost;
   let folder: string;
   before(async () => {
@@ -26,7 +26,7 @@ describe('details of toolhost login', () => {
   });
 
   let homes = 0;
-  /** The environment of a person who has never used the command line. */
+  /** Returns the environment of a person who has never used the command line. */
   const newPerson = () => ({ XDG_CONFIG_HOME: join(folder, `person-${++homes}`) });
   const files = (env: { XDG_CONFIG_HOME: string }) => join(env.XDG_CONFIG_HOME, 'toolhost');
   const stored = (env: { XDG_CONFIG_HOME: string }) =>
@@ -39,7 +39,7 @@ describe('details of toolhost login', () => {
   }
   const list = (env: Record<string, string>, ...args: string[]) => toolhost(['servers', 'list', ...args], { env });
 
-  it('[ship 7] waits on when a page sends the browser to the loopback address', async () => {
+  it('[ship 7] keeps waiting after a request with a forged state reaches the loopback address', async () => {
     const env = newPerson();
     const login = beginLogin([running.url], { env });
     const answer = await signInPerson(await login.address);
@@ -53,7 +53,7 @@ describe('details of toolhost login', () => {
     assert.equal((await login.ended).code, 0);
   });
 
-  it('[ship 7] opens the browser that there is', async () => {
+  it('[ship 7] opens the configured browser', async () => {
     const env = newPerson();
     const opened = join(folder, 'opened');
     const browser = join(folder, 'browser.sh');
@@ -66,7 +66,7 @@ describe('details of toolhost login', () => {
     assert.equal((await login.ended).code, 0);
   });
 
-  it('[ship 7] ends the login that another one of the same profile replaces', async () => {
+  it('[ship 7] ends the previous login when the same profile logs in again', async () => {
     const env = await loggedIn();
     const first = stored(env).profiles.default?.access_token ?? '';
     assert.equal((await logInWithCommand([], { env })).code, 0);
@@ -74,7 +74,7 @@ describe('details of toolhost login', () => {
     assert.equal((await list(env)).code, 0);
   });
 
-  it('[ship 7] asks for less with --read-only', async () => {
+  it('[ship 7] requests fewer scopes with --read-only', async () => {
     const env = await loggedIn('--read-only');
     assert.equal((await list(env)).code, 0);
     const file = join(folder, 'never.json');

@@ -10,13 +10,13 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
 
 type Json = { [field: string]: unknown };
-/** What a hostile service answers with by path; everything else is a 401 that names its metadata. */
+/** Responses of the adversarial service by path. Every other path responds with a 401 that names its metadata. */
 type Answers = { [path: string]: Json | number };
 
 const resourcePath = '/.well-known/oauth-protected-resource/api/v1';
 const issuerPath = '/.well-known/oauth-authorization-server/mcp/manage';
 
-describe('toolhost login and hostile addresses', () => {
+describe('toolhost login with adversarial addresses', () => {
   let real: TestToolhost;
   let folder: string;
   let hostile: Server;
@@ -71,7 +71,7 @@ describe('toolhost login and hostile addresses', () => {
   };
   const login = (...args: string[]) => toolhost(['login', url, ...args], { env: env() });
 
-  it('[ship 7] refuses metadata of another resource, of another issuer, and endpoints elsewhere', async () => {
+  it('[ship 7] rejects metadata of another resource or issuer, and endpoints on another origin', async () => {
     const cases: [Answers, RegExp][] = [
       [{ [resourcePath]: resource({ resource: `${real.url}/api/v1` }) }, /"resource" is/],
       [{ [resourcePath]: resource({ authorization_servers: [`${real.url}/mcp/manage`] }) }, /requests a login at/],
@@ -98,11 +98,11 @@ describe('toolhost login and hostile addresses', () => {
     assert.ok(seen.every(({ headers }) => headers.authorization === undefined));
   });
 
-  it('[ship 7] refuses an address where tokens could be read on their way', async () => {
+  it('[ship 7] rejects a URL over which tokens could be intercepted', async () => {
     refused(await toolhost(['login', 'http://tools.example.com'], { env: env() }), /Use https:\/\//);
   });
 
-  it('[ship 7] sends nothing of a profile to another address, and no key to the address of a profile', async () => {
+  it("[ship 7] sends nothing from a profile to another address, and no key to a profile's address", async () => {
     assert.equal((await logInWithCommand([real.url], { env: env() })).code, 0);
     const list = (more: Record<string, string>, ...args: string[]) =>
       toolhost(['servers', 'list', ...args], { env: { ...env(), ...more } });
@@ -117,7 +117,7 @@ describe('toolhost login and hostile addresses', () => {
     writeFileSync(config, text.replace(real.url, url));
     refused(await list({}), /the profile "default" has no login at/);
     assert.deepEqual(seen, []);
-    // The port that local mode would have; nothing listens there.
+    // The port of local mode. Nothing listens there.
     const local = await list({ TOOLHOST_API_KEY: await real.key(), PORT: '9' });
     refused(local, /http:\/\/127\.0\.0\.1:9 cannot be reached/);
     assert.deepEqual(seen, []);
@@ -125,10 +125,10 @@ describe('toolhost login and hostile addresses', () => {
     assert.equal((await list({})).code, 0);
   });
 
-  it('[ship 7] stores no key that the service did not answer for', async () => {
+  it('[ship 7] stores no key that the service did not confirm', async () => {
     answers = { '*': 403 };
     const env = { XDG_CONFIG_HOME: join(folder, 'refused') };
     const stored = await toolhost(['login', url, '--with-key'], { env, input: 'thk_something\n' });
-    assert.equal(stored.code, 1, 'a 403 that is none of toolhost is no proof of a key');
+    assert.equal(stored.code, 1, 'a 403 that does not come from toolhost does not confirm a key');
   });
 });

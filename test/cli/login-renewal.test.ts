@@ -19,14 +19,14 @@ import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-
 type Login = { access_token: string; refresh_token: string; token_endpoint: string };
 const withinMs = 30_000;
 
-describe('the renewal of a login', () => {
+describe('login renewal', () => {
   let running: TestToolhost;
-  /** Stands before the service. */
+  /** Runs in front of the service. */
   let proxy: SilentProxy;
   let folder: string;
   let env: { XDG_CONFIG_HOME: string };
   let aheadMs = 0;
-  /** Stands before the token endpoint: counts its answers, and holds them. */
+  /** Runs in front of the token endpoint: counts its responses, and can delay them. */
   let watched: Server;
   let url: string;
   let asked = 0;
@@ -83,7 +83,7 @@ describe('the renewal of a login', () => {
     writeFileSync(file(), JSON.stringify({ profiles: { default: next(stored()) } }));
   const list = () => toolhost(['servers', 'list'], { env, isChild: true });
 
-  it('[ship 7] stores the new tokens although the command is interrupted meanwhile, and then ends it', async () => {
+  it('[ship 7] stores the new tokens when the command is interrupted during renewal, and then exits', async () => {
     const before = stored();
     let release = () => {};
     held = new Promise<void>((resolve) => {
@@ -92,9 +92,9 @@ describe('the renewal of a login', () => {
     const child = beginToolhost(['servers', 'list'], { env });
     const ended = once(child, 'exit');
     await eventually(() => assert.equal(asked, 1), withinMs);
-    // What the command asks for with the new tokens has no answer, so only the signal can end it.
+    // The request with the new tokens gets no response, so only the signal can end the command.
     proxy.silence();
-    // The command finds the signal and the answer at the same time.
+    // The command finds the signal and the response at the same time.
     child.kill('SIGSTOP');
     child.kill('SIGINT');
     release();
@@ -112,7 +112,7 @@ describe('the renewal of a login', () => {
     );
   });
 
-  it('[ship 7] keeps the tokens when the service does not answer', async () => {
+  it('[ship 7] keeps the tokens when the service does not respond', async () => {
     const before = readFileSync(file(), 'utf8');
     fails = true;
     const end = await list();
@@ -122,7 +122,7 @@ describe('the renewal of a login', () => {
     assert.equal((await list()).code, 0);
   });
 
-  it('[ship 7] is not held up by a process that died while it held the lock', async () => {
+  it('[ship 7] is not blocked by a process that died while it held the lock', async () => {
     const lock = join(env.XDG_CONFIG_HOME, 'toolhost', 'credentials.lock');
     const holds = `
       const { DatabaseSync } = require('node:sqlite');
@@ -137,7 +137,7 @@ describe('the renewal of a login', () => {
     assert.equal(asked, 1);
   });
 
-  it('[ship 7] leaves one listener behind, however often a command that goes on renews its login', async () => {
+  it('[ship 7] leaves one signal listener behind, however often a long-running command renews its login', async () => {
     const before = process.listenerCount('SIGINT');
     for (let renewal = 0; renewal < 20; renewal++) await withDeferredSignals(async () => undefined);
     assert.equal(process.listenerCount('SIGINT'), before + 1);

@@ -28,7 +28,7 @@ describe('toolhost login', () => {
   });
 
   let homes = 0;
-  /** The environment of a person who has never used the command line. */
+  /** Returns the environment of a person who has never used the command line. */
   const newPerson = () => ({ XDG_CONFIG_HOME: join(folder, `person-${++homes}`) });
   const files = (env: { XDG_CONFIG_HOME: string }) => join(env.XDG_CONFIG_HOME, 'toolhost');
   const stored = (env: { XDG_CONFIG_HOME: string }) =>
@@ -41,7 +41,7 @@ describe('toolhost login', () => {
   }
   const list = (env: Record<string, string>, ...args: string[]) => toolhost(['servers', 'list', ...args], { env });
 
-  it('[ship 7] logs in at a loopback address, keeps the tokens to the person, and needs no key afterwards', async () => {
+  it('[ship 7] logs in through a loopback address, stores the tokens readable only by the user, and then needs no key', async () => {
     const env = newPerson();
     const end = await logInWithCommand([running.url], { env });
     assert.deepEqual(
@@ -66,7 +66,7 @@ describe('toolhost login', () => {
     );
   });
 
-  it('[ship 7] takes the redirected address from standard input, and nothing else', async () => {
+  it('[ship 7] accepts the redirected URL on standard input, and rejects anything else', async () => {
     const env = newPerson();
     const login = beginLogin([running.url, '--no-browser'], { env });
     const address = await login.address;
@@ -85,7 +85,7 @@ describe('toolhost login', () => {
     assert.equal((await list(env)).code, 0);
   });
 
-  it('[ship 7] ends with the reason when the person cancels', async () => {
+  it('[ship 7] exits with the reason when the person cancels', async () => {
     const login = beginLogin([running.url], { env: newPerson() });
     const cancelled = new URL(new URL(await login.address).searchParams.get('redirect_uri') ?? '');
     const state = new URL(await login.address).searchParams.get('state') ?? '';
@@ -107,13 +107,13 @@ describe('toolhost login', () => {
     );
     const renewed = stored(env).profiles.default;
     assert.notEqual(renewed?.access_token, before?.access_token);
-    // Past the time in which the service forgives a second use of the refresh token before.
+    // Past the grace period in which the service accepts the previous refresh token again.
     aheadMs += 61 * 60_000;
     assert.equal((await list(env)).code, 0);
     assert.notEqual(stored(env).profiles.default?.refresh_token, renewed?.refresh_token);
   });
 
-  it('[ship 7] has a login end at once with logout, and with a revocation elsewhere', async () => {
+  it('[ship 7] ends a login immediately on logout and on revocation elsewhere', async () => {
     const env = await loggedIn();
     const token = stored(env).profiles.default?.access_token ?? '';
     const use = async () => (await running.rest('GET', '/servers', { key: token })).status;
@@ -148,7 +148,7 @@ describe('toolhost login', () => {
     assert.equal((await list(env)).code, 0, 'the good key stays');
   });
 
-  it('[ship 7] uses no file that others may read or change', async () => {
+  it('[ship 7] rejects files that others may read or change', async () => {
     const env = await loggedIn();
     const credentials = join(files(env), 'credentials.json');
     chmodSync(credentials, 0o644);
@@ -164,7 +164,7 @@ describe('toolhost login', () => {
     assert.equal((await list({ ...env, TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url })).code, 0);
   });
 
-  it('[ship 7] says of damaged files what to do, and shows nothing of them', async () => {
+  it('[ship 7] says what to do about damaged files, and prints none of their content', async () => {
     const env = await loggedIn();
     const credentials = join(files(env), 'credentials.json');
     const token = stored(env).profiles.default?.access_token ?? '';
@@ -178,7 +178,7 @@ describe('toolhost login', () => {
     assert.match((await list(env)).stderr, /profiles\.default\.url: allowed: an http/);
   });
 
-  it('[ship 7] has several profiles; options count more than the environment, and that more than the current one', async () => {
+  it('[ship 7] has several profiles; options override the environment, which overrides the current profile', async () => {
     const env = await loggedIn('--profile', 'work');
     const key = await running.key({ workspace: 'elsewhere' });
     const second = await startToolhost();

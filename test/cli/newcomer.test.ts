@@ -12,7 +12,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const checkout = resolve(import.meta.dirname, '..', '..');
 
-describe('a newcomer at the command line', () => {
+describe('first use of the command line', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-newcomer-'));
@@ -39,7 +39,7 @@ describe('a newcomer at the command line', () => {
     assert.deepEqual(readdirSync(empty), []);
   });
 
-  it('[find D3] reports a database that the first key creates, and only that', async () => {
+  it('[find D3] reports a database that the first key creates, and reports it only once', async () => {
     const dir = join(folder, 'made');
     const create = () =>
       toolhost(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], { env: { DATA_DIR: dir } });
@@ -51,7 +51,7 @@ describe('a newcomer at the command line', () => {
     assert.equal((await create()).stderr, '');
   });
 
-  it('[find D3] starts the service in a folder, and prints a command that makes a key', async () => {
+  it('[find D3] starts the service in a folder, and prints a command that creates a key', async () => {
     const dir = join(folder, "it's here");
     const serving = await startChildToolhost({ PORT: '0', DEMO: '0', DATA_DIR: dir, LOG_LEVEL: 'silent' });
     try {
@@ -75,7 +75,7 @@ describe('a newcomer at the command line', () => {
   });
 });
 
-describe('the commands that a new key comes with', () => {
+describe('commands printed with a new key', () => {
   let upstream: RecordingUpstream;
   let running: TestToolhost;
   before(async () => {
@@ -94,7 +94,7 @@ describe('the commands that a new key comes with', () => {
     [['call'], ['--server', 'open-api']],
   ];
   for (const [scopes, servers] of limits) {
-    it(`[find D3] are such as it may use: ${scopes.join(',')} ${servers.join(' ')}`, async () => {
+    it(`[find D3] work with the scopes of the key: ${scopes.join(',')} ${servers.join(' ')}`, async () => {
       const env = { DATA_DIR: running.dataDir, TOOLHOST_URL: running.url };
       const args = ['keys', 'create', '--name', 'n', '--scopes', scopes.join(','), ...servers];
       const { code, stdout, stderr } = await toolhost(args, { env });
@@ -119,7 +119,7 @@ describe('the commands that a new key comes with', () => {
     });
   }
 
-  it('[find D3] [find D5] of a server that is not there says which one is near, and makes no key', async () => {
+  it('[find D3] [find D5] suggests the nearest slug for an unknown server, and creates no key', async () => {
     const env = { DATA_DIR: running.dataDir };
     const { code, stdout, stderr } = await toolhost(
       ['keys', 'create', '--name', 'n', '--scopes', 'call', '--server', 'open-ap'],

@@ -16,7 +16,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const withinMs = 30_000;
 
-describe('a command that follows calls', () => {
+describe('toolhost calls --follow', () => {
   let running: TestToolhost;
   let upstream: RecordingUpstream;
   let env: Record<string, string>;
@@ -40,7 +40,7 @@ describe('a command that follows calls', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('[ship 7] ends without a word when its reader ends', async () => {
+  it('[ship 7] exits silently when its reader exits', async () => {
     const pipe = spawn('bash', ['--norc', '-o', 'pipefail', '-c', `'${binary}' calls --follow --limit 1 | head -n 1`], {
       env: { PATH: process.env.PATH ?? '', ...env },
     });
@@ -57,7 +57,7 @@ describe('a command that follows calls', () => {
     assert.deepEqual([(await ended)[0], await stderr], [0, '']);
   });
 
-  it('[ship 7] goes on when the service comes back, without losing or repeating a call', async () => {
+  it('[ship 7] resumes when the service is available again, without losing or repeating a call', async () => {
     const following = beginFollowing(['calls', '--json', '--limit', '1'], env);
     await eventually(() => assert.equal(following.lines().length, 1), withinMs);
     await running.stop();

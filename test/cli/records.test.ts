@@ -38,7 +38,7 @@ describe('toolhost calls and audit', () => {
   const call = (tool = 'run', slug = 'things') => running.callTool(slug, 'some-token', tool);
   const listed = async () => (await running.rest('GET', '/calls?limit=200')).body as unknown as Calls;
 
-  it('[ship 7] lists calls newest first, as people and as programs read them, with the filters of the service', async () => {
+  it('[ship 7] lists calls newest first, as text and as JSON, with the filters of the service', async () => {
     await call();
     await call('fail');
     await call('get', 'others');
@@ -67,7 +67,7 @@ describe('toolhost calls and audit', () => {
       assert.equal((await toolhost(['calls', ...wrong], { env })).code, 2, wrong.join(' '));
   });
 
-  it('[ship 7] follows calls: each once, also one that ends long after later ones, until Ctrl-C', async () => {
+  it('[ship 7] follows calls until Ctrl-C and prints each once, even one that ends long after later ones', async () => {
     let release: (() => void) | undefined;
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -89,7 +89,7 @@ describe('toolhost calls and audit', () => {
     assert.deepEqual(await following.end(), { code: 0, stderr: '' });
   });
 
-  it('[ship 7] lists and follows changes', async () => {
+  it('[ship 7] lists and follows audit events', async () => {
     type Events = { events: { operation: string; target?: string }[] };
     const { events } = await toolhostJson<Events>(['audit'], { env });
     assert.deepEqual(events, (await running.rest('GET', '/audit')).body.events);
@@ -108,7 +108,7 @@ describe('toolhost calls and audit', () => {
 describe('following records', () => {
   type Item = { id: string; at: string };
   const start = Date.parse('2026-01-01T00:00:00Z');
-  /** Records that appear between two polls: at which time, at most two minutes before the newest. */
+  /** Records that appear between two polls, with times up to two minutes before the newest. */
   const arrivals = fc.array(fc.array(fc.record({ lateMs: fc.integer({ min: 0, max: 120_000 }) }), { maxLength: 8 }), {
     maxLength: 12,
   });
@@ -142,7 +142,7 @@ describe('following records', () => {
           async wait() {
             clock += 1000;
             for (const { lateMs } of polls[waits] ?? []) add(lateMs);
-            // After the last arrival the whole window is read once more.
+            // After the last arrival, the whole window is read once more.
             if (++waits > polls.length + 11) throw over;
           },
         });

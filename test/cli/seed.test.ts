@@ -34,7 +34,7 @@ describe('npm run seed', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('makes servers with every kind of access, with versions, secrets and logins', async () => {
+  it('creates servers with every kind of access, with versions, secrets, and logins', async () => {
     const { servers } = await get<Output<'listMcpServers'>>('/servers');
     assert.deepEqual(
       new Set(servers.map((server) => (server.open ? 'open' : server.access))),
@@ -49,7 +49,7 @@ describe('npm run seed', () => {
     assert.deepEqual(new Set(grants.map(({ status }) => status)), new Set(['active', 'broken']));
   });
 
-  it('makes thousands of calls with all outcomes over the last month, counted, and captures of the newest', async () => {
+  it('creates thousands of calls with all outcomes over the last month, their statistics, and captures of the newest', async () => {
     const since = new Date(Date.now() - 30 * 24 * 60 * 60_000).toISOString();
     const sums = await get<Output<'getCallStatistics'>>(`/statistics?since=${since}&buckets=30`);
     const calls = sums.buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
@@ -65,17 +65,17 @@ describe('npm run seed', () => {
     assert.equal(capture?.response?.status, 200);
   });
 
-  it('leaves a folder that has something in it as it is, and a database that lacks a free slug', async () => {
+  it('refuses to seed a folder that is not empty, and a database in which a slug exists', async () => {
     const used = join(folder, 'used');
     mkdirSync(used, { mode: 0o700 });
     writeFileSync(join(used, 'note.txt'), 'mine');
     const refused = await run(used);
     assert.deepEqual([refused.code, refused.stdout], [1, '']);
-    assert.match(refused.stderr, /^error: the folder .*used has something in it; .*DATA_DIR=.*--add/);
+    assert.match(refused.stderr, /^error: The folder .*used is not empty\. .*DATA_DIR=.*--add/);
     assert.deepEqual(readdirSync(used), ['note.txt']);
     assert.equal((await run(used, '--add')).code, 0);
     const again = await run(used, '--add');
-    assert.match(again.stderr, /^error: the slug \w+ is taken in this database.*nothing was changed/);
+    assert.match(again.stderr, /^error: The slug \w+ already exists in this database\. Nothing was changed/);
     const wrong = await run(used, '--force');
     assert.deepEqual([wrong.code, wrong.stderr], [2, 'error: --force is not an option; allowed: --add, --large\n']);
   });

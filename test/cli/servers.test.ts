@@ -36,7 +36,7 @@ describe('toolhost servers and secrets', () => {
   const withSecret = (slug: string) =>
     serverAt(slug, upstream, { authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' }, description: 'A thing.' });
 
-  it('creates a server from JSON, YAML or standard input, and says what is left to do', async () => {
+  it('creates a server from JSON, YAML, or standard input, and prints the next steps', async () => {
     const first = await run(['servers', 'create', file('first.json', JSON.stringify(withSecret('first')))]);
     assert.deepEqual([first.code, first.stderr], [0, '']);
     assert.match(first.stdout, /^Created the server "first" \(version 1\) at http:\/\/\S+\/mcp\/first\n/);
@@ -51,7 +51,7 @@ describe('toolhost servers and secrets', () => {
     assert.equal(third.server.slug, 'third');
   });
 
-  it('prints every problem on a line of its own', async () => {
+  it('prints every problem on its own line', async () => {
     const bad = { name: 'Bad', slug: 'BAD', tools: [{ name: 'x y', metod: 'GET' }] };
     const { code, stdout, stderr } = await run(['servers', 'create', file('bad.json', JSON.stringify(bad))]);
     assert.deepEqual([code, stdout], [1, '']);
@@ -84,7 +84,7 @@ describe('toolhost servers and secrets', () => {
     }
   });
 
-  it('lists servers, as a table or as JSON, also more than fit on a page', async () => {
+  it('lists servers as a table or as JSON, also more than fit on a page', async () => {
     await running.createServer(serverAt('listed', upstream));
     const table = await run(['servers', 'list']);
     assert.match(
@@ -124,7 +124,7 @@ describe('toolhost servers and secrets', () => {
     assert.match(unknown.stderr, /^error: there is no such server in this workspace; .*\n$/);
   });
 
-  it('deletes a server, lists it and restores it', async () => {
+  it('deletes a server, lists it as deleted, and restores it', async () => {
     await running.createServer(serverAt('doomed', upstream));
     await running.createServer(serverAt('doomed-too', upstream));
     const unasked = await run(['servers', 'delete', 'doomed']);
@@ -144,7 +144,7 @@ describe('toolhost servers and secrets', () => {
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
   });
 
-  it('stores a secret from standard input or a file, lists its name and deletes it', async () => {
+  it('stores a secret from standard input or a file, lists its name, and deletes it', async () => {
     await running.createServer(withSecret('sealed'));
     const set = await run(['secrets', 'set', 'sealed', 'SERVICE_KEY'], { input: 'v4lue-of-it\n' });
     assert.deepEqual([set.code, set.stderr], [0, '']);
@@ -174,7 +174,7 @@ describe('toolhost servers and secrets', () => {
     assert.match((await run(['secrets', 'list', 'sealed'])).stdout, /has no secrets/);
   });
 
-  it('stores no empty or unfit secret, and repeats none', async () => {
+  it('rejects an empty or invalid secret, and prints none of them', async () => {
     await running.createServer(serverAt('unfit', upstream));
     const [empty, lines, argument] = await Promise.all([
       run(['secrets', 'set', 'unfit', 'KEY'], { input: '\n' }),
@@ -189,8 +189,8 @@ describe('toolhost servers and secrets', () => {
   });
 });
 
-/** What only a person at a terminal sees. */
-describe('questions at a terminal', () => {
+/** Prompts that only a person at a terminal sees. */
+describe('terminal prompts', () => {
   const terminal = () => {
     const input = new PassThrough();
     const output = new PassThrough({ encoding: 'utf8' });
@@ -201,7 +201,7 @@ describe('questions at a terminal', () => {
     return { input, output, shown: () => shown };
   };
 
-  it('do not show what is typed when it is secret', async () => {
+  it('do not echo a secret', async () => {
     const { input, output, shown } = terminal();
     const answer = promptHidden('Value of KEY: ', { input, output });
     input.write('hunTTer2');
@@ -210,7 +210,7 @@ describe('questions at a terminal', () => {
     assert.equal(shown(), 'Value of KEY: \n');
   });
 
-  it('can be given up with Ctrl-C or Ctrl-D', async () => {
+  it('can be canceled with Ctrl-C or Ctrl-D', async () => {
     for (const key of ['\u0003', '\u0004']) {
       const { input, output } = terminal();
       const answer = promptHidden('Value of KEY: ', { input, output });

@@ -13,7 +13,7 @@ import {
 } from '../support/toolhost/hostile-service.ts';
 import { binary } from '../support/toolhost/toolhost-command.ts';
 
-describe('the streams and files of commands', () => {
+describe('streams and files of commands', () => {
   let service: HostileService;
   let folder: string;
   before(async () => {
@@ -26,7 +26,7 @@ describe('the streams and files of commands', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Runs a script of bash in which `t` is `toolhost`. */
+  /** Runs a bash script in which `t` is `toolhost`. */
   const bash = (script: string) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       const env = { PATH: process.env.PATH ?? '', HOME: folder, ...service.env };
@@ -38,7 +38,7 @@ describe('the streams and files of commands', () => {
     });
   const answers = () => service.answers(answersJson(honestAnswer));
 
-  it('[ship 7] a full disk behind standard output is a failure in one sentence', async () => {
+  it('[ship 7] reports a full disk behind standard output in one sentence', async () => {
     answers();
     const sentence = /^error: cannot write to standard output: ENOSPC[^\n]*\n$/;
     for (const command of [
@@ -55,7 +55,7 @@ describe('the streams and files of commands', () => {
     }
   });
 
-  it('[ship 7] a reader that ends ends a command without a word, and its exit code stays', async () => {
+  it('[ship 7] exits silently when its reader exits, and keeps its exit code', async () => {
     answers();
     const quiet = async (script: string) => {
       const { code, stderr } = await bash(script);
@@ -66,7 +66,7 @@ describe('the streams and files of commands', () => {
     assert.deepEqual(await quiet('t check bad.yaml | true'), [1, '']);
   });
 
-  it('[ship 7] messages that cannot be written do not keep a command from its work', async () => {
+  it('[ship 7] completes its work when messages cannot be written', async () => {
     answers();
     for (const [index, stderr] of ['2> /dev/full', '2>&-', '2> >(true)'].entries()) {
       const { code } = await bash(`t export one two --out out-${index} ${stderr}`);
@@ -75,7 +75,7 @@ describe('the streams and files of commands', () => {
     }
   });
 
-  it('[ship 7] a full disk leaves the file before, and no part of the new one', async () => {
+  it('[ship 7] keeps the previous file when the disk is full, and leaves no part of the new one', async () => {
     answers();
     const out = join(folder, 'full');
     assert.equal((await bash('t export one --out full')).code, 0);
@@ -87,7 +87,7 @@ describe('the streams and files of commands', () => {
         return path.endsWith('/limits') || !honest ? honest : { ...honest, config };
       }),
     );
-    // No file of the command may be larger than a block, as if the disk were full.
+    // The limit allows the command no file larger than a block, as if the disk were full.
     for (const slug of ['one', 'two']) {
       const { code, stderr } = await bash(`ulimit -f 1; t export ${slug} --out full`);
       assert.equal(code, 1, stderr);
@@ -106,7 +106,7 @@ describe('the streams and files of commands', () => {
     assert.equal(readFileSync(join(folder, 'imported/api.yaml'), 'utf8'), 'before');
   });
 
-  it('[ship 7] an import writes into a device, and replaces it by no file', async () => {
+  it('[ship 7] writes an import into a device without replacing it by a file', async () => {
     writeFileSync(join(folder, 'openapi.json'), openApi('short'));
     const { code, stdout } = await bash(
       "mkfifo pipe; cat pipe & t import openapi.json --include '*' --out pipe --force; code=$?; wait; test -p pipe && exit $code",

@@ -9,17 +9,17 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { beginToolhost, type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Clears the screen, sets the title, and writes to the clipboard; then the same in single characters (C1). */
+/** Clears the screen, sets the title, and writes to the clipboard, then does the same with C1 control characters. */
 const sequences = '\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZXZpbA==\u0007\u009b2J\u009d0;title\u009c\b\r';
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for these.
 const commands = /\u001b(?!\[(?:0|2|31|32|33)m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/;
-/** Makes a program of its own believe that it writes to a terminal. */
+/** Makes a child process believe that it writes to a terminal. */
 const childAtTerminal = {
   TERM: 'xterm',
   NODE_OPTIONS: '--import=data:text/javascript,process.stdout.isTTY=process.stderr.isTTY=true',
 };
 
-describe('what the command line writes to a terminal', () => {
+describe('output to a terminal', () => {
   let hostile: Server;
   let url: string;
   let answer: { status: number; body: unknown };
@@ -44,7 +44,7 @@ describe('what the command line writes to a terminal', () => {
   const evil = `evil${sequences}`;
   const at = '2026-11-22T10:00:00.000Z';
 
-  it('[ship 7] has no commands for it in refusals of a service', async () => {
+  it('[ship 7] contains no control sequences from error responses', async () => {
     for (const status of [400, 500]) {
       answer = { status, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
       const ended = await run(['servers', 'list']);
@@ -53,21 +53,21 @@ describe('what the command line writes to a terminal', () => {
     }
   });
 
-  it('[ship 7] has no commands for it in records, as text and as JSON', async () => {
+  it('[ship 7] contains no control sequences from records, as text and as JSON', async () => {
     const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, actor_name: evil, request_id: 'r' };
     answer = { status: 200, body: { events: [{ ...event, operation: evil, target: evil, detail: { [evil]: evil } }] } };
     isHarmless(await run(['audit']));
     isHarmless(await run(['audit', '--json']));
   });
 
-  it('[ship 7] has no commands for it in refusals as JSON, and programs read the same texts', async () => {
+  it('[ship 7] contains no control sequences from error responses as JSON, while programs read the original text', async () => {
     answer = { status: 400, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
     const ended = await run(['servers', 'list', '--json']);
     isHarmless(ended);
     assert.equal((JSON.parse(ended.stderr) as { error: { message: string } }).error.message, evil);
   });
 
-  it('[ship 7] has no commands for it in records that are followed as JSON', async () => {
+  it('[ship 7] contains no control sequences from records that are followed as JSON', async () => {
     const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, request_id: 'r', operation: evil, detail: {} };
     answer = { status: 200, body: { events: [event] } };
     const child = beginToolhost(['audit', '--follow', '--json'], {
@@ -80,7 +80,7 @@ describe('what the command line writes to a terminal', () => {
     assert.equal((JSON.parse(line) as { operation: string }).operation, evil);
   });
 
-  it('[ship 7] has no commands for it in the configuration of an import', async () => {
+  it('[ship 7] contains no control sequences from an imported API description', async () => {
     const description = JSON.stringify({
       openapi: '3.0.0',
       info: { title: evil, version: evil, description: evil },
@@ -92,12 +92,12 @@ describe('what the command line writes to a terminal', () => {
     isHarmless(await toolhost(['import', '-', '--plan', '--list', 'all'], options));
   });
 
-  it('[ship 7] shows no text in another order than it has', async () => {
+  it('[ship 7] contains no text in another order than stored', async () => {
     answer = { status: 400, body: { detail: 'evil \u202elaed\u202c \u2066x\u2069' } };
     assert.doesNotMatch((await run(['servers', 'list'])).stderr, /[\u202a-\u202e\u2066-\u2069]/);
   });
 
-  describe('colours', () => {
+  describe('in color', () => {
     let running: TestToolhost;
     let upstream: RecordingUpstream;
     before(async () => {
@@ -106,7 +106,7 @@ describe('what the command line writes to a terminal', () => {
     });
     after(() => Promise.all([running.stop(), upstream.close()]));
 
-    it('[ship 7] of records and errors reach it, unless NO_COLOR is set', async () => {
+    it('[ship 7] colors records and errors, unless NO_COLOR is set', async () => {
       await running.createServer(serverAt('painted', upstream.url));
       await running.callTool('painted', 'some-token', 'get');
       const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
@@ -125,7 +125,7 @@ describe('what the command line writes to a terminal', () => {
       }
     });
 
-    it('[ship 7] shows JSON of a call so that people can read it, with all its digits', async () => {
+    it('[ship 7] indents JSON results for people, and keeps all digits', async () => {
       upstream.on('GET /thing', () => ({
         body: '{"id":9007199254740993,"tags":["a"]}',
         headers: { 'content-type': 'application/json' },

@@ -26,7 +26,7 @@ describe('toolhost tools', () => {
   const run = (args: readonly string[], options: CommandOptions = {}) => toolhost(args, { env, ...options });
   const listed = async () => (await toolhostJson<{ tools: Json[] }>(['tools', 'list', 'tooled'], { env })).tools;
 
-  it('[conf 7] adds, lists, changes and removes a tool', async () => {
+  it('[conf 7] adds, lists, changes, and removes a tool', async () => {
     const file = join(folder, 'tool.json');
     writeFileSync(file, JSON.stringify({ ...toolAt(`${upstream}/b`), name: 'b', title: 'B' }));
     const added = await run(['tools', 'add', 'tooled', file]);
@@ -60,7 +60,7 @@ describe('toolhost tools', () => {
     assert.deepEqual((await listed()).length, 1);
   });
 
-  it('[conf 7] says what is wrong, by field', async () => {
+  it('[conf 7] reports problems by field', async () => {
     const refused = await run(['tools', 'update', 'tooled', 'get', '--set', 'timeout_ms=0', '--set', 'metod=GET']);
     assert.equal(refused.code, 1);
     assert.match(
@@ -76,7 +76,7 @@ describe('toolhost tools', () => {
     );
   });
 
-  it('[conf 7] check knows the quota of tools', async () => {
+  it('[conf 7] check applies the tool quota', async () => {
     const file = join(folder, 'many.json');
     const tools = Array.from({ length: 3 }, (_, i) => ({ ...toolAt(`${upstream}/${i}`), name: `t${i}` }));
     writeFileSync(file, JSON.stringify(serverAt('many', upstream, { tools })));

@@ -18,7 +18,7 @@ describe('toolhost versions and preview', () => {
   const run = (...args: string[]) => toolhost(args, { env });
   type Versions = { versions: { version: number }[] };
 
-  it('[ship 7] lists, shows, compares and restores versions', async () => {
+  it('[ship 7] lists, shows, compares, and restores versions', async () => {
     const { versions } = await toolhostJson<Versions>(['versions', 'things'], { env });
     assert.deepEqual(versions, (await running.rest('GET', '/servers/things/versions')).body.versions);
     assert.match((await run('versions', 'list', 'things')).stdout, /^VERSION .*\n2 .*\n1 /);
@@ -39,7 +39,7 @@ describe('toolhost versions and preview', () => {
     assert.equal((await run('versions', 'diff', 'things', '1', '3')).code, 0);
   });
 
-  it('[ship 7] previews the request of a call as text, as curl and as JSON', async () => {
+  it('[ship 7] previews the request of a call as text, as curl, and as JSON', async () => {
     assert.match((await run('preview', 'things', 'get')).stdout, /^GET https:\/\/api\.example\.com\/thing\n/);
     assert.match((await run('preview', 'things', 'get', '--curl')).stdout, /^curl .*'?https:\/\/api\.example\.com/);
     const { body } = await running.rest('POST', '/servers/things/tools/get/preview', { body: {} });

@@ -19,10 +19,10 @@ const key = 'tlh_key-of-the-test_0123456789';
 const url = 'https://tools.example.com/mcp/my-server';
 const withKey: ClientConnection = { name: 'my-server', url, token: key };
 const withLogin: ClientConnection = { name: 'my-server', url, token: undefined };
-/** A caller's own token may have any character of a header. */
+/** A caller's own token may contain any character that a header may. */
 const strange: ClientConnection = { ...withKey, token: `a'b"c\\d$e\`f#g: {h} %i !j` };
 
-/** What a shell makes of a snippet: the arguments of the program that it names, by a program of that name. */
+/** Runs a snippet in a shell, with stub programs. Returns the arguments of the program that it starts. */
 async function argumentsOf(snippet: ClientSnippet, folder: string): Promise<string[]> {
   const { stdout } = await run('/bin/sh', ['-eu', '-c', snippet.code], {
     env: { PATH: folder, OPENAI_API_KEY: 'of-openai', ANTHROPIC_API_KEY: 'of-anthropic', ACCESS_TOKEN: 'of-the-login' },
@@ -30,14 +30,14 @@ async function argumentsOf(snippet: ClientSnippet, folder: string): Promise<stri
   return JSON.parse(stdout) as string[];
 }
 
-/** Every text of a value, however deep. */
+/** Returns all texts of a value, at any depth. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
   return Object.values(value).flatMap(textsIn);
 }
 
-describe('the snippets for clients', () => {
+describe('client snippets', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-snippets-'));
@@ -49,7 +49,7 @@ describe('the snippets for clients', () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  /** The texts that the client gets from a snippet, after its format was parsed. */
+  /** Returns the texts that the client reads from a snippet, after parsing its format. */
   async function parsed(snippet: ClientSnippet): Promise<string[]> {
     const { format, code } = snippet;
     if (format === 'json') return textsIn(JSON.parse(code));
@@ -63,11 +63,11 @@ describe('the snippets for clients', () => {
       return body.startsWith('{') ? [...words, ...textsIn(JSON.parse(body))] : words;
     }
     await checkSyntax(snippet);
-    // The strings of a program, whose escapes are those of JSON.
+    // The string literals of a program, whose escapes are those of JSON.
     return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"/g)].map(([text]) => JSON.parse(text) as string);
   }
 
-  it('[find D5] have no space in an argument of a local program, which Windows would split', () => {
+  it('[find D5] has no space in an argument of a local program, which Windows would split', () => {
     type Local = { args?: string[]; env?: Record<string, string> };
     const local = [withKey, withLogin, strange].flatMap((connection) =>
       createSnippets(connection).flatMap(({ format, code }) => {
@@ -91,7 +91,7 @@ describe('the snippets for clients', () => {
     const file = join(folder, `${id}.${format === 'python' ? 'py' : 'mts'}`);
     writeFileSync(file, code);
     if (format === 'ts') await run(process.execPath, ['--check', file]);
-    // Python is no requirement of the tests.
+    // The tests do not require Python.
     else if (await has('python3'))
       await run('python3', ['-c', 'import ast, sys; ast.parse(open(sys.argv[1]).read())', file]);
   }
@@ -102,9 +102,9 @@ describe('the snippets for clients', () => {
       () => false,
     );
 
-  for (const [kind, to] of Object.entries({ 'a login': withLogin, 'a strange token': strange })) {
+  for (const [kind, to] of Object.entries({ 'a login': withLogin, 'a token with special characters': strange })) {
     for (const snippet of createSnippets(to)) {
-      it(`[ship 6] ${snippet.name}, for a server with ${kind}: parses, and has the address and the credential`, async () => {
+      it(`[ship 6] parses the ${snippet.name} snippet for a server with ${kind}, and finds the URL and the credential`, async () => {
         const texts = await parsed(snippet);
         assert.ok(texts.includes(url), JSON.stringify(texts));
         const bearers = texts.filter((text) => /^(Authorization: )?Bearer /.test(text) && !text.endsWith('of-openai'));
@@ -115,7 +115,7 @@ describe('the snippets for clients', () => {
           );
           return;
         }
-        // Codex and the hosted tools take the token itself.
+        // Codex and the hosted tools take the bare token.
         const given = [...bearers.map((text) => text.replace(/^(Authorization: )?Bearer /, '')), ...texts];
         if (snippet.id === 'codex') assert.match(snippet.after ?? '', /export MY_SERVER_TOKEN=/);
         else assert.ok(given.includes(to.token), JSON.stringify(texts));
@@ -123,7 +123,7 @@ describe('the snippets for clients', () => {
     }
   }
 
-  it('[ship 6] no link holds a credential', () => {
+  it('[ship 6] puts no credential into a link', () => {
     for (const { name, install } of createSnippets(withKey)) {
       if (!install) continue;
       const link = new URL(install.href);
@@ -135,7 +135,7 @@ describe('the snippets for clients', () => {
     assert.deepEqual(linked, ['Claude', 'Cursor', 'VS Code', 'Goose']);
   });
 
-  it('[ship 6] links carry the name and the address', () => {
+  it('[ship 6] puts the name and the URL into links', () => {
     const links = Object.fromEntries(
       createSnippets(withLogin).flatMap(({ id, install }) => (install ? [[id, new URL(install.href)]] : [])),
     ) as Record<string, URL>;
@@ -154,7 +154,7 @@ describe('the snippets for clients', () => {
     assert.partialDeepStrictEqual(inputs, [{ type: 'promptString', id: 'token', password: true }]);
   });
 
-  it('[ship 6] no token leaves the word of the shell that it stands in', async () => {
+  it('[ship 6] keeps every token inside its word of the shell command', async () => {
     const claudeCode = (token: string) => createSnippets({ ...withKey, token })[0] as ClientSnippet;
     await fc.assert(
       fc.asyncProperty(fc.stringMatching(/^[!-~]([ -~]{0,30}[!-~])?$/), async (token) => {
@@ -165,7 +165,7 @@ describe('the snippets for clients', () => {
     );
   });
 
-  it('[ship 6] Claude and ChatGPT are given the host of the server, and only where there is a login', () => {
+  it("[ship 6] gives Claude and ChatGPT the server's own host, and only for a server with a login", () => {
     const hostUrl = 'https://my-server.tools.example.com/mcp';
     const hosted = createSnippets({ ...withLogin, hostUrl }).filter(({ format }) => format === 'address');
     assert.deepEqual(
@@ -181,7 +181,7 @@ describe('the snippets for clients', () => {
     );
   });
 
-  it('[ship 6] each form has fields for a key, others for a login, and takes the server name', () => {
+  it('[ship 6] gives each form fields for a key or for a login, and the server name', () => {
     const formsFor = (to: ClientConnection) => createSnippets(to).filter(({ format }) => format === 'form');
     const name = 'Server-with-a-name-of-many-letters';
     const [keyed, logged] = [formsFor({ ...withKey, name }), formsFor({ ...withLogin, name })];
@@ -197,7 +197,7 @@ describe('the snippets for clients', () => {
     assert.match(dify, /^Server Identifier: [a-z0-9_-]{24}$/m);
   });
 
-  it('[ship 6] each was compared with a page of documentation, and none long ago', () => {
+  it('[ship 6] names a documentation page, checked recently, for each client', () => {
     assert.equal(new Set(clients.map(({ id }) => id)).size, clients.length);
     for (const { name, documentation } of clients) {
       assert.match(documentation.url, /^https:\/\//, name);
@@ -212,7 +212,7 @@ describe('the snippets for clients', () => {
     });
     after(() => toolhost.stop());
 
-    it('[ship 6] the program with the TypeScript SDK lists the tools', async () => {
+    it('[ship 6] runs the TypeScript SDK program, which lists the tools', async () => {
       const connection = { name: 'projects', url: `${toolhost.url}/mcp/projects`, token: 'local-example-key' };
       const { code } = createSnippets(connection).find(({ id }) => id === 'sdk') ?? assert.fail();
       const { stdout } = await run(

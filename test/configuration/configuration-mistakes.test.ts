@@ -50,7 +50,7 @@ const documents: [name: string, document: Json, advice: string][] = [
 
 type Path = readonly (string | number)[];
 
-/** Where the values stand that are not made of others. */
+/** Returns the paths of all leaf values. */
 function leaves(value: unknown, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   const parts: [string | number, unknown][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
@@ -85,10 +85,10 @@ const stored = configWith({
   authentication: { type: 'ApiKey', token: '{{KEY}}' },
   tools: [fullTool],
 });
-/** Values that are wrong in most fields. */
+/** Values that are invalid in most fields. */
 const wrong = isWhole ? ['', ' ', 7, true, null, [], {}, 'x'.repeat(5000), 'http://[', '\u0001'] : ['', null, {}];
 
-describe('mistakes in a configuration', () => {
+describe('configuration errors', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -98,7 +98,7 @@ describe('mistakes in a configuration', () => {
   const literal = (found: string, name: string, declaring = '') =>
     `tools[0].url: \`${found}\` would be sent literally; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encodeURIComponent(found)} for the literal characters`;
 
-  it('[conf 6] braces and angles in a URL, where :id was meant', async () => {
+  it('[conf 6] reports braces and angle brackets in a URL where :id was meant', async () => {
     const input_schema = { id: text };
     assert.deepEqual(await problems({ url: `${api}/things/{id}`, input_schema }), [literal('{id}', 'id')]);
     const declaring = ' and declare id in input_schema';
@@ -128,7 +128,7 @@ describe('mistakes in a configuration', () => {
     }
   });
 
-  it('[conf 6] braces in a host and in base_url', async () => {
+  it('[conf 6] reports braces in a host and in base_url', async () => {
     const [host] = await problems({ url: 'https://{shop}.example.com/orders' });
     assert.equal(
       host,
@@ -141,7 +141,7 @@ describe('mistakes in a configuration', () => {
     assert.equal(base.problems[0]?.replace('base_url', 'tools[0].url'), host);
   });
 
-  it('[conf 6] arguments in a header value', async () => {
+  it('[conf 6] reports arguments in a header value', async () => {
     const input_schema = { version: { type: 'string' } };
     for (const [value, found] of [
       [':version', ':version'],
@@ -157,7 +157,7 @@ describe('mistakes in a configuration', () => {
     }
   });
 
-  it('[conf 6] {{NAME}} in a default, in allowed values and in a name', async () => {
+  it('[conf 6] reports {{NAME}} in a default, in enum values, and in a name', async () => {
     const sentence = (field: string) =>
       `tools[0].input_schema.${field}: "{{KEY}}" is not interpolated here and would be sent literally; use a secret or a variable in a constant, "value"`;
     const flat = { a: { ...text, default: '{{KEY}}' }, b: { ...text, enum: ['x', '{{KEY}}'] } };
@@ -170,7 +170,7 @@ describe('mistakes in a configuration', () => {
     ]);
   });
 
-  it('[conf 6] required names of no property', async () => {
+  it('[conf 6] reports required names that are not properties', async () => {
     const schema = (more: Json) => problems({ input_schema: { type: 'object', ...more } });
     const advice = '; declare it in properties, or remove it';
     const sentence = (path: string, name: string, what = advice) =>
@@ -187,7 +187,7 @@ describe('mistakes in a configuration', () => {
     assert.deepEqual(await problems({ input_schema: { a: open } }), []);
   });
 
-  it('[conf 6] an optional argument in the path', async () => {
+  it('[conf 6] reports an optional argument in the path', async () => {
     const url = `${api}/things/:id`;
     const sentence =
       'tools[0].input_schema.id: :id is part of the path, which needs it in every call; make the argument required, or give it a default';
@@ -209,7 +209,7 @@ describe('mistakes in a configuration', () => {
     );
   });
 
-  it('[conf 6] an object in a form, of which nothing says how it is written', async () => {
+  it('[conf 6] reports an object in a form without a style', async () => {
     const object = { type: 'object', properties: { city: text } };
     const sentence =
       'tools[0].input_schema.a.style: is missing; forms have no standard syntax for objects, so choose one: "indices" as in Stripe and PHP, "deep", or "json" for JSON text';
@@ -223,7 +223,7 @@ describe('mistakes in a configuration', () => {
     assert.deepEqual(await form(object, { body: 'json' }), []);
   });
 
-  it('[conf 6] Accept and User-Agent, given as a header and as an argument', async () => {
+  it('[conf 6] reports Accept and User-Agent that are both a header and an argument', async () => {
     for (const name of ['Accept', 'User-Agent', 'user_agent']) {
       const argument = { [name]: { ...text, in: 'header' } };
       assert.deepEqual(await problems({ input_schema: argument }), []);
@@ -233,7 +233,7 @@ describe('mistakes in a configuration', () => {
     }
   });
 
-  it('[find D1] one fault has one line, whatever a field holds', async () => {
+  it('[find D1] reports one fault on one line, whatever a field contains', async () => {
     const twice: string[] = [];
     for (const config of [stored, login]) {
       for (const path of leaves(config)) {
@@ -250,7 +250,7 @@ describe('mistakes in a configuration', () => {
     assert.deepEqual(twice, []);
   });
 
-  describe('documents of other programs', () => {
+  describe('for documents of other programs', () => {
     let folder: string;
     let env: Record<string, string>;
     before(async () => {
@@ -260,7 +260,7 @@ describe('mistakes in a configuration', () => {
     });
     after(() => rmSync(folder, { recursive: true, force: true }));
 
-    it('[conf 6] get one problem that says what they are and what to do', async () => {
+    it('[conf 6] return one problem that names the document type and the next step', async () => {
       for (const [name, document, advice] of documents) {
         const message = `this is ${name}, not a configuration; ${advice}`;
         const checked = await toolhost.rest('POST', '/check', { body: document });
@@ -278,7 +278,7 @@ describe('mistakes in a configuration', () => {
       }
     });
 
-    it('[conf 6] are recognised at every entry, a curl command and YAML by the command line', async () => {
+    it('[conf 6] are returned at every entry point, for a curl command and YAML on the command line', async () => {
       const [, document] = documents[0] ?? assert.fail();
       const message = `this is an OpenAPI document, not a configuration; ${importing}`;
       for (const [method, path] of [

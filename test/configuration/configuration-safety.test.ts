@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('a configuration that would be dangerous', () => {
+describe('dangerous configurations', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -14,7 +14,7 @@ describe('a configuration that would be dangerous', () => {
   const judge = (config: Json) => check(toolhost, config);
   const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
 
-  it('[sec A9] [find E6] refuses static headers that belong to HTTP, the service or the credential', async () => {
+  it('[sec A9] [find E6] are rejected if static headers belong to HTTP, the service, or the credential', async () => {
     const names = [
       'HOST',
       'Content-Length',
@@ -49,7 +49,7 @@ describe('a configuration that would be dangerous', () => {
     ]);
   });
 
-  it('[sec A9] refuses header names and values that are not HTTP, and malformed placeholders', async () => {
+  it('[sec A9] are rejected if header names or values are invalid in HTTP, or placeholders are malformed', async () => {
     const cases: [string, string][] = [
       ['X A', 'v'],
       ['X:A', 'v'],
@@ -65,7 +65,7 @@ describe('a configuration that would be dangerous', () => {
     }
   });
 
-  it('[sec B8] refuses URLs that are not plain https to a public name on a web port', async () => {
+  it('[sec B8] are rejected if a URL is not plain HTTPS to a public name on a web port', async () => {
     const urls = [
       'https://user:pass@api.example.com/',
       'https://user@api.example.com/',
@@ -113,7 +113,7 @@ describe('a configuration that would be dangerous', () => {
     ]);
   });
 
-  it('[find D5] says which variable lets an operator make an exception, and what to set it to', async () => {
+  it('[find D5] are rejected with the variable and value that let an operator make an exception', async () => {
     const exception = (entry: string) => `; the operator can allow it with EGRESS_ALLOW=${entry}`;
     const cases: [url: string, problem: string][] = [
       [
@@ -134,7 +134,7 @@ describe('a configuration that would be dangerous', () => {
     for (const [url, problem] of cases) assert.deepEqual(await refused({ url }), [`tools[0].url: ${problem}`]);
   });
 
-  it('[sec C4] refuses tokens in scheme, host, port, user part, fragment and query names', async () => {
+  it('[sec C4] are rejected if tokens are in the scheme, host, port, user part, fragment, or query names', async () => {
     const input_schema = { id: { type: 'string' }, other: { type: 'string' } };
     const urls = [
       ':id://api.example.com/',
@@ -156,7 +156,7 @@ describe('a configuration that would be dangerous', () => {
     }
   });
 
-  it('[sec C4] [behaviour request 1] keeps /x:cancel literal and refuses other undeclared tokens', async () => {
+  it('[sec C4] [behaviour request 1] keep /x:cancel literal and are rejected for other undeclared tokens', async () => {
     const of = (path: string) =>
       refused({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
     for (const path of [
@@ -182,7 +182,7 @@ describe('a configuration that would be dangerous', () => {
     }
   });
 
-  it('[sec C10] refuses remote and circular references, exponential patterns, and schemas that are too large or deep', async () => {
+  it('[sec C10] are rejected for remote or circular references, exponential patterns, and schemas that are too large or deep', async () => {
     const nested = (levels: number): Json => (levels === 0 ? {} : { a: nested(levels - 1) });
     const deep = (levels: number): Json =>
       levels === 0 ? { type: 'string' } : { type: 'array', items: deep(levels - 1) };
@@ -230,7 +230,7 @@ describe('a configuration that would be dangerous', () => {
     for (const [output_schema, said] of outputs) assert.match((await refused({ output_schema })).join(), said);
   });
 
-  it('[sec C10] refuses schemas so deep that walking them would overflow the stack', async () => {
+  it('[sec C10] are rejected for schemas so deep that traversal would overflow the stack', async () => {
     const key = await toolhost.key();
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     for (const field of ['input_schema', 'output_schema']) {

@@ -6,7 +6,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema';
 
-describe('the schemas of a tool, and its fields about answers', () => {
+describe('the schemas and response fields of a tool', () => {
   let toolhost: TestToolhost;
   let upstream: RecordingUpstream;
   before(async () => {
@@ -26,7 +26,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     return { tools: (body.result as { tools: Json[] }).tools, text };
   };
 
-  it('[behaviour Configuration] an input_schema that is a flat map becomes a closed JSON Schema object', async () => {
+  it('[behaviour Configuration] converts a flat input_schema into a closed JSON Schema object', async () => {
     const input_schema = {
       id: { type: 'string', description: 'Its id', in: 'query', format: 'uuid', examples: ['a'] },
       count: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
@@ -49,7 +49,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     });
   });
 
-  it('[behaviour Configuration] input_schema takes the six types of a field and its optional keywords, each of the right form', async () => {
+  it('[behaviour Configuration] accepts the six field types and their optional keywords in input_schema, and validates their values', async () => {
     for (const type of ['string', 'number', 'integer', 'boolean', 'array', 'object']) {
       assert.deepEqual(await schemaProblems({ a: { type } }), []);
     }
@@ -75,7 +75,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     }
   });
 
-  it('[behaviour Configuration] a flat map refuses $ref and every other keyword', async () => {
+  it('[behaviour Configuration] rejects $ref and every other keyword in a flat map', async () => {
     for (const keyword of ['patternProperties', '$ref', 'oneOf', 'uniqueItems', '$id', 'title', 'optionl']) {
       const [report, ...more] = await schemaProblems({ a: { type: 'string', [keyword]: 'x' } });
       assert.match(
@@ -88,7 +88,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     assert.match(report ?? '', /did you mean `optional`\?$/);
   });
 
-  it('[behaviour Configuration] input_schema takes argument names of letters, digits, _ . - [ ] that begin with a letter or _', async () => {
+  it('[behaviour Configuration] accepts argument names of letters, digits, _ . - [ ] that begin with a letter or _', async () => {
     for (const name of [
       'a',
       '_a',
@@ -110,7 +110,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     }
   });
 
-  it('[behaviour Configuration] refuses impossible locations of an argument', async () => {
+  it('[behaviour Configuration] rejects impossible locations of an argument', async () => {
     const of = (field: Json, fields: Json = {}) =>
       refused({ input_schema: { a: { type: 'string', ...field } }, ...fields });
     const at = 'tools[0].input_schema.a';
@@ -129,7 +129,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     ]);
   });
 
-  it('[behaviour Configuration] refuses a body, a transform and response_fields that cannot work', async () => {
+  it('[behaviour Configuration] rejects a body, transform, or response_fields that cannot work', async () => {
     const input_schema = { payload: { type: 'object' }, id: { type: 'string' } };
     const post = { method: 'POST', input_schema };
     const problem = async (fields: Json) => (await refused({ ...post, ...fields })).join();
@@ -173,7 +173,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     assert.equal(upstream.connections, 0);
   });
 
-  it('[mcp 31] refuses a root that is not an object, an unknown dialect and a bad tool name', async () => {
+  it('[mcp 31] rejects a root that is not an object, an unknown dialect, and an invalid tool name', async () => {
     const at = 'tools[0].input_schema';
     assert.deepEqual(await schemaProblems({ type: 'array' }), [`${at}.type: found "array"; allowed: "object"`]);
     assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);
@@ -187,7 +187,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     assert.match((await refused({ name: 'no spaces' })).join(), /^tools\[0\]\.name: found "no spaces"; allowed/);
   });
 
-  it('[mcp 31] refuses an x-mcp-header that is not a token, used twice, of another type or out of reach', async () => {
+  it('[mcp 31] rejects an x-mcp-header that is not a token, is used twice, or has an unsupported type or position', async () => {
     const mirrored = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name });
     assert.deepEqual(await schemaProblems({ a: mirrored('Region'), b: mirrored('Zone', 'integer') }), []);
     const problem = async (schema: Json) => (await schemaProblems(schema)).join().replace('tools[0].input_schema.', '');
@@ -202,7 +202,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     assert.match(await problem(inItems), /^properties\.a\.items\.x-mcp-header: only allowed on properties/);
   });
 
-  it('[mcp 31] refuses keywords of the wrong form, which would only fail at the first call', async () => {
+  it('[mcp 31] rejects keywords with invalid values, which would only fail at the first call', async () => {
     const values: Json = {
       type: 'text',
       required: 'a',
@@ -232,7 +232,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
     }
   });
 
-  it('[conf 5] response_headers takes each name once, and no headers of cookies or of the connection', async () => {
+  it('[conf 5] accepts each name once in response_headers, and no cookie or connection headers', async () => {
     assert.deepEqual(await refused({ response_headers: ['Link', 'X-Total-Count', 'etag'] }), []);
     const unfit: [string, RegExp][] = [
       ['Set-Cookie', /agents never receive this header/],
@@ -257,7 +257,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
       assert.match((await refused({ response_headers: wrong })).join(), /^tools\[0\]\.response_headers/);
   });
 
-  it('[conf 5] redirects are followed for GET only, because another request must not be sent twice', async () => {
+  it('[conf 5] allows redirects only for GET and HEAD, because other requests must not be sent twice', async () => {
     assert.deepEqual(await refused({ redirects: 'follow' }), []);
     assert.deepEqual(await refused({ redirects: 'follow', method: 'get' }), []);
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {

@@ -7,7 +7,7 @@ type Remark = { path: string; message: string };
 
 const text = { type: 'string' };
 
-describe('the warnings of a configuration', () => {
+describe('configuration warnings', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -23,7 +23,7 @@ describe('the warnings of a configuration', () => {
   const ofSchema = (schema: Json) => toolWarnings({ input_schema: schema, method: 'POST' });
   const rest = { url: 'https://api.example.com/rest/v1/things' };
 
-  it('[spec 7] POST and PATCH to /rest/v1/ without Prefer: return=representation', async () => {
+  it('[spec 7] warn about POST and PATCH to /rest/v1/ without Prefer: return=representation', async () => {
     const warning =
       'tools[0].headers: without "Prefer: return=representation", such an upstream responds with an empty 204';
     for (const method of ['POST', 'PATCH']) assert.deepEqual(await toolWarnings({ ...rest, method }), [warning]);
@@ -34,7 +34,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await toolWarnings({ method: 'POST' }), []);
   });
 
-  it('[behaviour Configuration] GET and DELETE with a Content-Type', async () => {
+  it('[behaviour Configuration] warn about GET and DELETE with a Content-Type', async () => {
     const headers = { 'content-type': 'application/json' };
     for (const method of ['GET', 'DELETE']) {
       const report = `tools[0].headers.Content-Type: a ${method} request normally has no body`;
@@ -43,7 +43,7 @@ describe('the warnings of a configuration', () => {
     for (const method of ['POST', 'PUT', 'PATCH']) assert.deepEqual(await toolWarnings({ method, headers }), []);
   });
 
-  it('[conf 6] [behaviour request 3] a filter that a call may leave out, where the method changes or deletes', async () => {
+  it('[conf 6] [behaviour request 3] warn about a filter that a call may omit, where the method changes or deletes', async () => {
     const url = 'https://api.example.com/v1/things?id=eq.:a&kind=eq.b';
     const of = (fields: Json) => toolWarnings({ url, method: 'DELETE', ...fields });
     const optional = { a: { type: 'string', optional: true } };
@@ -67,12 +67,12 @@ describe('the warnings of a configuration', () => {
     ];
     for (const input_schema of sound) assert.deepEqual(await of({ input_schema }), [], JSON.stringify(input_schema));
     for (const method of ['GET', 'HEAD']) assert.deepEqual(await of({ method, input_schema: optional }), []);
-    // A pair with a required argument is never left out.
+    // A pair with a required argument is always sent.
     const pair = { url: 'https://api.example.com/v1/things?id=:a.:b' };
     assert.deepEqual(await of({ ...pair, input_schema: { ...optional, b: { type: 'string' } } }), []);
   });
 
-  it('[conf 6] [behaviour request 4] a DELETE that every argument only narrows', async () => {
+  it('[conf 6] [behaviour request 4] warn about a DELETE whose arguments are all optional filters', async () => {
     const of = (input_schema: Json, more: Json = {}) => toolWarnings({ method: 'DELETE', input_schema, ...more });
     const optional = { type: 'string', optional: true };
     const [report = '', ...more] = await of({ a: optional, b: optional });
@@ -85,13 +85,13 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await of({ a: optional }, { method: 'GET' }), []);
   });
 
-  it('[behaviour Configuration] a description under 20 characters', async () => {
+  it('[behaviour Configuration] warn about a description under 20 characters', async () => {
     const report = 'tools[0].description: is shorter than 20 characters; models choose tools by their description';
     assert.deepEqual(await toolWarnings({ description: 'd'.repeat(19) }), [report]);
     assert.deepEqual(await toolWarnings({ description: 'd'.repeat(20) }), []);
   });
 
-  it('[behaviour Configuration] a token inside parentheses of a query value', async () => {
+  it('[behaviour Configuration] warn about a token inside parentheses of a query value', async () => {
     const of = (query: string) =>
       toolWarnings({ url: `https://api.example.com/(things)?${query}`, input_schema: { a: text, b: text } });
     for (const query of ['or=(name.eq.:a)', 'x=1&and=(a.gt.1,or(b.eq.:a),c.eq.2)', 'or=(a.in.(1,2),b.eq.:b)']) {
@@ -103,7 +103,7 @@ describe('the warnings of a configuration', () => {
       assert.deepEqual(await of(query), [], query);
   });
 
-  it('[behaviour Configuration] more than 40 tools, and none at all', async () => {
+  it('[behaviour Configuration] warn about more than 40 tools, and about none at all', async () => {
     const tools = (count: number) => Array.from({ length: count }, (_, i) => toolWith({ name: `t${i}` }));
     assert.deepEqual(await warnings({ tools: tools(40) }), []);
     assert.deepEqual(await warnings({ tools: tools(41) }), [
@@ -112,7 +112,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await warnings({ tools: [] }), ['tools: the server has no tools yet']);
   });
 
-  it('[behaviour Configuration] a list of tools over 10,000 estimated tokens', async () => {
+  it('[behaviour Configuration] warn about a tool list over 10,000 estimated tokens', async () => {
     const tools = (count: number) =>
       Array.from({ length: count }, (_, i) => toolWith({ name: `t${i}`, description: 'd'.repeat(3800) }));
     assert.deepEqual(await warnings({ tools: tools(10) }), []);
@@ -121,7 +121,7 @@ describe('the warnings of a configuration', () => {
     assert.ok(tokens > 10_000 && tokens < 12_000, String(report));
   });
 
-  it('[behaviour Configuration] authorization_url and token_url on different hosts', async () => {
+  it('[behaviour Configuration] warn about authorization_url and token_url on different hosts', async () => {
     const authentication = { type: 'Bearer' };
     assert.deepEqual(await warnings({ authentication, oauth }), []);
     const [report, ...more] = await warnings({
@@ -132,7 +132,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(more, []);
   });
 
-  it('[behaviour Configuration] {{NAME}} without a value yet, until the secret is set', async () => {
+  it('[behaviour Configuration] warn about {{NAME}} without a value until the secret is set', async () => {
     const config = configWith({
       slug: 'with-secrets',
       authentication: { type: 'Bearer', token: '{{TOKEN}}' },
@@ -155,7 +155,7 @@ describe('the warnings of a configuration', () => {
     );
   });
 
-  it('a credential in clear text, and invisible characters in what a model reads', async () => {
+  it('warn about a plaintext credential, and about invisible characters in text that a model reads', async () => {
     for (const name of ['Authorization', 'apikey', 'X-API-Key']) {
       const [report, ...more] = await toolWarnings({ headers: { [name]: 'plain-key' } });
       assert.equal(
@@ -171,7 +171,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await warnings({ description: 'a\u202eb' }), ['description: has invisible characters']);
   });
 
-  it('[behaviour Configuration] does not keep a server from being stored, and updates show them too', async () => {
+  it('[behaviour Configuration] do not prevent a server from being stored, and are returned by updates too', async () => {
     const config = configWith({
       slug: 'with-warnings',
       tools: [toolWith({ ...rest, method: 'POST', description: 'Short.' })],
@@ -205,7 +205,7 @@ describe('the warnings of a configuration', () => {
     }
   });
 
-  it('[conf 6] names of arguments that Claude refuses, of which constants are none', async () => {
+  it('[conf 6] warn about argument names that Claude rejects, but not about constants', async () => {
     const sentence = (names: string) =>
       `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Anthropic API and Claude Code reject the tool; rename the argument and set "wire_name" to the name that the API expects`;
     assert.deepEqual(await ofSchema({ 'filter[name]': text, 'a.b-c_d': text }), [sentence('filter[name]')]);
@@ -213,7 +213,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await ofSchema({ 'filter[name]': { ...text, value: 'constant' } }), []);
   });
 
-  it('[conf 6] $ref, combinators at the root and arrays without items, with the clients that refuse them', async () => {
+  it('[conf 6] warn about $ref, combinators at the root, and arrays without items, with the clients that reject them', async () => {
     const at = 'tools[0].input_schema: ';
     const object = (more: Json) => ofSchema({ type: 'object', properties: { a: text }, ...more });
     assert.deepEqual(await object({ properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } }), [
@@ -233,7 +233,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await ofSchema({ ids: { type: 'array', items: text } }), []);
   });
 
-  it('[conf 6] names of tools that a client cuts off or its model refuses', async () => {
+  it('[conf 6] warn about tool names that a client truncates or its model rejects', async () => {
     const long = 'a'.repeat(56);
     assert.deepEqual(await warnings({ slug: 'things', tools: [toolWith({ name: long })] }), [
       `tools[0].name: is mcp__things__${long} in Claude Code, which allows 64 characters; shorten the tool name by 5`,
@@ -248,7 +248,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await warnings({ tools: [toolWith({ name: 'things.get' })], tool_mode: 'search' }), []);
   });
 
-  it('[conf 6] hints that the request contradicts', async () => {
+  it('[conf 6] warn about hints that contradict the request', async () => {
     const hints = (method: string, annotations: Json, more: Json = {}) =>
       toolWarnings({ method, annotations, ...more });
     const [asked, ...others] = await hints('DELETE', { readOnlyHint: true, destructiveHint: false });
@@ -279,7 +279,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await hints('PUT', { idempotentHint: true }), []);
   });
 
-  it('[conf 6] paths in another notation, which find nothing, with the right spelling', async () => {
+  it('[conf 6] warn about paths in another notation, which match nothing, and suggest the correct one', async () => {
     const path =
       'a path consists of names and item numbers separated by dots, and a backslash escapes the next character';
     const transforms: [written: string, instead: string][] = [
@@ -310,7 +310,7 @@ describe('the warnings of a configuration', () => {
       assert.deepEqual(await toolWarnings({ response_transform: fine }), [], fine);
   });
 
-  it('[conf 6] response_fields that output_schema does not describe, or that leave out what it requires', async () => {
+  it('[conf 6] warn about response_fields that output_schema does not describe, or that omit required ones', async () => {
     const output_schema = { type: 'object', properties: { name: text, id: text }, required: ['name'] };
     const judged = (fields: string[], schema: Json = output_schema) =>
       toolWarnings({ response_fields: fields, output_schema: schema });
@@ -324,7 +324,7 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await judged(['anything'], { type: 'object' }), []);
   });
 
-  it('[conf 6] braces in the value of a header', async () => {
+  it('[conf 6] warn about braces in a header value', async () => {
     const shell = ['$', '{TOKEN}'].join('');
     for (const [value, found] of [
       ['{TOKEN}', '{TOKEN}'],

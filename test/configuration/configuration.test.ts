@@ -6,7 +6,7 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 
 type Remark = { path: string; message: string };
 
-/** Ten mistakes of ten kinds, and how each is reported. */
+/** Ten different mistakes, and how each is reported. */
 const tenMistakes: Json = {
   name: '',
   slug: 'Not A Slug',
@@ -48,7 +48,7 @@ describe('a configuration', () => {
     return (body.servers as { slug: string }[]).map(({ slug }) => slug);
   };
 
-  it('[behaviour Configuration] with ten mistakes is answered with all of them at once, and nothing is stored', async () => {
+  it('[behaviour Configuration] with ten mistakes is rejected with all of them, and nothing is stored', async () => {
     const { status, headers, body } = await toolhost.rest('POST', '/servers', { body: tenMistakes });
     assert.equal(status, 400);
     assert.match(headers.get('content-type') ?? '', /^application\/problem\+json/);
@@ -59,7 +59,7 @@ describe('a configuration', () => {
     assert.deepEqual(await slugs(), []);
   });
 
-  it('[behaviour Configuration] is checked alike by checkMcpServer and by the tools of the management server', async () => {
+  it('[behaviour Configuration] is validated alike by checkMcpServer and by the tools of the management server', async () => {
     assert.deepEqual((await judge(tenMistakes)).problems.sort(), [...tenReports].sort());
     const result = await toolhost.callTool('manage', await toolhost.key(), 'createMcpServer', tenMistakes);
     assert.equal(result.isError, true);
@@ -89,7 +89,7 @@ describe('a configuration', () => {
     ]);
   });
 
-  it('[sec E2] takes lower-case slugs of 3 to 63 characters and no reserved one', async () => {
+  it('[sec E2] accepts lower-case slugs of 3 to 63 characters and no reserved ones', async () => {
     const good = ['abc', 'a-b', '123', 'a1-b2-c3', 'x'.repeat(63)];
     for (const slug of good) assert.equal((await judge(configWith({ slug }))).valid, true, slug);
     const bad = [
@@ -117,7 +117,7 @@ describe('a configuration', () => {
     }
   });
 
-  it('[sec E2] gives a slug away once and for ever, in any case and workspace', async () => {
+  it('[sec E2] assigns a slug once and permanently, in any case and workspace', async () => {
     await toolhost.createServer(configWith({ slug: 'only-once' }));
     const again = await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'only-once' }) });
     assert.equal(again.status, 409);
@@ -161,7 +161,7 @@ describe('a configuration', () => {
     });
   });
 
-  it('[behaviour Configuration] takes timeouts of 1 to 20000 ms, and larger ones are an error, not clamped', async () => {
+  it('[behaviour Configuration] accepts timeouts of 1 to 20,000 ms, and rejects larger ones instead of clamping them', async () => {
     for (const timeout_ms of [1, 20_000]) assert.deepEqual(await refused({ timeout_ms }), []);
     const cases: [unknown, string][] = [
       [20_001, 'found 20001; allowed: at most 20000'],
@@ -175,7 +175,7 @@ describe('a configuration', () => {
     }
   });
 
-  it('[behaviour Configuration] takes tool names of 1 to 64 letters, digits, _ . - and descriptions that are not blank', async () => {
+  it('[behaviour Configuration] accepts tool names of 1 to 64 letters, digits, _ . - and descriptions that are not blank', async () => {
     for (const name of ['a', 'A.b-c_9', 'x'.repeat(64)]) assert.deepEqual(await refused({ name }), []);
     for (const name of ['', 'x'.repeat(65), 'a b', 'a/b', 'ä', 'a:b']) {
       assert.match((await refused({ name })).join(), /^tools\[0\]\.name: found ".*"; allowed: 1 to 64 letters/);
@@ -185,7 +185,7 @@ describe('a configuration', () => {
     }
   });
 
-  it('[spec 2.2] takes the four types of authentication, and only the fields that belong to them', async () => {
+  it('[spec 2.2] accepts the four types of authentication, each with only its own fields', async () => {
     const of = async (authentication: Json, fields: Json = {}) => (await refused(fields, { authentication })).join();
     for (const type of ['Bearer', 'ApiKey', 'Basic']) {
       assert.equal(await of({ type }), '');
@@ -212,7 +212,7 @@ describe('a configuration', () => {
     );
   });
 
-  it('[spec 2.3] accepts oauth without scopes, and refuses what the service sets itself', async () => {
+  it('[spec 2.3] accepts oauth without scopes, and rejects what the service sets itself', async () => {
     const of = async (fields: Json) => (await judge(configWith({ oauth: { ...oauth, ...fields } }))).problems.join();
     assert.equal(await of({}), '');
     assert.equal(await of({ scopes: ['read', 'write'], extra_params: { access_type: 'offline' } }), '');

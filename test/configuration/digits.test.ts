@@ -9,10 +9,10 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const id = '1092839482938472939';
 
-/** A number of a configuration with these digits. */
+/** Returns a configuration number with exactly these digits. */
 const number = (digits: string): unknown => JSON.rawJSON(digits);
 
-describe('[conf 9] the digits of numbers in a configuration', () => {
+describe('[conf 9] number digits in a configuration', () => {
   let one: OneTool;
   let folder: string;
   let env: Record<string, string>;
@@ -46,11 +46,11 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.ok(reply.status < 300, reply.text);
     return reply;
   };
-  /** What stores a configuration. */
+  /** Stores a configuration. */
   const create = (slug: string, tools: readonly Json[], more: Json = {}) =>
     rest('POST', '', { name: 'Digits', slug, tools, ...more });
 
-  it('reach the upstream as constants, defaults and in templates, from either form of a schema', async () => {
+  it('reach the upstream in constants, defaults, and templates, from either form of a schema', async () => {
     await create('forms', [tool()]);
     assert.equal(await sent('forms'), body);
     const { input_schema: properties } = tool();
@@ -63,7 +63,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.equal(await sent('huge', {}), '{"n":1e400}');
   });
 
-  it('stay in a configuration that a thread reads, and in one that is read in turns', async () => {
+  it('are preserved in a configuration that is parsed on a thread, and in one that is parsed in chunks', async () => {
     const many = Array.from({ length: 150 }, (_, i) => tool({ name: `t${i}`, description: 'long '.repeat(400) }));
     await create('large', [tool(), ...many]);
     assert.equal(await sent('large'), body);
@@ -73,7 +73,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.equal((await rest('GET', '/large')).text.split(id).length, many.length + 2);
   });
 
-  it('stay when a server or a tool is changed, shown, compared and restored', async () => {
+  it('are preserved when a server or a tool is changed, shown, compared, and restored', async () => {
     await create('changed', [tool({ input_schema: {}, url: `${one.upstream.url}/old` })]);
     await rest('PATCH', '/changed', { tools: [tool()] });
     assert.equal(await sent('changed'), body);
@@ -90,7 +90,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.equal(await sent('changed'), body);
   });
 
-  it('stay in what a view fixes, and in what agents are shown', async () => {
+  it('are preserved in fixed arguments of a view, and in the schemas that agents see', async () => {
     const views = { part: { tools: [{ name: 'run', arguments: { price: number('2.50') } }] } };
     await create('viewed', [tool()], { views });
     one.upstream.take();
@@ -100,7 +100,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.match(text, /"default":1\.10,"minimum":1\.0/);
   });
 
-  it('decide about the values that a schema lists', async () => {
+  it('decide if an argument is among the enum values of a schema', async () => {
     const values = [number(id), number('1.0')];
     const slug = await one.serve({ method: 'POST', input_schema: { n: { type: 'number', enum: values } } });
     const given = async (digits: string) => textOf(await one.callText(slug, `{"n":${digits}}`));
@@ -113,7 +113,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.match(await given('1092839482938472940'), new RegExp(`found 1092839482938472940; allowed: ${id}, 1.0`));
   });
 
-  it('decide within combinations, references and conditions too', async () => {
+  it('decide within combinations, references, and conditions too', async () => {
     const listed = { enum: [number(id)] };
     const schemas = [
       { allOf: [listed] },
@@ -138,7 +138,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     }
   });
 
-  it('stay in the management server, whose answers show them', async () => {
+  it('are preserved by the management server and shown in its results', async () => {
     const key = await one.toolhost.key();
     const call = async (name: string, args: Json) => {
       const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
@@ -156,7 +156,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.equal(await sent('managed', {}), `{"id":${id}1}`);
   });
 
-  it('stay in files of JSON and YAML that commands read and write', async () => {
+  it('are preserved in JSON and YAML files that commands read and write', async () => {
     const run = async (...args: string[]) => {
       const ended = await toolhost(args, { env });
       assert.equal(ended.code, 0, ended.stderr);
@@ -184,7 +184,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.match((await toolhost(['check', notJson], { env })).stdout, /\.inf is not a JSON number/);
   });
 
-  it('stay in what is imported, and when it is imported again', async () => {
+  it('are preserved by an import and a re-import', async () => {
     const description = (fallback: string) => `openapi: 3.0.0
 info: { title: Digits, version: 1.0 }
 servers: [{ url: '${one.upstream.url}' }]

@@ -18,7 +18,7 @@ const isJson = (text: string) => {
 };
 const scan = (text: string, maxDepth = 100_000) => scanJson(Buffer.from(text), maxDepth);
 
-/** Counted from the value, by other means than the scan. */
+/** Counts from the parsed value, independently of the scan. */
 function shape(value: unknown): { depth: number; elements: number; names: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, elements: 0, names: 0 };
   const inner = Object.values(value).map(shape);
@@ -29,8 +29,8 @@ function shape(value: unknown): { depth: number; elements: number; names: number
   };
 }
 
-describe('checking JSON without parsing it into values', () => {
-  it('takes what JSON.parse takes, and counts as a walk over the value does', () => {
+describe('JSON validation without parsing', () => {
+  it('accepts the texts that JSON.parse accepts, and counts the same as a walk over the value', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t', '\r\n  '), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
@@ -42,7 +42,7 @@ describe('checking JSON without parsing it into values', () => {
     );
   });
 
-  it('refuses what JSON.parse refuses: texts with a byte changed, left out, doubled or put in', () => {
+  it('rejects the texts that JSON.parse rejects: with a byte changed, omitted, doubled, or inserted', () => {
     const pieces = [...'"\\{}[],:-01.eut \n\u0001é', 'E+', '\\u12', 'null'];
     fc.assert(
       fc.property(
@@ -60,12 +60,12 @@ describe('checking JSON without parsing it into values', () => {
     );
   });
 
-  it('checks a long text like a short one, wherever it is cut into pieces', () => {
+  it('checks a long text like a short one, at any chunk boundary', () => {
     const pieceBytes = 65_536;
     fc.assert(
       fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, back, isBroken) => {
         const tail = isBroken ? text.replace(/[\d"}\]lse]/, '') : text;
-        // The end of the first piece falls somewhere into the tail.
+        // The end of the first chunk falls somewhere into the tail.
         const filler = 'x'.repeat(pieceBytes - 4 - (back % (tail.length + 1)));
         const long = `["${filler}",${tail}]`;
         assert.equal(scan(long) !== undefined, isJson(long), tail);
@@ -74,7 +74,7 @@ describe('checking JSON without parsing it into values', () => {
     );
   });
 
-  it('escapes compact text as JSON.stringify does, however long it is', () => {
+  it('escapes compact text like JSON.stringify, at any length', () => {
     const texts = fc.tuple(fc.jsonValue({ maxDepth: 4 }), fc.nat(70_000), fc.string({ unit: 'binary' }));
     fc.assert(
       fc.property(texts, ([value, length, odd]) => {
@@ -89,12 +89,12 @@ describe('checking JSON without parsing it into values', () => {
     );
   });
 
-  it('runs the module compiled from its source: npm run wasm', () => {
+  it('runs the module that npm run wasm compiled from its source', () => {
     const source = readFileSync(join(import.meta.dirname, '..', '..', 'wasm', 'json.ts'));
     assert.equal(sourceHash, hash('sha256', source, 'hex'));
   });
 
-  it('refuses what is nearly JSON, and takes what only just is', () => {
+  it('rejects texts that are nearly JSON, and accepts unusual but valid JSON', () => {
     const refused = [
       '~ ~{~[~"~"\\~"\\u~"\\u00g0"~"\t"~"\\x"~-~+1~01~-01~1.~.5~1.e1~1e~1e+~0x1~NaN~Infinity~tru~nul~truee~True',
       '[1,]~[,1]~{,}~{"a"}~{"a":}~{"a":1,}~{a:1}~{\'a\':1}~1 2~[1}~{"a":1]~]~}~,~:~[]]~{}{}~\ufeff1~/**/1~\u00a01~\v1',
@@ -104,7 +104,7 @@ describe('checking JSON without parsing it into values', () => {
     for (const text of taken.split('~')) assert.notEqual(scan(text), undefined, JSON.stringify(text));
   });
 
-  it('stops where nesting passes the limit', () => {
+  it('stops where nesting exceeds the limit', () => {
     assert.deepEqual(scan('[[[]]]', 3)?.depth, 3);
     assert.deepEqual(scan('[[[[garbage', 3)?.depth, 4);
     assert.deepEqual(scan('['.repeat(10_000_000), 1000)?.depth, 1001);

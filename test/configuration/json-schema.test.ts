@@ -37,7 +37,7 @@ const count = fc.nat(3);
 const types = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'];
 const names = fc.subarray(['a', 'b', 'c', 'toString']);
 
-/** The keywords that hold no schema. */
+/** Keywords that contain no schema. */
 const plain = {
   type: fc.oneof(fc.constantFrom(...types), fc.subarray(types, { minLength: 1 })),
   const: value,
@@ -56,7 +56,7 @@ const plain = {
   $ref: fc.constantFrom('#/$defs/one', '#two'),
 };
 
-/** One keyword with what it says. */
+/** Generates one keyword with its value. */
 const oneOf = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
   fc.oneof(...Object.entries(keywords).map(([keyword, limit]) => limit.map((said) => ({ [keyword]: said }))));
 
@@ -88,8 +88,8 @@ const withDefinitions = fc.tuple(schema, schema, schema).map(([root, one, two]) 
   };
 });
 
-describe('checking values against a JSON Schema', () => {
-  it('agrees with another validator, for any schema and value', () => {
+describe('validation against a JSON Schema', () => {
+  it('agrees with another validator for any schema and value', () => {
     const seen = { true: 0, false: 0 };
     fc.assert(
       fc.property(withDefinitions, value, (root, instance) => {
@@ -107,7 +107,7 @@ describe('checking values against a JSON Schema', () => {
     assert.ok(seen.true > tries(300) && seen.false > tries(300), JSON.stringify(seen));
   });
 
-  it('ends after its steps, for any schema and value', () => {
+  it('stops at its step limit for any schema and value', () => {
     const parts = { allOf: Array.from({ length: 900 }, () => ({ items: { maxLength: 5, enum: ['x', 1] } })) };
     const compiled = compileSchema({ type: 'array', ...parts });
     const list = Array.from({ length: 10_000 }, () => 1);
@@ -116,7 +116,7 @@ describe('checking values against a JSON Schema', () => {
   });
 });
 
-describe('reading JSON whose numbers keep their digits', () => {
+describe('JSON parsing with exact numbers', () => {
   const number = fc.oneof(
     fc.stringMatching(/^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?$/),
     fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
@@ -136,7 +136,7 @@ describe('reading JSON whose numbers keep their digits', () => {
     ),
   }));
 
-  it('gives back the text that it was given, and the values that JSON.parse finds', () => {
+  it('returns the original text, and the values that JSON.parse returns', () => {
     fc.assert(
       fc.property(text, (json) => {
         const value = readJson(` ${json}\n`, toExactNumber);
@@ -146,7 +146,7 @@ describe('reading JSON whose numbers keep their digits', () => {
     );
   });
 
-  it('refuses what JSON.parse refuses', () => {
+  it('rejects the texts that JSON.parse rejects', () => {
     fc.assert(
       fc.property(
         text,

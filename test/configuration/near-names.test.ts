@@ -31,7 +31,7 @@ for (const engine of engines) {
       return { status, said: String(body.detail) };
     };
 
-    it('[find D5] of a server is answered with the nearest one of the workspace', async () => {
+    it('[find D5] of a server returns the nearest one of the workspace', async () => {
       for (const [path, method] of [
         ['/servers/gihub-read', 'GET'],
         ['/servers/gihub-read/versions', 'GET'],
@@ -47,12 +47,12 @@ for (const engine of engines) {
       assert.match(call.said, /did you mean `weather`\?/);
     });
 
-    it('[find D5] of which only the beginning is remembered is found too', async () => {
+    it('[find D5] that is only the beginning of a name returns that name too', async () => {
       assert.match((await detail('GET', '/servers/github')).said, /did you mean `github-read`\?/);
       assert.match((await detail('GET', '/servers/weather-report')).said, /did you mean `weather`\?/);
     });
 
-    it('[find D5] of a server with no near one is answered with all names, or with how to list many', async () => {
+    it('[find D5] of a server without a near match returns all names, or how to list many', async () => {
       const { said } = await detail('GET', '/servers/something-else-entirely');
       assert.equal(said, 'there is no such server in this workspace; it has: github-read, projects, weather');
       const key = await toolhost.key({ workspace: 'eleven' });
@@ -93,7 +93,7 @@ for (const engine of engines) {
       assert.ok(!mcp.text.includes('github-read'));
     });
 
-    it('[find D5] of a tool is answered with the nearest one, at every entry', async () => {
+    it('[find D5] of a tool returns the nearest one, at every entry point', async () => {
       const key = await toolhost.key();
       const expected = /there is no tool "list_project"; did you mean `list_projects`\?/;
       const legacy = await toolhost.rpc('projects', key, 'tools/call', { name: 'list_project', arguments: {} });
@@ -111,7 +111,7 @@ for (const engine of engines) {
       assert.match(management.text, /did you mean `listMcpServers`/);
     });
 
-    it('[find D5] of a secret or of a version is answered with those that exist', async () => {
+    it('[find D5] of a secret or a version returns those that exist', async () => {
       await toolhost.createServer(serverAt('with-secrets', origin));
       assert.match(
         (await detail('DELETE', '/servers/with-secrets/secrets/API_KEY')).said,
@@ -125,7 +125,7 @@ for (const engine of engines) {
       assert.match(version.said, /has no version 9; the current version is 1, /);
     });
 
-    it('[find D5] a slug of one’s own says that it can be updated, and another’s says nothing', async () => {
+    it('[find D5] is not suggested for a slug that is taken: the error offers an update only within the workspace', async () => {
       const own = await toolhost.rest('POST', '/servers', { body: serverAt('projects', origin) });
       assert.equal(own.status, 409);
       const [problem] = own.body.problems as { path: string; message: string }[];
@@ -138,7 +138,7 @@ for (const engine of engines) {
       assert.equal(String(theirs.body.detail), 'slug: "weather-api" is taken or was used before; choose another slug');
     });
 
-    it('[find D3] a key is not made for an unknown server', async () => {
+    it('[find D3] of a server prevents the creation of a key', async () => {
       const make = (servers: string[], key?: string) =>
         toolhost.rest('POST', '/keys', { ...(key && { key }), body: { name: 'n', scopes: ['call'], servers } });
       const before = (await toolhost.rest('GET', '/keys')).text;
@@ -159,7 +159,7 @@ for (const engine of engines) {
       assert.equal((await make(['weather'])).status, 201);
     });
 
-    it('[find D3] a key stays good for its other servers when one is deleted', async () => {
+    it('[find D3] of a deleted server does not invalidate a key for its other servers', async () => {
       await toolhost.createServer(serverAt('short-lived', origin));
       const key = await toolhost.key({ servers: ['short-lived', 'weather'] });
       await toolhost.rest('DELETE', '/servers/short-lived');

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('[conf 6] inputs of a configuration at the edge of what is allowed', () => {
+describe('[conf 6] configuration edge cases', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -18,7 +18,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
   };
   const text = { type: 'string' };
 
-  it('takes arguments that are called as what each object of JavaScript has', async () => {
+  it('accepts arguments named like built-in properties of JavaScript objects', async () => {
     const input_schema = { constructor: text, prototype: text, toString: { ...text, optional: true } };
     const slug = await one.serve({ method: 'POST', url: '/a/:constructor', input_schema });
     const { url, body } = await one.sent(slug, { constructor: 'c', prototype: 'p' });
@@ -26,7 +26,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     assert.match(await one.refused(slug, { prototype: 'p' }), /constructor: is missing/);
   });
 
-  it('says where __proto__ stands, and sends it where it is the name upstream', async () => {
+  it('reports the position of __proto__, and sends it where it is the upstream name', async () => {
     const named = JSON.parse('{"__proto__": {"type": "string"}}') as Json;
     assert.match((await problems({ input_schema: named })).join(), /^tools\[0\]\.input_schema\.__proto__: is a name/);
     assert.match((await problems({ headers: named })).join(), /tools\[0\]\.headers\.__proto__: is a name/);
@@ -35,7 +35,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     assert.equal(body.toString(), '{"__proto__":"x"}');
   });
 
-  it('says one problem of a query_key with a sign of the query in it', async () => {
+  it('reports one problem for a query_key that contains a query delimiter', async () => {
     const authentication = { type: 'QueryParam', query_key: 'a=b' };
     assert.deepEqual(await problems({ url: 'https://api.example.com/a?a=1' }, { authentication }), [
       'authentication.query_key: found "a=b"; allowed: letters, digits, _ . ~ -',
@@ -46,7 +46,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     ]);
   });
 
-  it('says which sign a URL may not have, and where', async () => {
+  it('reports the invalid character of a URL and its position', async () => {
     assert.deepEqual(await problems({ url: 'https://api.example.com/a b' }), [
       'tools[0].url: has a space after "https://api.example.com/a"; write %20, or remove it',
     ]);
@@ -59,7 +59,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     );
   });
 
-  it('takes joiners where letters and emoji need them, and no others', async () => {
+  it('accepts joiners where letters and emoji need them, and no others', async () => {
     for (const name of ['می\u200cخواهم', 'क्\u200dष', 'Family 👩\u200d👩\u200d👧', '❤\ufe0f\u200d🔥']) {
       const views = { part: { tools: ['run'], title: name } };
       assert.deepEqual(await problems({ title: name, tags: [name] }, { name, views }), [], name);
@@ -70,7 +70,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     }
   });
 
-  it('refuses an argument that is a token of the URL and is said to go elsewhere', async () => {
+  it('rejects another location for an argument that is a token of the URL', async () => {
     const input_schema = (location: string) => ({ id: { ...text, in: location } });
     for (const location of ['body', 'header', 'query']) {
       const [problem, ...more] = await problems({
@@ -87,7 +87,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     );
   });
 
-  it('writes a list in a pair of the URL by array_format', async () => {
+  it('writes a list in a query pair of the URL by array_format', async () => {
     const input_schema = { ids: { type: 'array', optional: true } };
     const url = async (pair: string, array_format: string, ids: unknown = ['a,b', 2]) =>
       (await one.sent(await one.serve({ url: `/a?${pair}`, input_schema, array_format }), { ids })).url;
@@ -98,7 +98,7 @@ describe('[conf 6] inputs of a configuration at the edge of what is allowed', ()
     assert.equal(await url('ids=in.(:ids)', 'repeat'), '/a?ids=in.(a%2Cb,2)');
   });
 
-  it('sends integers as digits, however they were written', async () => {
+  it('sends integers as digits, in whatever form they were written', async () => {
     const integer = { type: 'integer' };
     const input_schema = { n: integer, list: { type: 'array', items: integer }, price: { type: 'number' } };
     const slug = await one.serve({ url: '/a/:n', input_schema });

@@ -9,15 +9,15 @@ import { check, configWith, toolProblems, toolWith } from '../support/configurat
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-/** Whether our engine finds a pattern in a text; undefined for a pattern that it refuses. */
+/** Returns true if our engine finds the pattern in the text, and undefined for a pattern that it rejects. */
 function found(source: string, text: string): boolean | undefined {
   const read = parsePattern(source);
   return 'fault' in read ? undefined : patternTest(source)(text, new StepBudget(1e9));
 }
 
 /**
- * What Node finds; the flag is `u` where the pattern allows it, as JSON Schema recommends. The alternative never matches.
- * Without it V8 14 does not find `/[^a]$/u` in an emoji.
+ * Returns Node's result with the flag `u` where the pattern allows it, as JSON Schema recommends. The added alternative
+ * never matches. Without it, V8 14 does not find `/[^a]$/u` in an emoji.
  */
 function foundByNode(source: string, text: string): boolean {
   return new RegExp(`(?:${source})|(?!)`, allowsUnicode(source) ? 'u' : '').test(text);
@@ -93,12 +93,12 @@ describe('patterns', () => {
   })).node as fc.Arbitrary<string>;
   const text = fc.array(fc.constantFrom(...letters), { maxLength: 7 }).map((some) => some.join(''));
 
-  it('[conf 5] find what Node finds', () => {
+  it('[conf 5] match the same texts as in Node', () => {
     let compared = 0;
     fc.assert(
       fc.property(pattern, fc.array(text, { minLength: 5, maxLength: 10 }), (source, texts) => {
         for (const one of texts) {
-          // Node looks for \B also between the halves of a surrogate pair.
+          // Node also looks for \B between the halves of a surrogate pair.
           if (source.includes('\\B') && /[\ud800-\udfff]/.test(one)) continue;
           const ours = found(source, one);
           if (ours === undefined) return;
@@ -111,7 +111,7 @@ describe('patterns', () => {
     assert.ok(compared > tries(10_000), String(compared));
   });
 
-  it('[conf 5] are those of real descriptions', () => {
+  it('[conf 5] work for expressions from real API descriptions', () => {
     const cases: [string, string[], string[]][] = [
       ['^[\\w+=,.@-]{1,128}$', ['a+b@c.d', 'x'.repeat(128)], ['', 'a b', 'x'.repeat(129)]],
       ['^\\d{4}-(0[1-9]|1[0-2])-\\d{2}$', ['2026-11-22'], ['2026-13-01', '2026-11-22T']],
@@ -128,7 +128,7 @@ describe('patterns', () => {
     }
   });
 
-  it('[conf 5] take steps in proportion to the text, whatever they are', () => {
+  it('[conf 5] take steps in proportion to the text', () => {
     const stepsOf = (source: string, one: string): number => {
       const read = parsePattern(source);
       assert.ok(!('fault' in read), source);
@@ -164,7 +164,7 @@ describe('patterns', () => {
     const problems = (pattern: unknown, more: Json = {}) =>
       toolProblems(one.toolhost, { method: 'POST', input_schema: { a: { type: 'string', pattern, ...more } } });
 
-    it('[conf 5] a pattern that cannot be run in linear time is a problem that says what to write instead', async () => {
+    it('[conf 5] are reported as problems with an alternative if they cannot run in linear time', async () => {
       const cases: [string, RegExp][] = [
         ['^(?!x)', /: found "\^\(\?!x\)", which has "\(\?!", a lookaround, .*; match the allowed text instead/],
         ['(?<=x)y', /has "\(\?<=", a lookaround/],
@@ -200,7 +200,7 @@ describe('patterns', () => {
       );
     });
 
-    it('[conf 5] have 20,000 characters together', async () => {
+    it('[conf 5] are limited to 20,000 characters per schema', async () => {
       const long = (count: number) => ({
         type: 'object',
         properties: {
@@ -216,7 +216,7 @@ describe('patterns', () => {
       }
     });
 
-    it('[conf 5] agents see the pattern, and an argument or an answer that does not fit it is refused', async () => {
+    it('[conf 5] are shown to agents, and reject arguments and results that do not match', async () => {
       const input_schema = { id: { type: 'string', pattern: '^[A-Z]{2}-\\d+$' } };
       const config = configWith({ tools: [toolWith({ input_schema })] });
       assert.equal((await check(one.toolhost, config)).valid, true);
@@ -238,7 +238,7 @@ describe('patterns', () => {
       assert.equal(textOf(await one.call(await one.serve({ url: '/answer', output_schema: full }))), '{"id":"xy"}');
     });
 
-    it('[conf 5] a pattern that takes long for a long text is run on a thread, and given up with a sentence', async () => {
+    it('[conf 5] run on a thread for a long text, and stop with a message after too many steps', async () => {
       const slug = await one.serve({
         method: 'POST',
         input_schema: { a: { type: 'string', pattern: '[ab]{1,2000}c' } },

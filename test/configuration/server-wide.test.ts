@@ -5,7 +5,7 @@ import { callerToken, textOf } from '../support/one-tool.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('base_url, headers and variables of a server', () => {
+describe('base_url, headers, and variables of a server', () => {
   let staging: RecordingUpstream;
   let production: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -46,7 +46,7 @@ describe('base_url, headers and variables of a server', () => {
   };
   const port = (upstream: RecordingUpstream) => String(upstream.port);
 
-  it('[conf 3] a URL that begins with a slash is below base_url, so one edit moves all tools', async () => {
+  it('[conf 3] prepends base_url to a URL that begins with a slash, so one edit moves all tools', async () => {
     const { slug } = await create({
       base_url: `${staging.url}/v1/`,
       tools: [
@@ -67,7 +67,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.deepEqual(staging.take(), []);
   });
 
-  it('[conf 3] variables fill the host, the path, the query and headers, and are shown', async () => {
+  it('[conf 3] interpolates variables into the host, path, query, and headers, and shows them', async () => {
     const { slug } = await create({
       base_url: 'http://127.0.0.1:{{port}}/{{ version }}',
       variables: {
@@ -91,7 +91,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.equal(only(production).url, '/v2/accounts/7/things?lang=de');
   });
 
-  it('[conf 3] headers of the server reach every tool, unless the tool has its own', async () => {
+  it('[conf 3] sends server headers with every tool, unless the tool has its own', async () => {
     const body = { input_schema: { a: { type: 'string', optional: true } } };
     const { slug } = await create({
       base_url: staging.url,
@@ -116,7 +116,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.deepEqual(await sent('post'), ['2022-06-28', 'application/vnd.api+json', 'application/vnd.api+json']);
   });
 
-  it('[conf 3] a secret fills a path segment and a query value, and never leaves its origin', async () => {
+  it('[conf 3] interpolates a secret into a path segment and a query value, and never sends it to another origin', async () => {
     const { slug, warnings } = await create({
       base_url: 'http://127.0.0.1:{{port}}/bot{{TOKEN}}',
       variables: { port: { value: port(staging) } },
@@ -147,7 +147,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.deepEqual([staging.take(), production.take()], [[], []]);
   });
 
-  it('[conf 3] a server with a secret in a URL or a header for all tools takes an API key', async () => {
+  it('[conf 3] requires an API key for a server with a secret in a URL or a header for all tools', async () => {
     for (const config of [
       { tools: [toolAt(`${staging.url}/a?k={{KEY}}`)] },
       { tools: [toolAt(`${staging.url}/{{KEY}}/a`)] },
@@ -167,7 +167,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.equal(((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'caller_token');
   });
 
-  it('[conf 3] each mistake is a problem with its fix, at its own field and once', async () => {
+  it('[conf 3] reports each mistake as a problem with its fix, once and at its own field', async () => {
     const tools = [toolAt('/a'), { ...toolAt('/b'), name: 'b' }];
     const cases: [Json, RegExp[]][] = [
       [{ tools: [toolAt('/a')] }, [/^tools\[0\]\.url: begins with a slash, which requires base_url; set base_url/]],
@@ -233,7 +233,7 @@ describe('base_url, headers and variables of a server', () => {
     );
   });
 
-  it('[conf 3] a name is either a variable or a secret', async () => {
+  it('[conf 3] treats a name as either a variable or a secret', async () => {
     const { slug, warnings } = await create({
       base_url: staging.url,
       variables: { A: { value: 'from-variable' }, unused: { value: '' } },
@@ -251,7 +251,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.equal(only(staging).url, '/x?a=from-variable');
   });
 
-  it('[conf 3] variables and secrets fill constants and bodies, as text and encoded for where they stand', async () => {
+  it('[conf 3] interpolates variables and secrets into constants and bodies as text, encoded for their position', async () => {
     const input_schema = {
       account: { type: 'string', value: '{{account}}/{{KEY}}', in: 'query' },
       region: { type: 'string', value: '{{region}}', in: 'header', wire_name: 'X-Region' },
@@ -294,7 +294,7 @@ describe('base_url, headers and variables of a server', () => {
     assert.ok(!preview.text.includes('x\\"{{'), preview.text);
   });
 
-  describe('have lengths that are limited once they are filled', () => {
+  describe('with length limits after interpolation', () => {
     const V = { V: { value: 'v'.repeat(500) } };
     const times = (count: number) => '{{V}}'.repeat(count);
     const constant = (count: number) => ({ input_schema: { a: { type: 'string', value: times(count) } } });
@@ -317,7 +317,7 @@ describe('base_url, headers and variables of a server', () => {
     const filled = (length: number, most: number) =>
       `has ${length} characters after {{NAME}} is replaced; allowed: ${most}`;
 
-    it('[conf 3] in every field, which the check of a configuration names', async () => {
+    it('[conf 3] reject a value that is too long in every field, and name the field', async () => {
       assert.deepEqual((await problemsOfFilling({ headers: { 'x-0': times(490) }, tools: [tool()] })).slice(0, 1), [
         `headers.x-0: ${filled(245_000, 16_384)}`,
       ]);
@@ -357,7 +357,7 @@ describe('base_url, headers and variables of a server', () => {
       await filling({ ...view(times(131)), headers: { 'x-0': times(32) } });
     });
 
-    it('[conf 3] in all fields together, also when a tool is added', async () => {
+    it('[conf 3] reject a total that is too long, also when a tool is added', async () => {
       const full = (tools: number) => ({ tools: many(tools, () => post(constant(131))) });
       const slug = await filling(full(64));
       const whole = 'variables and base_url insert 4257500 characters in total; allowed: 4194304';
@@ -372,7 +372,7 @@ describe('base_url, headers and variables of a server', () => {
       ]);
     });
 
-    it('[conf 3] in a call where secrets fill a header or a credential', async () => {
+    it('[conf 3] reject a call in which secrets make a header or a credential too long', async () => {
       const secrets = { S: 's'.repeat(6000) };
       const failing: [Json, RegExp][] = [
         [{ tools: [tool({ headers: { 'x-0': '{{S}}{{S}}{{S}}' } })] }, /header x-0 is longer than 16384 characters/],
@@ -392,7 +392,7 @@ describe('base_url, headers and variables of a server', () => {
       assert.deepEqual(staging.take(), []);
     });
 
-    it('[sec M8] and hide no error where a request holds a secret many times', async () => {
+    it('[sec M8] keep an error readable where a request contains a secret many times', async () => {
       const slug = await filling({ tools: [post({ body_template: Array(150).fill('{{S}}') })] });
       const body = { value: 'a-secret-of-this-test' };
       await toolhost.rest('PUT', `/servers/${slug}/secrets/S`, { body });

@@ -29,7 +29,7 @@ describe('the views of a configuration', () => {
   const judged = (views: unknown, more: Json = {}) => check(toolhost, configWith({ tools: tools(), views, ...more }));
   const problems = async (views: unknown, more: Json = {}) => (await judged(views, more)).problems;
 
-  it('name tools, tags, texts and fixed arguments [agent 2]', async () => {
+  it('contain tools, tags, texts, and fixed arguments [agent 2]', async () => {
     const support = {
       title: 'Support',
       description: 'For the support desk.',
@@ -40,7 +40,7 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await problems({ support, audit: { read_only: true }, money: { tags: ['money'] } }), []);
   });
 
-  it('have names that are no paths of the login [agent 2]', async () => {
+  it('must not be named like a login path [agent 2]', async () => {
     const view = { tools: ['get_order'] };
     assert.deepEqual(await problems({ token: view }), [
       'views.token: "token" is reserved for a login page; choose another name for the view',
@@ -56,7 +56,7 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await problems({ '0': view, ['x'.repeat(40)]: view }), []);
   });
 
-  it('name only what the server has [agent 2]', async () => {
+  it('refer only to tools and tags that the server has [agent 2]', async () => {
     const views = {
       a: { tools: ['get_ordr', { name: 'nothing' }, 'refund', 'refund'], tags: ['order'] },
       b: {},
@@ -74,7 +74,7 @@ describe('the views of a configuration', () => {
     ]);
   });
 
-  it('fix only arguments that exist, with values that fit [agent 2]', async () => {
+  it('fix only existing arguments to valid values [agent 2]', async () => {
     const fixed = (name: string, args: Json, more: Json = {}) =>
       problems({ v: { tools: [{ name, arguments: args }] } }, more);
     const at = 'views.v.tools[0].arguments';
@@ -101,7 +101,7 @@ describe('the views of a configuration', () => {
     ]);
   });
 
-  it('fix arguments of a JSON Schema only where an argument can be taken out of it [agent 2]', async () => {
+  it('fix an argument of a JSON Schema only where it can be removed from the schema [agent 2]', async () => {
     const schema = (more: Json) => ({
       type: 'object',
       properties: { a: { type: 'string' }, b: { $ref: '#/$defs/id' } },
@@ -131,7 +131,7 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await fixed({ properties }, { a: 'x' }), [why('refers to #/properties/a')]);
   });
 
-  it('say what is wrong with their own fields [agent 2]', async () => {
+  it('report problems with their own fields [agent 2]', async () => {
     assert.deepEqual(await problems({ v: { tools: 'get_order', readonly: true, tool_mode: 'find' } }), [
       'views.v.tools: found "get_order"; allowed: an array',
       'views.v.tool_mode: found "find"; allowed: "list", "search"',
@@ -148,7 +148,7 @@ describe('the views of a configuration', () => {
     ]);
   });
 
-  it('warn about tools that they name in vain [agent 2]', async () => {
+  it('warn about tools that they name but do not include [agent 2]', async () => {
     const all = tools().map((tool) => (tool.name === 'get_order' ? { ...tool, disabled: true } : tool));
     const { warnings } = await judged(
       { v: { tools: ['list_orders', 'get_order', 'refund'], read_only: true } },

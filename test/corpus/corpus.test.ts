@@ -11,14 +11,14 @@ import {
 } from '../support/upstreams/recording-upstream.ts';
 
 /**
- * Real APIs: a configuration for each, written after its documentation, and the exact request that each call becomes.
- * In `request` stand the headers besides those of every request. A value that begins with `~` is a regular expression.
+ * Configuration of a real API, written after its documentation, and the exact request of each call. `request` lists
+ * only headers that are not in every request. A value that begins with `~` is a regular expression.
  */
 type Corpus = {
   api: string;
   documentation: string;
   secrets: Record<string, string>;
-  /** Answers of the upstream, for example of a token endpoint, by method and path. */
+  /** Responses of the upstream by method and path, for example of a token endpoint. */
   answers?: Record<string, unknown>;
   config: { slug: string; base_url?: string; authentication?: Json; tools: (Json & { name: string; url: string })[] };
   calls: { tool: string; arguments: Json; request: WrittenRequest }[];
@@ -31,7 +31,7 @@ const corpora = readdirSync(folder)
   .filter((name) => name.endsWith('.json'))
   .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Corpus);
 
-/** Headers of every request, whatever the tool says. */
+/** Headers of every request, whatever the tool configures. */
 const usual = new Set(['host', 'connection', 'content-length', 'user-agent', 'toolhost-hop']);
 
 function written({ method, url, headers, body }: RecordedRequest): WrittenRequest {
@@ -46,7 +46,7 @@ function written({ method, url, headers, body }: RecordedRequest): WrittenReques
   };
 }
 
-/** Bytes as Base64, with a boundary of the same length that is the same in every run. */
+/** Returns the bytes as Base64. A fixed boundary of the same length makes runs comparable. */
 function bytesOf(body: Buffer, boundary: string | undefined): string {
   const text = body.toString('latin1');
   return Buffer.from(boundary === undefined ? text : text.replaceAll(boundary, 'BOUNDARY'), 'latin1').toString(
@@ -54,7 +54,7 @@ function bytesOf(body: Buffer, boundary: string | undefined): string {
   );
 }
 
-/** The expected request with the values that the pattern allows in place of the pattern. */
+/** Returns the expected request with actual values in place of the patterns that they match. */
 function withFound(expected: WrittenRequest, found: WrittenRequest): WrittenRequest {
   const headers = Object.entries(expected.headers).map(([name, value]) => {
     const isFound = value.startsWith('~') && new RegExp(`^${value.slice(1)}$`).test(found.headers[name] ?? '');
@@ -63,7 +63,7 @@ function withFound(expected: WrittenRequest, found: WrittenRequest): WrittenRequ
   return { ...expected, headers: Object.fromEntries(headers) };
 }
 
-describe('configurations of real APIs', () => {
+describe('configuration of a real API', () => {
   let toolhost: TestToolhost;
   let upstream: RecordingUpstream;
   before(async () => {
@@ -75,7 +75,7 @@ describe('configurations of real APIs', () => {
     await upstream.close();
   });
 
-  /** The configuration with the address of the upstream in place of each host. */
+  /** Returns the configuration with the address of the upstream in place of each host. */
   const here = ({ config }: Corpus): Json => {
     const moved = (url: string) => url.replace(/^https:\/\/[^/]+/, upstream.url);
     const { base_url, authentication, tools } = config;
@@ -89,7 +89,7 @@ describe('configurations of real APIs', () => {
   };
 
   for (const corpus of corpora) {
-    it(`[conf 1] [conf 2] ${corpus.api} receives the requests of its documentation`, async () => {
+    it(`[conf 1] [conf 2] sends the documented requests of ${corpus.api}`, async () => {
       const { slug } = corpus.config;
       await toolhost.createServer(here(corpus));
       for (const [name, value] of Object.entries(corpus.secrets)) {

@@ -7,22 +7,22 @@ import { contextOf, type Dashboard, startDashboard, stillContext } from '../supp
 
 const folder = join(import.meta.dirname, '..', '..', 'dist', 'web');
 
-/** What a browser loads for a page, compressed, and in how many requests. */
+/** Maximum compressed size and number of requests of a page load. */
 const landing = { bytes: 60_000, requests: 3 };
 const firstPage = { bytes: 250_000, requests: 20 };
 
 type Chunk = { file: string; imports?: string[]; dynamicImports?: string[]; css?: string[] };
 
-describe('the files of the built dashboard', () => {
+describe('the built dashboard', () => {
   const manifest = () =>
     JSON.parse(readFileSync(join(folder, '.vite', 'manifest.json'), 'utf8')) as Record<string, Chunk>;
 
-  /** The files that a browser loads for these modules. */
+  /** Returns the files that a browser loads for these modules. */
   function filesOf(...entries: string[]): string[] {
     const chunks = manifest();
     const found = new Set<string>();
     const visit = (name: string) => {
-      const chunk = chunks[name] ?? assert.fail(`there is no ${name}; built: ${Object.keys(chunks).join(', ')}`);
+      const chunk = chunks[name] ?? assert.fail(`${name} was not built; built: ${Object.keys(chunks).join(', ')}`);
       if (found.has(chunk.file)) return;
       found.add(chunk.file);
       for (const inner of chunk.imports ?? []) visit(inner);
@@ -31,7 +31,7 @@ describe('the files of the built dashboard', () => {
     return [...found];
   }
 
-  it('bring the charts and the editor only where they are needed', () => {
+  it('loads the charts and the editor only on pages that need them', () => {
     const first = filesOf('index.html').map((file) => readFileSync(join(folder, file), 'utf8'));
     for (const [module, words] of [
       ['src/calls/call-charts.tsx', 'Median (p50)'],
@@ -47,14 +47,14 @@ describe('the files of the built dashboard', () => {
     }
   });
 
-  it('are one page without inline script or style, and nothing of another site', () => {
+  it('has one page without inline scripts, inline styles, or resources of other sites', () => {
     const html = readFileSync(join(folder, 'index.html'), 'utf8');
     assert.doesNotMatch(html, /<script(?![^>]*\bsrc="\.\/)|<style|\sstyle=|\son\w+=/);
     assert.doesNotMatch(html, /(?:src|href)="(?!\.\/)/);
   });
 });
 
-describe('what a browser loads', () => {
+describe('the dashboard in a browser', () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -62,7 +62,7 @@ describe('what a browser loads', () => {
   });
   after(() => dashboard?.stop());
 
-  /** Requests of a page and their compressed bytes, until nothing more comes. */
+  /** Opens a page and returns its requests with their compressed sizes, once the network is idle. */
   async function loaded(context: BrowserContext, path: string): Promise<[address: string, bytes: number][]> {
     const page = await context.newPage();
     const network = await context.newCDPSession(page);
@@ -83,17 +83,17 @@ describe('what a browser loads', () => {
     assert.ok(fits, `${bytes} bytes in ${answers.length} requests: ${JSON.stringify(answers, null, 1)}`);
   }
 
-  it('is at most 250 KB in 20 requests for the first page of somebody signed in', async () => {
+  it('loads at most 250 KB in 20 requests for the first page of a signed-in user', async () => {
     const context = await contextOf(dashboard.browser, dashboard.toolhost, { name: 'Anna' });
     const answers = await loaded(context, '/');
     assert.ok(
       answers.some(([address]) => address.endsWith('.css')),
-      'it is measured',
+      'the stylesheet was not measured',
     );
     atMost(answers, firstPage);
   });
 
-  it('leads to signing in again, and back, where the session of a cookie has ended', async () => {
+  it('links to the sign-in page, and back to the current page, when the session has expired', async () => {
     const context = await stillContext(dashboard.browser, dashboard.toolhost);
     await context.addCookies([{ name: 'toolhost-session', value: 'x'.repeat(43), url: dashboard.toolhost.url }]);
     const page = await context.newPage();
@@ -103,7 +103,7 @@ describe('what a browser loads', () => {
     assert.equal(await signIn.getAttribute('href'), '/login?return_to=%2Fservers%3Ftag%3Da');
   });
 
-  it('is at most 60 KB for somebody who is not, without a script', async () => {
+  it('loads at most 60 KB without scripts for a signed-out user', async () => {
     const context = await stillContext(dashboard.browser, dashboard.toolhost);
     const answers = await loaded(context, '/servers?tag=a%26b');
     atMost(answers, landing);

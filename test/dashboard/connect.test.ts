@@ -4,12 +4,12 @@ import type { Page } from 'playwright-core';
 import { createSnippets } from '../../src/domain/clients/clients.ts';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 
-/** The clients that send a key, and with links those that are installed by one. */
+/** Names of the clients that send a key, and of those with an install link. */
 const connection = { name: 'any', url: 'https://any.example/mcp', token: 'any' };
 const clients = createSnippets(connection).map(({ name }) => name);
 const linked = new Set(createSnippets(connection).flatMap(({ name, install }) => (install ? [name] : [])));
 
-describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
+describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -19,7 +19,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  /** The text of the snippet for a client, and where its install link leads. */
+  /** Returns the snippet text for a client and the target of its install link. */
   async function snippet(page: Page, client: string): Promise<{ code: string; install: string | undefined }> {
     await page.getByRole('tab', { name: client, exact: true }).click();
     const panel = page.getByRole('tabpanel', { name: client, exact: true });
@@ -30,7 +30,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     return { code: (await panel.textContent()) ?? '', install };
   }
 
-  /** What an install link carries. */
+  /** Parses the connection that an install link contains. */
   function carried(install: string): { url: string; headers?: { Authorization: string } } {
     const link = new URL(install);
     const { url, connectorUrl } = Object.fromEntries(link.searchParams);
@@ -43,7 +43,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     return JSON.parse(text) as ReturnType<typeof carried>;
   }
 
-  it('makes a key for a server with a stored credential, which is in every snippet and calls it', async () => {
+  it('creates a key for a server with a stored credential and puts it into every snippet', async () => {
     const { toolhost } = dashboard;
     await toolhost.rest('PUT', '/servers/stored/secrets/KEY', { body: { value: 'of-the-test' } });
     await dashboard.at('/servers/stored/connect', async (page) => {
@@ -60,12 +60,12 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
         if (install === undefined) continue;
         const { url, headers } = carried(install);
         assert.equal(url, `${toolhost.url}/mcp/stored`);
-        // The client asks for the key, or reads it from a variable.
+        // The client prompts for the key or reads it from a variable.
         assert.match(headers?.Authorization ?? '', /^Bearer \$\{(input:token|env:STORED_TOKEN)\}$/);
       }
       assert.equal((await toolhost.rpc('stored', key, 'tools/list')).status, 200);
       const refused = await toolhost.rest('GET', '/servers', { key });
-      assert.equal(refused.status, 403, 'it may call this server and nothing else');
+      assert.equal(refused.status, 403, 'the key can list servers');
     });
   });
 
@@ -79,7 +79,7 @@ describe('connecting a client, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('checks what the first requests of a client would meet, and says what fails and why', async () => {
+  it('runs the connection check and shows what fails and why', async () => {
     const { config, toolhost } = dashboard;
     await toolhost.createServer(config('unset', { authentication: { type: 'Bearer', token: '{{MISSING}}' } }));
     await dashboard.at('/servers/unset/connect', async (page) => {

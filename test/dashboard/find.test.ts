@@ -5,7 +5,7 @@ import { button, choose, type Dashboard, startDashboard } from '../support/brows
 import { toasted } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('finding things in the dashboard', { concurrency: 2 }, () => {
+describe('search in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -18,7 +18,7 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  it('by Ctrl+K and the keyboard: a tool, a call by its id, a page', async () => {
+  it('opens a tool or a page from the Ctrl+K palette with the keyboard', async () => {
     await dashboard.at('/servers', async (page) => {
       await page.getByRole('table', { name: 'Servers' }).waitFor();
       await page.keyboard.press('Control+k');
@@ -28,7 +28,7 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       await checkPage(page);
       await page.keyboard.press('Enter');
       await page.waitForURL('**/servers/shop/tools?tool=refund_order');
-      // The tool opens beside the page and takes the focus.
+      // The tool opens in a drawer that takes the focus.
       await page.getByRole('dialog', { name: 'refund_order' }).waitFor();
       await page.keyboard.press('Control+k');
       await page.getByRole('textbox', { name: 'Find anything' }).fill('rest api');
@@ -40,7 +40,7 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('servers by a tag that a person gave them, and in order', async () => {
+  it('filters servers by a tag and sorts them by name', async () => {
     await dashboard.at('/servers', async (page) => {
       await button(page, 'Tags of The mail').click();
       await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
@@ -60,7 +60,7 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('what an agent did: from its key to its changes, of a day', async () => {
+  it('filters the audit by the changes of a key and by day', async () => {
     const { toolhost } = dashboard;
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
     await toolhost.rest('PATCH', '/servers/mail', { key: String(body.key), body: { description: 'By the agent' } });
@@ -77,7 +77,7 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('[find D4] the views for a key are chosen, not typed', async () => {
+  it('[find D4] offers the views for a new key in a list', async () => {
     await dashboard.at('/keys', async (page) => {
       await button(page, 'New API key').first().click();
       const dialog = page.getByRole('dialog');

@@ -6,7 +6,7 @@ import { button, type Dashboard, field, startDashboard, tab } from '../support/b
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
+describe('the home page of a workspace or server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -27,7 +27,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
 
   const dialog = (page: Page) => page.getByRole('dialog');
 
-  it('say why a call failed one click from the start', async () => {
+  it('shows why a call failed after one click', async () => {
     await dashboard.at('/', async (page) => {
       await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
       const failed = page.getByRole('table', { name: 'Failures' }).getByRole('row').filter({ hasText: 'failing' });
@@ -44,7 +44,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('lead to where a warning is solved', async () => {
+  it('links each warning to the page that resolves it', async () => {
     await dashboard.at('/', async (page) => {
       await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
       await page.getByRole('link', { name: 'variables.unused' }).click();
@@ -58,7 +58,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('keep what was typed in one tab of the editor while the other is open', async () => {
+  it('keeps unsaved input in one editor tab while another tab is open', async () => {
     await dashboard.at('/servers/failing/settings', async (page) => {
       await field(page, 'Description').fill('Typed before');
       await tab(page, 'Tools').click();
@@ -74,7 +74,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('[journey] take a server from staging to production in three clicks, and in two from then on', async () => {
+  it('[journey] copies a server from staging to production in three clicks and updates the copy in two', async () => {
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
     const copy = async () =>
@@ -103,7 +103,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('[journey] compare two versions that are not neighbours, and restore the older one', async () => {
+  it('[journey] compares two non-adjacent versions and restores the older one', async () => {
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('versioned'));
     for (const timeout_ms of [1_000, 2_000, 3_000])

@@ -6,10 +6,10 @@ import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const markup = '<img src=x onerror=alert(1)></p><script>document.title="owned"</script><b>x</b>';
-/** Turns the reading direction, has no width, or is no character. */
+/** Characters that change the reading direction or are invisible. */
 const hidden = '\u202e\u2066\u200b\u200d\u00ad\ufeff';
 
-describe('names and descriptions full of markup and hidden characters', { concurrency: 2 }, () => {
+describe('text with markup and hidden characters', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   let callId: string;
 
@@ -43,7 +43,7 @@ describe('names and descriptions full of markup and hidden characters', { concur
   });
   after(() => dashboard?.stop());
 
-  /** That nothing of it has become anything but text, and nothing of it is hidden. */
+  /** Asserts that the page shows the markup as text and no hidden characters. */
   async function isInert(page: Page, what: string): Promise<void> {
     await page.waitForLoadState('networkidle');
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
@@ -55,7 +55,7 @@ describe('names and descriptions full of markup and hidden characters', { concur
     assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0, what);
   }
 
-  it('[sec M10] are text on every page, with what is hidden made visible', async () => {
+  it('[sec M10] appears as plain text on every page, with hidden characters made visible', async () => {
     const person = { name: `<b>Eve</b>${hidden}` };
     await dashboard.at(
       '/servers',
@@ -82,35 +82,35 @@ describe('names and descriptions full of markup and hidden characters', { concur
           .waitFor();
         await page.goto('/servers/hostile/versions');
         await button(page, 'Compare version 1').click();
-        await isInert(page, 'the changes of a version');
+        await isInert(page, 'the version comparison');
         await button(page, 'Restore version 1').click();
-        await isInert(page, 'restoring');
+        await isInert(page, 'the restore dialog');
         await page.goto('/keys');
         await button(page, /^Revoke <b>key/).click();
-        await isInert(page, 'revoking');
+        await isInert(page, 'the revoke dialog');
         await page.goto('/servers/hostile/try');
         await button(page, 'Call tool').click();
         await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
         await button(page, 'Pick part of the response').click();
-        await isInert(page, 'trying a tool');
+        await isInert(page, 'the Try it page');
       },
       { person },
     );
   });
 
-  it('are text on the page that a person sees at the address of a server', async () => {
+  it('appears as plain text on the page that a browser gets at the URL of a server', async () => {
     const context = await dashboard.browser.newContext();
     const page = await context.newPage();
     const seen = await watch(page, dashboard.toolhost.url);
     await page.goto(`${dashboard.toolhost.url}/mcp/hostile`);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    await isInert(page, 'the page of a server');
+    await isInert(page, 'the server page');
     assert.match((await page.getByRole('main').textContent()) ?? '', /<b>bold<\/b>.*<img src=x/s);
     assert.deepEqual([seen.complaints, seen.foreign], [[], []]);
     await context.close();
   });
 
-  it('leave an emoji whole, and a character that is only blank is seen', async () => {
+  it('keeps emoji sequences intact and replaces blank characters', async () => {
     const { toolhost, config } = dashboard;
     const person = '\u{1f469}\u{1f3fd}\u200d\u{1f4bb}';
     const description = `For ${person}, a\u3164b\u200dc`;

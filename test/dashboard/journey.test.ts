@@ -14,7 +14,7 @@ const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as
 const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
 
 for (const view of isWhole ? [wide, narrow] : [wide])
-  describe(`a person in the dashboard, ${view.colorScheme}, ${view.viewport.width} px`, () => {
+  describe(`a user of the dashboard, ${view.colorScheme}, ${view.viewport.width} px`, () => {
     let api: Awaited<ReturnType<typeof startProjectsApi>>;
     let toolhost: TestToolhost;
     let browser: Browser;
@@ -38,7 +38,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
 
     const heading = (name: string) => page.getByRole('heading', { level: 1, name, exact: true });
     const link = (name: string) => page.getByRole('link', { name, exact: true });
-    /** Goes to another page by the navigation, which a narrow window hides behind a button. */
+    /** Opens a page from the navigation, which a narrow window hides behind a button. */
     async function go(name: string): Promise<void> {
       const menu = button(page, 'Open menu');
       if (await menu.isVisible()) await menu.click();
@@ -49,13 +49,13 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       page.getByRole('table', { name: table }).getByRole('row').filter({ hasText: text });
     const url = (path: string) => `http://127.0.0.1:${api.port}${path}`;
 
-    /** An MCP client with the key that the page showed. */
+    /** Connects an MCP client with the API key that the page showed. */
     async function connect() {
       const sdk1 = mcpClients.find(({ name }) => name === 'SDK v1') ?? assert.fail();
       return sdk1.connect({ url: `${toolhost.url}/mcp/my-work`, token: apiKey, home: toolhost.dataDir });
     }
 
-    it('[journey] signs in at the provider and comes to an empty list', async () => {
+    it('[journey] signs in at the provider and sees an empty server list', async () => {
       await page.goto('/servers');
       await link('Sign in').click();
       await button(page, 'Continue').click();
@@ -63,7 +63,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
     });
 
-    it("[journey] makes the worked example's server by hand", async () => {
+    it("[journey] creates the worked example's server in the form", async () => {
       await page.getByRole('link', { name: 'From scratch' }).click();
       await field(page, 'Name').fill('My work');
       assert.equal(await field(page, 'Slug').inputValue(), 'my-work');
@@ -93,7 +93,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       assert.equal(new URL(page.url()).pathname, '/servers/my-work/connect');
     });
 
-    it('[journey] sees it in the list and stores its credential', async () => {
+    it('[journey] finds the new server in the list and stores its credential', async () => {
       await go('Servers');
       await row('Servers', 'My work')
         .getByRole('cell', { name: /^(Tools )?2$/ })
@@ -107,7 +107,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await row('Secrets', 'SERVICE_KEY').waitFor();
     });
 
-    it('[journey] tries a tool and sees the request and the result', async () => {
+    it('[journey] calls a tool in Try it and sees the request and the result', async () => {
       await tab('Try it').click();
       await field(page, 'status').fill('eq.active');
       const outgoing = page.getByRole('region', { name: 'Outgoing request' });
@@ -120,7 +120,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       assert.match((await result.textContent()) ?? '', /about [\d,]+ tokens/);
     });
 
-    it('[journey] makes an API key and is told how a client uses it', async () => {
+    it('[journey] creates an API key and sees how a client uses it', async () => {
       await go('API keys');
       await button(page, 'New API key').first().click();
       const dialog = page.getByRole('dialog');
@@ -132,10 +132,10 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await dialog.getByRole('region', { name: 'command for Claude Code' }).getByText(apiKey).waitFor();
       await button(dialog, 'Done').click();
       await row('API keys', 'My agent').getByText('active').waitFor();
-      assert.ok(!(await page.content()).includes(apiKey), 'it is shown once');
+      assert.ok(!(await page.content()).includes(apiKey), 'the key is still on the page');
     });
 
-    it('[journey] connects a client, and sees its calls arrive while they happen', async () => {
+    it('[journey] connects a client and sees its calls appear live', async () => {
       await page.goto('/servers/my-work/connect');
       await page.getByText(`${toolhost.url}/mcp/my-work`).first().waitFor();
       await button(page, 'Check connection').click();
@@ -176,7 +176,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await page.getByText('Version 3', { exact: true }).waitFor();
     });
 
-    it('[journey] revokes the key, and the client is refused', async () => {
+    it('[journey] revokes the key, after which the client gets 401', async () => {
       await go('API keys');
       await button(page, 'Revoke My agent').click();
       await button(page.getByRole('dialog'), 'Revoke key').click();
@@ -192,7 +192,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       });
     });
 
-    it('[journey] signs out, without a complaint of the browser all the while', async () => {
+    it('[journey] signs out, without browser errors during the whole session', async () => {
       const menu = button(page, 'Open menu');
       if (await menu.isVisible()) await menu.click();
       await page.getByRole('button', { name: /owner/ }).click();

@@ -5,7 +5,7 @@ import { checked, press } from '../support/browser/press.ts';
 import { toasted } from '../support/browser/toasts.ts';
 import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
 
-describe('a page that changes while somebody works with it', { concurrency: 2 }, () => {
+describe('a page that changes during an edit', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -14,7 +14,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
   });
   after(() => dashboard?.stop());
 
-  it('[find D1] a preview is not shown for other arguments', async () => {
+  it('[find D1] hides a preview once the arguments have changed', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       const outgoing = page.getByRole('region', { name: 'Outgoing request' });
       await field(page, 'count').fill('1');
@@ -33,7 +33,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
     });
   });
 
-  it('[find D1] a stored configuration does not replace what was typed while it was stored', async () => {
+  it('[find D1] keeps input that was typed while the configuration was being saved', async () => {
     await dashboard.at('/servers/typed-on/settings', async (page) => {
       const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/typed-on');
       await field(page, 'Description').fill('First text');
@@ -53,7 +53,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
     });
   });
 
-  it('[find D2] the first click after a URL was typed counts', async () => {
+  it('[find D2] handles the first click after a URL was typed', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await field(page, 'Name').fill('Pressed');
       await field(page, 'Tool name').fill('read');
@@ -65,7 +65,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
     });
   });
 
-  it('[find D2] an answer that arrives meanwhile is shown after the click', async () => {
+  it('[find D2] shows a response that arrives during a click only after the click', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await field(page, 'Name').fill('Meanwhile');
       await button(page, 'Create server').click();

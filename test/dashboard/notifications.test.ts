@@ -10,7 +10,7 @@ import { button, type Dashboard, field, saysAtField, startDashboard } from '../s
 import { toasted } from '../support/browser/toasts.ts';
 import { usualOptions } from '../support/store/usual-options.ts';
 
-describe('notifications, in the dashboard', () => {
+describe('the Notifications page of the dashboard', () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -21,7 +21,7 @@ describe('notifications, in the dashboard', () => {
   });
   after(() => dashboard?.stop());
 
-  /** What the service does once a minute. */
+  /** Runs event detection and delivery, which the service does once a minute. */
   const look = async () => {
     const { deps } = dashboard.toolhost.running.app.runner;
     const file = `${dashboard.toolhost.dataDir}/toolhost.sqlite`;
@@ -36,7 +36,7 @@ describe('notifications, in the dashboard', () => {
     await database.close();
   };
 
-  it('a webhook is created and tested in four clicks, gets a new secret at another host, and reports a failing API', async () => {
+  it('creates and tests a webhook in four clicks, renews its secret for another host, and reports a failing API', async () => {
     const { toolhost, upstream } = dashboard;
     await dashboard.at('/servers', async (page) => {
       await page.getByRole('link', { name: 'Notifications' }).click();

@@ -3,14 +3,14 @@ import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 
-describe('workspaces, in the dashboard', () => {
+describe('a workspace in the dashboard', () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
   });
   after(() => dashboard?.stop());
 
-  it('one is made in three clicks, exported, and deleted by typing its name', async () => {
+  it('is created in three clicks, exported, and deleted by typing its name', async () => {
     const person = { name: 'Ada', workspace: 'wsp_home' };
     const use = async (page: Parameters<Parameters<Dashboard['at']>[1]>[0]) => {
       await button(page, /^Workspace/).click();

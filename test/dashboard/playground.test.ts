@@ -61,7 +61,7 @@ describe('the playground in the dashboard', () => {
   const question = `Which orders are late? Leave a note. ${script.join(' ')}`;
 
   for (const view of isWhole ? [wide, narrow] : [wide])
-    it(`[journey] asks something that takes three tools, ${view.colorScheme}, ${view.viewport.width} px`, async () => {
+    it(`[journey] answers a question with three tool calls, ${view.colorScheme}, ${view.viewport.width} px`, async () => {
       const slug = `shop-${view.viewport.width}`;
       await createServer(slug);
       const context = await contextOf(await launchChromium(), toolhost, { name: 'Anna' }, view);
@@ -110,7 +110,7 @@ describe('the playground in the dashboard', () => {
       await context.close();
     });
 
-  it('does not make a call that the person refuses, and stops when it is told to', async () => {
+  it('skips a call that the user denies, and stops on request', async () => {
     await createServer('careful');
     const context = await contextOf(await launchChromium(), toolhost, { name: 'Bob' }, wide);
     const page = await context.newPage();
@@ -139,7 +139,7 @@ describe('the playground in the dashboard', () => {
     await context.close();
   });
 
-  it('asks a model that is stored for the workspace, whose key no page holds', async () => {
+  it('uses a model stored for the workspace without exposing its key to a page', async () => {
     await createServer('stored');
     const context = await contextOf(await launchChromium(), toolhost, { name: 'Cleo' }, wide);
     const page = await context.newPage();

@@ -10,8 +10,8 @@ const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((n
 const textOf = (name: string) => readFileSync(join(root, name), 'utf8');
 const filesWith = (pattern: RegExp) => files.filter((name) => pattern.test(textOf(name))).sort();
 
-describe('the sources of the dashboard', () => {
-  it('[find D1] keep an older answer only where it carries what it answers', () => {
+describe('the source code of the dashboard', () => {
+  it('[find D1] keeps a previous response only in files that match it to its request', () => {
     assert.deepEqual(filesWith(/keepPreviousData/), [
       'frame/palette.tsx',
       'servers/editor/model/use-verdict.ts',
@@ -20,7 +20,7 @@ describe('the sources of the dashboard', () => {
     ]);
   });
 
-  it('[find D2] leave a field only through what waits for the pointer', () => {
+  it('[find D2] handles blur only through functions that wait for the pointer', () => {
     const handlers = files.flatMap((name) =>
       [...textOf(name).matchAll(/onBlur=\{(.*)\}$/gm)].map(([, handler = '']) => ({ name, handler })),
     );
@@ -33,7 +33,7 @@ describe('the sources of the dashboard', () => {
     assert.deepEqual(filesWith(/\bTagsInput\b[^;]*from '@mantine\/core'/), ['ui/tags-input.tsx']);
   });
 
-  it('have a sentence for every operation that the audit names', () => {
+  it('has a text for every operation in the audit', () => {
     const audited = [...operationList, ...Object.values(operatorOperations)].filter(({ effect }) => effect === 'write');
     assert.deepEqual(
       audited.map(({ name }) => name).filter((name) => !/^[A-Z]/.test(formatOperation(name))),
@@ -42,7 +42,7 @@ describe('the sources of the dashboard', () => {
     assert.ok(audited.length > 20);
   });
 
-  it('lay fields out in two columns with one component', () => {
+  it('uses one component for two-column layouts', () => {
     assert.deepEqual(filesWith(/<SimpleGrid\b[^>]*\b(xs|sm): 2 \}\} spacing="sm"|\[from\]: 2/), ['ui/two-columns.tsx']);
   });
 });

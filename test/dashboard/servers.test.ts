@@ -16,14 +16,14 @@ import { largeShop } from '../support/import/large-shop.ts';
 
 const token = 'token-of-the-api-0123456789';
 
-describe('making a server and trying it, in the dashboard', { concurrency: 2 }, () => {
+describe('the servers section of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
   });
   after(() => dashboard?.stop());
 
-  it('shows form and JSON side by side on one model', async () => {
+  it('synchronizes the form and the JSON side by side', async () => {
     await dashboard.toolhost.createServer(dashboard.config('both-sides'));
     await dashboard.at('/servers/both-sides/settings', async (page) => {
       const { json, text } = jsonOf(page);
@@ -40,7 +40,7 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
     });
   });
 
-  it('is told at the fields of a new server, and what was typed stays', async () => {
+  it('shows errors at the fields of a new server and keeps the input', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await field(page, 'Name').fill('Bad one');
       await field(page, 'Slug').fill('Not a slug!');
@@ -58,7 +58,7 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
     });
   });
 
-  it('[imp 4] leads from a file to a connected server with 12 of 300 operations', async () => {
+  it('[imp 4] creates a server from an API description file with 12 of 300 operations', async () => {
     const { toolhost, upstream } = dashboard;
     upstream.on('GET /things17/a', () => ({ body: { number: 17 } }));
     await dashboard.at('/servers/new', async (page) => {
@@ -90,7 +90,7 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
     assert.equal(upstream.take().at(-1)?.headers['x-shop-key'], 'the-key-of-the-shop');
   });
 
-  it('shows the exact request before and after, as curl too, with the credential masked', async () => {
+  it('shows the exact request before and after a call, and as curl, with the credential masked', async () => {
     const tool = {
       name: 'read',
       description: 'Reads an item.',

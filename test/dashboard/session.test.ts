@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type CookieBrowser, createCookieBrowser } from '../support/browser/cookie-browser.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-/** Signs in through the identity provider, as a person would. */
+/** Signs in through the identity provider. Returns the path of the final page. */
 async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Promise<string> {
   let url = new URL(`${base}/login?return_to=${encodeURIComponent(returnTo)}`);
   let step = await browser.open(url);
@@ -18,10 +18,10 @@ async function signIn(browser: CookieBrowser, base: string, returnTo = '/'): Pro
     if (url.origin === base && url.pathname !== '/login/callback') return url.pathname;
     step = await browser.open(url);
   }
-  throw new Error('the sign-in does not end');
+  throw new Error('the sign-in did not finish within 10 redirects');
 }
 
-describe('signing in to the dashboard', () => {
+describe('the dashboard sign-in', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -33,7 +33,7 @@ describe('signing in to the dashboard', () => {
     return { status: response.status, body: JSON.parse(html) as Record<string, unknown> };
   };
 
-  it('leads through the provider to the page that was asked for', async () => {
+  it('redirects through the provider back to the requested page', async () => {
     const browser = createCookieBrowser();
     assert.equal((await api(browser, 'GET', '/session')).status, 401);
     assert.equal(await signIn(browser, toolhost.url, '/servers'), '/servers');
@@ -43,7 +43,7 @@ describe('signing in to the dashboard', () => {
     assert.equal((await api(browser, 'GET', '/servers')).status, 200);
   });
 
-  it('[sec E6] gives a new session with every sign-in, and none after signing out', async () => {
+  it('[sec E6] issues a new session with every sign-in and ends it at sign-out', async () => {
     const browser = createCookieBrowser();
     const { host } = new URL(toolhost.url);
     await signIn(browser, toolhost.url);
@@ -52,7 +52,7 @@ describe('signing in to the dashboard', () => {
     const second = browser.cookies(host).get('toolhost-session');
     assert.notEqual(first, second);
     browser.cookies(host).set('toolhost-session', first ?? '');
-    assert.equal((await api(browser, 'GET', '/session')).status, 401, 'the earlier session is over');
+    assert.equal((await api(browser, 'GET', '/session')).status, 401, 'the earlier session still works');
     browser.cookies(host).set('toolhost-session', second ?? '');
     const out = await browser.open(`${toolhost.url}/logout`, {
       method: 'POST',
@@ -63,10 +63,14 @@ describe('signing in to the dashboard', () => {
     assert.equal((await api(browser, 'GET', '/session')).status, 401);
   });
 
-  it('[sec E6] refuses changes that do not come from its own pages', async () => {
+  it('[sec E6] rejects changes that do not come from its own pages', async () => {
     const browser = createCookieBrowser();
     await signIn(browser, toolhost.url);
-    assert.equal((await api(browser, 'DELETE', '/keys/key_none')).status, 403, 'no word of where it comes from');
+    assert.equal(
+      (await api(browser, 'DELETE', '/keys/key_none')).status,
+      403,
+      'a request without Origin and Sec-Fetch-Site was accepted',
+    );
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'cross-site' })).status, 403);
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'same-origin' })).status, 404);
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { origin: toolhost.url })).status, 404);
@@ -77,30 +81,30 @@ describe('signing in to the dashboard', () => {
     assert.equal(out.response.status, 403);
   });
 
-  it('[sec E6] refuses a return with a foreign state, and one in another browser', async () => {
+  it('[sec E6] rejects a callback with a foreign state or in another browser', async () => {
     const browser = createCookieBrowser();
     await browser.open(`${toolhost.url}/login`);
     const wrong = await browser.open(`${toolhost.url}/login/callback?code=x&state=y`);
-    // No sign-in of this browser has that state.
+    // This browser has no sign-in with that state.
     assert.equal(wrong.response.status, 403);
     const other = await createCookieBrowser().open(`${toolhost.url}/login/callback?code=x&state=y`);
     assert.equal(other.response.status, 403);
     assert.match(other.html, /another browser/);
   });
 
-  it('never leads to another site', async () => {
+  it('never redirects to another site', async () => {
     for (const target of ['https://evil.example/', '//evil.example', '/\\evil.example', 'javascript:alert(1)']) {
       assert.equal(await signIn(createCookieBrowser(), toolhost.url, target), '/', target);
     }
   });
 
-  it('keeps the only owner of a workspace, and asks owners alone for members', async () => {
+  it('refuses to remove the only owner, and lists members to people but not to API keys', async () => {
     const browser = createCookieBrowser();
     await signIn(browser, toolhost.url);
     const { body } = await api(browser, 'GET', '/members');
     const [me] = body.members as { id: string }[];
     const own = { 'sec-fetch-site': 'same-origin' };
     assert.equal((await api(browser, 'DELETE', `/members/${me?.id}`, own)).status, 409);
-    assert.equal((await toolhost.rest('GET', '/members')).status, 403, 'an API key is no person');
+    assert.equal((await toolhost.rest('GET', '/members')).status, 403, 'an API key could list members');
   });
 });

@@ -16,7 +16,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const viewer: Person = { name: 'Vera', role: 'viewer' };
 const whyNot = 'You are a viewer of this workspace.';
 
-describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 }, () => {
+describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -35,7 +35,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
   });
   after(() => dashboard?.stop());
 
-  it('a call is shown, with what went over the wire where it was captured', async () => {
+  it('shows a call with its HTTP exchange if it was captured', async () => {
     await dashboard.at('/calls', async (page) => {
       const dialog = page.getByRole('dialog');
       await button(page, /^write/).click();
@@ -52,7 +52,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     });
   });
 
-  it('[find F2] a key that is replaced keeps its end and its limits', async () => {
+  it('[find F2] keeps the expiry and the limits of a replaced key', async () => {
     const { toolhost } = dashboard;
     const limits = { calls_per_day: 40, calls_per_second: 3 };
     const wanted = { name: 'Bounded', scopes: ['call'], expires_in: 40 * 86_400, ...limits };
@@ -72,7 +72,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     ]);
   });
 
-  it('a key is shown with its last use, and replaced without a gap', async () => {
+  it('shows the last use of a key and replaces it without downtime', async () => {
     const { toolhost } = dashboard;
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Replaced', scopes: ['call'] } });
     await toolhost.callTool('idle', String(body.key), 'read', { count: 5 });
@@ -87,7 +87,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
       const shown = page.getByRole('dialog').getByRole('region', { name: 'API key', exact: true });
       await shown.waitFor();
       const key = (await shown.textContent()) ?? '';
-      assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 200, 'the old one works on');
+      assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 200, 'the old key does not work');
       assert.equal((await toolhost.rpc('idle', key, 'ping')).status, 200);
       assert.equal((await toolhost.rpc('busy', key, 'ping')).status, 403);
       await button(page, 'Revoke old key').click();
@@ -107,7 +107,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     });
   });
 
-  it('[find C6] quotas of a minute and a day are none until one is set', async () => {
+  it('[find C6] shows no quota per minute or day until one is set', async () => {
     await dashboard.toolhost.createServer(dashboard.config('rationed'));
     await dashboard.at('/servers/rationed/options', async (page) => {
       const day = field(page, 'Calls per day');
@@ -124,7 +124,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     });
   });
 
-  it('viewers find nothing to change with, and why', async () => {
+  it('disables or hides all changes for viewers and says why', async () => {
     await dashboard.at(
       '/servers',
       async (page) => {

@@ -9,8 +9,8 @@ const name = 'tools.example.com';
 const own = 'manage.mcp.example.com';
 const evil = 'evil.example';
 
-/** RFC 9112, 3.2.2: a server accepts a web address as the target of a request, and ignores the Host header then. */
-describe('requests whose target is a web address', () => {
+/** RFC 9112, 3.2.2: a server accepts an absolute-form request target and then ignores the Host header. */
+describe('a request with an absolute-form target', () => {
   let toolhost: TestToolhost;
   let plain: TestToolhost;
   let port: number;
@@ -36,7 +36,7 @@ describe('requests whose target is a web address', () => {
 
   type Sent = { method?: string; host?: string | undefined; version?: string; headers?: string[] };
 
-  /** The status and the whole answer. */
+  /** Sends one request and returns the status and the whole response. */
   async function ask(
     target: string,
     { method = 'POST', host = evil, version = '1.1', headers = [] }: Sent = {},
@@ -56,7 +56,7 @@ describe('requests whose target is a web address', () => {
     return { status: Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]), text };
   }
 
-  it('[sec F4] are served as if the address stood in the Host header, whatever that says', async () => {
+  it('[sec F4] is served as if the target host were in the Host header, whatever that header says', async () => {
     for (const host of [name, evil, own, '127.0.0.1'])
       assert.equal((await ask(`https://${name}/mcp/manage`, { host })).status, 200, host);
     for (const target of [
@@ -72,7 +72,7 @@ describe('requests whose target is a web address', () => {
       assert.equal((await ask(target, page)).status, 200, target);
   });
 
-  it('[mcp 40] lead to the metadata of the address in the target', async () => {
+  it('[mcp 40] gets the OAuth metadata of the URL in the target', async () => {
     const path = '/.well-known/oauth-protected-resource/mcp';
     const below = await ask(`https://${name}${path}/manage`, { method: 'GET', host: own });
     assert.match(below.text, new RegExp(`"resource":"https://${name}/mcp/manage"`));
@@ -80,13 +80,13 @@ describe('requests whose target is a web address', () => {
     assert.match(at.text, new RegExp(`"resource":"https://${own}/mcp"`));
   });
 
-  it('[sec F4] [mcp 57] get 421 for a host that is not ours, whatever the Host header says', async () => {
+  it('[sec F4] [mcp 57] gets 421 for an unknown target host, whatever the Host header says', async () => {
     for (const host of [name, own])
       for (const other of [evil, `${name}:80`, `${name}.${evil}`, `x.${own}`, '127.0.0.1', '[::1]'])
         assert.equal((await ask(`http://${other}/mcp/manage`, { host })).status, 421, `${other} ${host}`);
   });
 
-  it('[sec F4] meet every other rule: of paths, of hosts of servers, of origins, of hops', async () => {
+  it('[sec F4] is subject to every other rule: paths, server hosts, origins, and hops', async () => {
     for (const path of ['/mcp/../mcp/manage', '//mcp/manage', '/mcp/%2e%2e/x', '/mcp\\manage'])
       assert.equal((await ask(`https://${name}${path}`, { host: name })).status, 400, path);
     for (const path of ['/', '/mcp/manage', '/api/v1/servers', '/metrics'])
@@ -97,7 +97,7 @@ describe('requests whose target is a web address', () => {
     assert.equal((await sent(`Host: ${name}`)).status, 400);
   });
 
-  it('[sec F4] are refused with a user, without a host, and as anything but a web address', async () => {
+  it('[sec F4] is rejected with 400 if the target has user info, no host, or another scheme', async () => {
     for (const host of [name, own])
       for (const target of [
         `https://user@${name}/mcp/manage`,
@@ -118,7 +118,7 @@ describe('requests whose target is a web address', () => {
       }
   });
 
-  it('[sec F4] name no https address where the service has no TLS', async () => {
+  it('[sec F4] is rejected for an https target if the service URL is http', async () => {
     const { host, port: to } = new URL(plain.url);
     const get = (target: string) => ask(target, { method: 'GET', headers: ['Accept: text/html'] }, Number(to));
     assert.deepEqual([(await get(`http://${host}/`)).status, (await get(`http://${evil}/`)).status], [200, 421]);

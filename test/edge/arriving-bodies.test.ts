@@ -10,10 +10,10 @@ import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const mebibyte = 1024 * 1024;
-/** What the bodies of one party may take, in a process with twice this memory. */
+/** Maximum bytes of arriving bodies per tenant, in a process with twice this work memory. */
 const most = 16 * mebibyte;
 
-describe('bodies that never arrive whole', () => {
+describe('the memory limit for request bodies that never complete', () => {
   let toolhost: TestToolhost;
   let key: string;
   let sockets: Socket[] = [];
@@ -28,7 +28,7 @@ describe('bodies that never arrive whole', () => {
     await toolhost.stop();
   });
 
-  /** Sends all but the last byte of a body. */
+  /** Starts a request and sends all but the last byte of its body. */
   async function begin(path: string, token: string, bytes: number): Promise<Socket> {
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
@@ -40,7 +40,7 @@ describe('bodies that never arrive whole', () => {
     return socket;
   }
 
-  /** With more than may be held, the last bodies are refused. */
+  /** Starts more bodies than the memory limit allows, and asserts that the last ones are rejected. */
   async function overfill(path: string, token: string, bytes: number): Promise<void> {
     const answered = Promise.withResolvers<string>();
     for (let begun = 0; begun <= most + 4 * bytes; begun += bytes) {
@@ -54,7 +54,7 @@ describe('bodies that never arrive whole', () => {
     assert.ok((await countGivenUp(toolhost.url, 'memory')) >= 1);
   }
 
-  it('[find A6] of strangers are refused, and not that of a caller with a key from the same address', async () => {
+  it('[find A6] rejects bodies of unverified callers, but not the body of a caller with an API key at the same IP address', async () => {
     const own = await begin('/api/v1/servers', key, mebibyte / 4);
     const answered = once(own, 'data');
     await overfill('/mcp/echo', 'made-up', mebibyte);
@@ -63,7 +63,7 @@ describe('bodies that never arrive whole', () => {
     assert.match(String(answer), /^HTTP\/1\.1 400 /);
   });
 
-  it('[sec F3] take no more than their share of the memory: with made-up credentials, and with a key', async () => {
+  it('[sec F3] caps the memory of incomplete bodies, with invalid credentials and with an API key', async () => {
     const before = reachableBytes();
     await overfill('/mcp/echo', 'made-up', mebibyte);
     await overfill('/api/v1/servers', key, 4 * mebibyte);
@@ -71,7 +71,7 @@ describe('bodies that never arrive whole', () => {
     assert.ok(held < 3 * most, `${held / mebibyte} MiB`);
   });
 
-  it('[sec F3] count for their pieces too, each of which takes more memory than its byte', async () => {
+  it('[sec F3] counts each chunk of a body, because a one-byte chunk takes more memory than its byte', async () => {
     const pieces = 12_000;
     const { host, port } = new URL(toolhost.url);
     const head = [`Host: ${host}`, 'Authorization: Bearer made-up', 'Content-Type: application/json'];
@@ -87,14 +87,14 @@ describe('bodies that never arrive whole', () => {
     assert.match(await answered.promise, /^HTTP\/1\.1 503 .*too many request bodies are arriving/is);
   });
 
-  it('[sec F3] keep out no body of another workspace', async () => {
+  it('[sec F3] still accepts a body of another workspace', async () => {
     const other = await toolhost.key({ workspace: 'other' });
     const description = 'x'.repeat(mebibyte / 8);
     const made = await toolhost.rest('POST', '/servers', { key: other, body: { description } });
     assert.equal(made.status, 400, made.text);
   });
 
-  it('[sec F3] leave nothing behind when their connections end', async () => {
+  it('[sec F3] releases the memory of a body when its connection closes', async () => {
     const ended = sockets.map((socket) => once(socket.destroy(), 'close'));
     await Promise.all(ended);
     sockets = [];
@@ -107,8 +107,8 @@ describe('bodies that never arrive whole', () => {
   });
 });
 
-describe('the places for bodies of more than 4 MiB', () => {
-  it('[find A6] are left by a sender that is slow to a workspace that has none', async (t) => {
+describe('the slot limit for bodies of more than 4 MiB', () => {
+  it('[find A6] evicts a slow sender in favor of a workspace that has no slot', async (t) => {
     let aheadMs = 0;
     const toolhost = await startToolhost({ surroundings: { runningClock: () => aheadMs } });
     t.after(() => toolhost.stop());
@@ -138,7 +138,7 @@ describe('the places for bodies of more than 4 MiB', () => {
       return text;
     });
     assert.match(refused, /too many large bodies are being read/);
-    // Two of the ten have found no place.
+    // Two of the ten requests got no slot.
     await eventually(() => assert.equal(refusals.length, 2));
     aheadMs += 3000;
     const made = await importing();

@@ -20,7 +20,7 @@ import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('a service below a path of its host', { timeout: 300_000 }, () => {
+describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
   let provider: HonestProvider;
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -57,7 +57,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
   const jsonAt = async (url: string) => (await (await fetch(url)).json()) as Json;
 
   for (const client of loginClients.filter(({ name }) => name === 'SDK v1' || name === 'SDK v2, auto')) {
-    it(`[ship 9] is found, logged in to and called by a client that knows one address (${client.name})`, async () => {
+    it(`[ship 9] is discovered, logged in to, and called by a client that knows only the server URL (${client.name})`, async () => {
       const agent = await client.connect({
         url: `${toolhost.url}/mcp/items`,
         home: folder,
@@ -72,7 +72,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
     });
   }
 
-  it('[ship 9] has its metadata where RFC 9728 and RFC 8414 put them, and where some clients look besides', async () => {
+  it('[ship 9] serves its metadata where RFC 9728 and RFC 8414 put it, and where some clients also look', async () => {
     assert.equal(toolhost.url, `${origin}/my.tools`);
     const address = `${toolhost.url}/mcp/items`;
     const refused = await toolhost.post('items', {});
@@ -99,7 +99,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
     assert.equal((await examine(address)).checks.find(({ id }) => id === 'server_metadata')?.status, 'ok');
   });
 
-  it('[ship 9] answers the paths without it too, as probes and proxies that remove it ask, and no other', async () => {
+  it('[ship 9] also serves paths without the prefix, for probes and proxies that strip it, and no other prefix', async () => {
     const statuses = ['/livez', '/my.tools/livez', '/mcp/items', '/my.toolsx/livez', '/myxtools/livez', '/my.tools/x'];
     const found = await Promise.all(statuses.map(async (path) => (await fetch(origin + path)).status));
     assert.deepEqual(found, [200, 200, 401, 404, 404, 404]);
@@ -108,7 +108,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
     assert.equal(ofServer.status, 200);
   });
 
-  it('[ship 9] leaves the other paths of its host to their services', async () => {
+  it('[ship 9] leaves the other paths of its host to other services', async () => {
     const register = (uri: string) => post(`${toolhost.url}/mcp/items/register`, { redirect_uris: [uri] });
     assert.equal((await register(`${origin}/chat/oauth/callback`)).status, 201);
     assert.equal((await register(`${toolhost.url}/login-check`)).status, 201);
@@ -121,7 +121,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
     assert.doesNotMatch((await create('other', `${origin}/chat/api`)).text, /this service itself/);
   });
 
-  it('[ship 9] shows the dashboard in a browser, from the sign-in to the sign-out', async () => {
+  it('[ship 9] shows the dashboard in a browser, from sign-in to sign-out', async () => {
     const browser = await launchChromium();
     const context = await stillContext(browser, toolhost);
     try {
@@ -149,7 +149,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
     }
   });
 
-  it('[ship 9] is a profile of the command line', async () => {
+  it('[ship 9] can be stored as a profile of the command-line client', async () => {
     const env = { XDG_CONFIG_HOME: folder };
     const end = await logInWithCommand([`${toolhost.url}/`], { env });
     assert.deepEqual([end.code, end.stdout.split(';')[0]], [0, `Logged in to ${toolhost.url}`], end.stderr);
@@ -159,7 +159,7 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
     assert.match(given.stdout, /items/, given.stderr);
   });
 
-  it('[ship 9] keeps its cookies to its path, and sends forms there', async (t) => {
+  it('[ship 9] limits its cookies to its path and submits its forms there', async (t) => {
     const port = await freePort();
     const https = await startToolhost({
       env: {

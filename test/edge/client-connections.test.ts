@@ -10,22 +10,22 @@ import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Two addresses of this machine. */
+/** Two loopback addresses, so that connections come from different networks. */
 const stranger = '127.0.0.2';
 const other = '127.0.0.3';
 
-/** A connection that has had its answer, and stays open. */
+/** Opens a connection that has received its response and stays open. */
 async function idleConnection(url: string, localAddress: string): Promise<Socket> {
   const { host, port } = new URL(url);
   const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined);
   socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-  // The end of a connection that was closed before its answer.
+  // The server may close the connection before it responds.
   await Promise.race([once(socket, 'data'), once(socket, 'close')]);
   return socket.resume();
 }
 
-/** Opens connections one after the other. */
+/** Opens connections one after another. */
 async function open(count: number, url: string, localAddress: string): Promise<Socket[]> {
   const sockets: Socket[] = [];
   while (sockets.length < count) sockets.push(await idleConnection(url, localAddress));
@@ -40,8 +40,8 @@ function post(url: string, body: string, localAddress: string): ClientRequest {
 const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo' } });
 const isOpen = ({ destroyed }: Socket) => !destroyed;
 
-describe('connections of clients', () => {
-  it('[find A6] above the limit are closed where most are, the first idle one first, and no call with them', async (t) => {
+describe('the client connection limit', () => {
+  it('[find A6] closes idle connections of the network that has the most, oldest first, without breaking a call', async (t) => {
     const upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => 'hold');
     const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { maxConnections: 30 } });
@@ -52,7 +52,7 @@ describe('connections of clients', () => {
     const held = await upstream.waitForRequest();
     const sockets = await open(60, toolhost.url, stranger);
     const later = await open(5, toolhost.url, other);
-    // Those that are closed last may not have noticed it yet.
+    // The client may not have noticed the last closed connections yet.
     const last = await idleConnection(toolhost.url, other);
     assert.deepEqual([...own, ...later, last].map(isOpen), Array(11).fill(true));
     assert.equal(isOpen(sockets[0] as Socket), false);
@@ -66,7 +66,7 @@ describe('connections of clients', () => {
     for (const socket of [...own, ...later, last, ...sockets]) socket.destroy();
   });
 
-  it('[find A6] that are busy are refused to the network that has most, and not to another one', async (t) => {
+  it('[find A6] rejects a connection of the network that has the most busy ones, but not of another network', async (t) => {
     const upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => 'hold');
     const toolhost = await startToolhost({ egress: [upstream.port], surroundings: { maxConnections: 8 } });
@@ -87,7 +87,7 @@ describe('connections of clients', () => {
     one?.destroy();
   });
 
-  it('[find A6] behind a proxy are all its own, and have no limit here', async (t) => {
+  it('[find A6] does not apply behind a trusted proxy, which owns all connections', async (t) => {
     const env = { TRUSTED_PROXIES: '1' };
     const toolhost = await startToolhost({ env, surroundings: { maxConnections: 30 } });
     t.after(() => toolhost.stop());

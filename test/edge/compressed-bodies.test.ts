@@ -10,7 +10,7 @@ import { wire } from '../support/upstreams/wire.ts';
 const json = 'application/json';
 const form = 'application/x-www-form-urlencoded';
 
-describe('bodies that are compressed', () => {
+describe('a compressed request body', () => {
   let toolhost: TestToolhost;
   let key: string;
   before(async () => {
@@ -20,7 +20,7 @@ describe('bodies that are compressed', () => {
   });
   after(() => toolhost.stop());
 
-  /** The head of the answer to a request whose body never comes. */
+  /** Sends a request head without its body and returns the response head. */
   async function answerToHead(path: string, type: string): Promise<string> {
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
@@ -46,7 +46,7 @@ describe('bodies that are compressed', () => {
     ['/mcp/manage/revoke', form],
     ['/mcp/manage/consent', form],
   ] as const) {
-    it(`[mcp 30] POST ${path}: 415 before the body comes, which says what is accepted`, async () => {
+    it(`[mcp 30] is rejected at POST ${path} with 415 before the body arrives, and the response names the accepted encoding`, async () => {
       const answer = await answerToHead(path, type);
       assert.match(answer, /^HTTP\/1\.1 415 /);
       assert.match(answer, /\r\naccept-encoding: identity\r\n/i);
@@ -54,7 +54,7 @@ describe('bodies that are compressed', () => {
     });
   }
 
-  it('[mcp 30] the connection can be used again, and other types of body get no Accept-Encoding', async () => {
+  it('[mcp 30] leaves the connection reusable, and gets no Accept-Encoding if the media type is wrong', async () => {
     const send = (headers: Record<string, string>) =>
       wire(
         `${toolhost.url}/mcp/echo`,
@@ -70,7 +70,7 @@ describe('bodies that are compressed', () => {
     assert.deepEqual([text.status, text.headers['accept-encoding']], [415, undefined]);
   });
 
-  it('[mcp 30] codings that change something are refused, "identity" and an empty one are not', async () => {
+  it('[mcp 30] is rejected for every coding except "identity" and an empty one', async () => {
     const post = (coding: string) =>
       toolhost.post(
         'echo',

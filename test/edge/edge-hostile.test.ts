@@ -11,16 +11,16 @@ const token = 'caller-token';
 const mebibyte = 1024 * 1024;
 
 /**
- * Processor time of this thread since `begun`, in ms: nothing can hold the event loop for longer than that, and other than
- * the time on the clock it does not grow when other programs are busy. It holds the client's own work. Other threads of
- * the process are left out: collecting what earlier test files left in it is mostly their work.
+ * CPU time of this thread since `begun`, in ms. Nothing can block the event loop for longer than that, and unlike
+ * wall-clock time it does not grow when other programs are busy. It includes the client's own work. Other threads of
+ * the process are excluded, because they mostly collect the garbage of earlier test files.
  */
 function workMs(begun: NodeJS.CpuUsage): number {
   const { user, system } = process.threadCpuUsage(begun);
   return (user + system) / 1000;
 }
 
-describe('hostile requests', () => {
+describe('the HTTP listener under adversarial requests', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let host: string;
@@ -67,7 +67,7 @@ describe('hostile requests', () => {
     ['a million escapes', () => `["${'\\n'.repeat(500_000)}`, 400, -32700],
   ];
   for (const [what, make, status, code] of large) {
-    it(`[sec F3] ${what}: ${status}, quickly, and no other request waits`, async () => {
+    it(`[sec F3] returns ${status} for ${what} within the CPU budget, and no other request waits`, async () => {
       const body = make();
       const memory = process.memoryUsage.rss();
       const begun = process.threadCpuUsage();
@@ -78,16 +78,16 @@ describe('hostile requests', () => {
     });
   }
 
-  it('[sec F3] a message that is refused for its elements is answered under its id', async () => {
+  it('[sec F3] returns an error with the id of a message that has too many elements', async () => {
     const params = `{"a":[${'0,'.repeat(60_000)}0]}`;
     const refused = await post(`{"jsonrpc":"2.0","id":17,"method":"ping","params":${params}}`);
     assertRefused(refused, 413, -32600, 17);
-    // The official client for TypeScript writes the id last.
+    // The official TypeScript client writes the id last.
     assertRefused(await post(`{"method":"ping","params":${params},"jsonrpc":"2.0","id":18}`), 413, -32600, 18);
     assertRefused(await post('{"jsonrpc":"2.0","id":19,"method":"ping","params":{bad}}'), 400, -32700, noId);
   });
 
-  it('[find A3] errors have their stacks again after a client with too many requests was cut off', async () => {
+  it('[find A3] enables stack traces again after it disconnected a client with too many requests', async () => {
     const { stackTraceLimit } = Error;
     const requests = `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(1000);
     await untilClosed(toolhost.url, requests).catch(() => undefined);
@@ -96,7 +96,7 @@ describe('hostile requests', () => {
     assert.ok(stackTraceLimit > 0);
   });
 
-  it('[sec F3] 5 MB in chunks of no announced length: 413, and the connection can be used again', async () => {
+  it('[sec F3] returns 413 for 5 MB in chunks without a Content-Length, and the connection stays reusable', async () => {
     const begun = process.threadCpuUsage();
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
     const next = `GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
@@ -109,7 +109,7 @@ describe('hostile requests', () => {
   });
 
   for (const length of ['Content-Length: 5242880', 'Transfer-Encoding: chunked']) {
-    it(`[sec F3] a client that sends 5 MB (${length}) before it reads still gets its 413`, async () => {
+    it(`[sec F3] returns 413 to a client that sends 5 MB (${length}) before it reads`, async () => {
       const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
       const body = 'x'.repeat(5 * mebibyte);
       socket.pause();
@@ -126,7 +126,7 @@ describe('hostile requests', () => {
     });
   }
 
-  it('[sec F3] a body in thousands of tiny chunks is refused, and its connection closed', async () => {
+  it('[sec F3] rejects and disconnects a client whose body arrives in tens of thousands of one-byte chunks', async () => {
     const text = `{"jsonrpc":"2.0","id":1,"method":"ping"${' '.repeat(100_000)}}`;
     const chunks = `${[...text].map((character) => `1\r\n${character}\r\n`).join('')}0\r\n\r\n`;
     const begun = process.threadCpuUsage();
@@ -141,7 +141,7 @@ describe('hostile requests', () => {
   });
 
   for (const expectation of [[], ['Expect: 100-continue'], ['Expect: something-else']]) {
-    it(`[sec F3] a body without an end is cut off ${expectation}`, async () => {
+    it(`[sec F3] disconnects a client whose body has no end ${expectation}`, async () => {
       const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
       socket.on('error', () => undefined);
       socket.resume();
@@ -158,14 +158,14 @@ describe('hostile requests', () => {
     });
   }
 
-  it('an expectation that is not known is ignored', async () => {
+  it('ignores an unknown expectation', async () => {
     const body = JSON.stringify(ping(7));
     const headers = [`Content-Length: ${body.length}`, 'Expect: something-else', 'Connection: close'];
     const answer = await untilClosed(toolhost.url, head(headers) + body);
     assert.match(answer, /^HTTP\/1\.1 200 .*"id":7,"result"/s);
   });
 
-  it('[sec F3] bytes that are not UTF-8 are refused as invalid JSON', async () => {
+  it('[sec F3] returns an invalid JSON error for bytes that are not UTF-8', async () => {
     const call = Buffer.from(
       JSON.stringify({ ...ping(1), method: 'tools/call', params: { name: 'note', arguments: { text: '?' } } }),
     );
@@ -177,7 +177,7 @@ describe('hostile requests', () => {
     assert.equal(upstream.requests.length, 0);
   });
 
-  /** Each is sent as it stands; in front of a second request that must not be served. */
+  /** Requests that are sent verbatim, followed by a second request that must not be served. */
   const smuggled: [string, () => string, number][] = [
     [
       'Content-Length and Transfer-Encoding',
@@ -201,7 +201,11 @@ describe('hostile requests', () => {
         `${head(['Connection: keep-alive', 'Transfer-Encoding: chunked']).replace('HTTP/1.1', 'HTTP/1.0')}0\r\n\r\n`,
       400,
     ],
-    ['a Transfer-Encoding that is twisted', () => `${head(['Transfer-Encoding : chunked'])}0\r\n\r\n`, 400],
+    [
+      'a Transfer-Encoding with a space before the colon',
+      () => `${head(['Transfer-Encoding : chunked'])}0\r\n\r\n`,
+      400,
+    ],
     ['two Host', () => `${head([`Host: ${host}`, 'Content-Length: 2'])}{}`, 400],
     ['a foreign second Host', () => `${head(['Host: evil.example', 'Content-Length: 2'])}{}`, 400],
     ['two Authorization', () => `${head(['Authorization: Bearer other', 'Content-Length: 2'])}{}`, 400],
@@ -232,7 +236,7 @@ describe('hostile requests', () => {
     ['TLS on the plain port', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
   ];
   for (const [what, make, status] of smuggled) {
-    it(`[sec F4] ${what}: ${status} and closed`, async () => {
+    it(`[sec F4] returns ${status} and closes the connection for ${what}`, async () => {
       const second = `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
       const answers = await untilClosed(toolhost.url, make() + second);
       assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`]);
@@ -241,9 +245,9 @@ describe('hostile requests', () => {
     });
   }
 
-  it('names that only begin like a header that may occur once are no reason to refuse', async () => {
+  it('accepts repeated headers whose names only resemble headers that may occur once', async () => {
     const body = JSON.stringify(ping(1));
-    // Each has the length and the first letter of such a header, and occurs twice.
+    // Each name has the length and first letter of such a header, and occurs twice.
     const names = ['Hope', 'Accept-Answer', 'Option', 'Content-Kind', 'Content-Answer'];
     const alike = names.flatMap((name) => [`${name}: a`, `${name}: b`]);
     const answers = await untilClosed(
@@ -263,7 +267,7 @@ describe('hostile requests', () => {
     '/mcp/echo%2fx',
   ];
   for (const path of [...paths, '/mcp/echo%5cx', '/mcp\\echo', '//mcp/echo', '/mcp//echo', '*']) {
-    it(`[sec F4] the path ${path}: 400 and closed`, async () => {
+    it(`[sec F4] returns 400 and closes the connection for the path ${path}`, async () => {
       const method = path === '*' ? 'OPTIONS' : 'POST';
       const request = head(['Content-Length: 2']).replace('POST /mcp/echo', `${method} ${path}`);
       const answers = await untilClosed(toolhost.url, `${request}{}`);
@@ -272,5 +276,5 @@ describe('hostile requests', () => {
     });
   }
 
-  it('[sec F4] the service lives', alive);
+  it('[sec F4] still serves requests afterwards', alive);
 });

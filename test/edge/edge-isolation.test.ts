@@ -17,7 +17,7 @@ const rounds = tries(50);
 
 const kinds = ['modern', 'legacy', 'batch', 'modern, cancelled', 'legacy, cancelled'] as const;
 
-describe('many clients at once', () => {
+describe('the service with concurrent clients', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
@@ -33,12 +33,12 @@ describe('many clients at once', () => {
     await upstream.close();
   });
 
-  /** Who asked, and for what, as the upstream saw it. */
+  /** Caller and argument of a request, as the upstream received them. */
   const seenBy = ({ headers, url }: RecordedRequest) => ({
     who: headers.authorization,
     text: new URL(url, upstream.url).searchParams.get('text'),
   });
-  /** The answer, or undefined when the client hung up right after it had asked. */
+  /** Sends one message. Returns the response body, or undefined if the client disconnected right after sending. */
   const ask = async (token: string, message: unknown, headers: Record<string, string>, hangUp: boolean) => {
     const request = http.request(`${toolhost.url}/mcp/echo`, {
       agent,
@@ -57,7 +57,7 @@ describe('many clients at once', () => {
     return (await json(response)) as Json | Json[];
   };
 
-  /** Every client uses the same id, 1, for everything. */
+  /** Runs one round of a client. Every client uses the same id, 1, for every message. */
   const round = async (client: number, number: number): Promise<number> => {
     const kind = kinds[(client + number) % kinds.length] ?? 'modern';
     const token = `token-${client}`;
@@ -81,7 +81,7 @@ describe('many clients at once', () => {
     return told.length;
   };
 
-  it(`[sec F1] ${clients} clients with equal ids and different tokens: each gets its own answer`, async () => {
+  it(`[sec F1] returns to each of ${clients} clients with equal ids and different tokens only its own results`, async () => {
     const run = async (client: number): Promise<number> => {
       let answers = 0;
       for (let number = 0; number < rounds; number++) answers += await round(client, number);

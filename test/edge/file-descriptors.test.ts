@@ -7,19 +7,19 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 
-/** A connection that has had its answer, and stays open. */
+/** Opens a connection that has received its response and stays open. */
 async function idleConnection(url: string, localAddress: string): Promise<Socket> {
   const { host, port } = new URL(url);
   const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined);
   socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-  // The end of a connection that was closed before its answer.
+  // The server may close the connection before it responds.
   await Promise.race([once(socket, 'data'), once(socket, 'close')]);
   return socket.resume();
 }
 
-describe('connections of clients, where a process may have few file descriptors', () => {
-  it('[find A6] leave some to others', async (t) => {
+describe('the client connection limit with a low file descriptor limit', () => {
+  it('[find A6] leaves connections for other networks', async (t) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-connections-'));
     t.after(() => rmSync(dataDir, { recursive: true }));
     const program = join(import.meta.dirname, '..', '..', 'bin', 'toolhost');

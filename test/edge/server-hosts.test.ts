@@ -8,7 +8,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Answer = { status: number; headers: NodeJS.Dict<string | string[]>; body: string };
 
-describe('a host for each server', () => {
+describe('the host of a server (SERVER_HOSTS)', () => {
   let world: LoginWorld;
   let port: string;
   let slug: string;
@@ -22,7 +22,7 @@ describe('a host for each server', () => {
   const hostOf = (name: string) => `${name}.tools.localhost:${port}`;
   const addressOf = (name: string) => `http://${hostOf(name)}/mcp`;
 
-  /** A request to this machine under any host name, which `fetch` would look up. */
+  /** Sends a request to this machine under any host name; `fetch` would resolve the name. */
   async function ask(
     host: string,
     path: string,
@@ -62,7 +62,7 @@ describe('a host for each server', () => {
     assert.equal((await ask(hostOf(other), '/mcp', list, { authorization: `Bearer ${token}` })).status, 401);
   });
 
-  it('[ship 5] answers at an address with a slash at its end as without', async () => {
+  it('[ship 5] responds to a URL with a trailing slash as to the URL without one', async () => {
     const paths = ['/mcp', '/.well-known/oauth-protected-resource', '/.well-known/oauth-authorization-server/mcp'];
     for (const path of paths) {
       const message = path === '/mcp' ? list : undefined;
@@ -72,7 +72,7 @@ describe('a host for each server', () => {
     }
   });
 
-  it('[ship 5] leads from a refusal to metadata that name exactly this address', async () => {
+  it('[ship 5] refers from a 401 response to metadata with exactly this URL', async () => {
     const refused = await ask(hostOf(slug), '/mcp', list);
     assert.equal(refused.status, 401);
     const url = `http://${hostOf(slug)}/.well-known/oauth-protected-resource/mcp`;
@@ -90,7 +90,7 @@ describe('a host for each server', () => {
     assert.equal((JSON.parse(below.body) as Json).resource, world.issuer(slug));
   });
 
-  it('[ship 5] takes its address as the resource of a login, and no other host', async () => {
+  it('[ship 5] accepts its URL as the resource of a login, and no other host', async () => {
     const client = await world.client(slug);
     const own = { resource: addressOf(slug) };
     const { code, verifier } = await world.logIn(client, undefined, own);
@@ -100,7 +100,7 @@ describe('a host for each server', () => {
     assert.equal((await client.redeem(second, proof, own)).status, 200);
   });
 
-  it('serves the views of the server below /mcp, with metadata of their own [agent 2]', async () => {
+  it('serves the views of the server below /mcp, each with its own metadata [agent 2]', async () => {
     const viewed = await world.serve({ views: { desk: { tools: ['run'] } } });
     const url = `http://${hostOf(viewed)}/.well-known/oauth-protected-resource/mcp/desk`;
     const refused = await ask(hostOf(viewed), '/mcp/desk', list);
@@ -119,7 +119,7 @@ describe('a host for each server', () => {
     assert.ok(page.body.includes(`<pre>${addressOf(viewed)}/desk</pre>`));
     for (const path of ['/mcp/nothing', '/mcp/token', '/.well-known/oauth-protected-resource/mcp/nothing'])
       assert.equal((await ask(hostOf(viewed), path)).status, 404, path);
-    // The host of a server has no start page.
+    // A server host has no start page.
     for (const path of ['/mcp/nothing', '/']) {
       const lost = await ask(hostOf(viewed), path, undefined, { accept: 'text/html' });
       assert.equal(lost.status, 404);
@@ -133,7 +133,7 @@ describe('a host for each server', () => {
     assert.equal(answer.status, 200, answer.body);
   });
 
-  it('[ship 5] has nothing else on these hosts, and no host that is not of a slug', async () => {
+  it('[ship 5] serves nothing else on a server host, and no host that is not a slug', async () => {
     for (const path of ['/', '/login', '/api/v1/servers', `/mcp/${slug}`, `/mcp/${slug}/authorize`, '/metrics'])
       assert.equal((await ask(hostOf(slug), path)).status, 404, path);
     for (const host of [
@@ -149,14 +149,14 @@ describe('a host for each server', () => {
     assert.equal((await ask(hostOf(slug).toUpperCase(), '/mcp', list)).status, 401);
   });
 
-  it('[ship 5] keeps pages of other origins out, as everywhere', async () => {
+  it('[ship 5] rejects requests of pages from other origins, as everywhere else', async () => {
     const foreign = { origin: 'https://evil.example' };
     assert.equal((await ask(hostOf(slug), '/mcp', list, foreign)).status, 403);
     const document = await ask(hostOf(slug), '/.well-known/oauth-protected-resource', undefined, foreign);
     assert.equal(document.headers['access-control-allow-origin'], '*');
   });
 
-  it('[ship 5] shows its address beside the usual one', async () => {
+  it('[ship 5] is shown next to the usual URL of the server', async () => {
     const key = await world.toolhost.key();
     const { body } = await world.toolhost.rest('GET', `/servers/${slug}`, { key });
     const { server } = body as { server: Json };

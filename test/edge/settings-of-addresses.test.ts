@@ -18,7 +18,7 @@ const production = {
   OIDC_CLIENT_SECRET: 'of-the-client',
 };
 
-/** Settings that cannot work, by the name of the setting. */
+/** Invalid values by setting name. */
 const wrong: Record<string, readonly string[]> = {
   ALLOWED_ORIGINS: [
     ...['*', 'null', 'app.example.org', 'https://app.example.com/x', 'https://*.example.com', 'https://'],
@@ -70,14 +70,14 @@ const wrong: Record<string, readonly string[]> = {
   ],
 };
 
-describe('a setting that names an origin, a URL, a host or an address', () => {
+describe('a setting with an origin, a URL, a host, or an address', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-settings-'));
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** The sentence about a setting in the refusal of a start. */
+  /** Returns the error message of a start that must fail. */
   const refusal = async (env: Record<string, string>) => {
     const started = startToolhost({ dataDir: folder, env });
     const error = await started.then(
@@ -89,7 +89,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
   };
 
   for (const [name, values] of Object.entries(wrong)) {
-    it(`[sec E7] ${name} refuses the start when it cannot work, and says what is allowed`, async () => {
+    it(`[sec E7] stops the start if ${name} is invalid, and the error lists the allowed forms`, async () => {
       for (const value of values) {
         const message = await refusal({ ...(name === 'OIDC_ISSUER' && production), [name]: value });
         assert.match(message, new RegExp(`^ {2}- ${name}: .*allowed.*: `, 'm'), value);
@@ -98,7 +98,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
     });
   }
 
-  it('[sec E7] OIDC_ISSUER must be https:// in production, save on this machine, and needs its client', async () => {
+  it('[sec E7] stops the start if OIDC_ISSUER is not https:// in production, except on this machine, or if its client is missing', async () => {
     assert.match(await refusal({ ...production, OIDC_ISSUER: 'http://id.example.com' }), /OIDC_ISSUER: found .*https:/);
     for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'])
       assert.match(await refusal({ ...production, BASE_URL: '', [name]: '' }), new RegExp(`${name}: required`));
@@ -113,7 +113,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
     await local.stop();
   });
 
-  it('[sec F2] ALLOWED_ORIGINS names pages as people write them, and admits what browsers send', async () => {
+  it('[sec F2] normalizes ALLOWED_ORIGINS and then allows the origins that browsers send', async () => {
     const written = [
       ...[
         'https://app.example.com/',
@@ -151,7 +151,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
     }
   });
 
-  it('[sec B10] EGRESS_ALLOW takes names, addresses and ranges in the forms that people write', async () => {
+  it('[sec B10] accepts names, addresses, and ranges in their usual notations in EGRESS_ALLOW', async () => {
     const written = [
       ...[
         '10.1.2.3:8080',
@@ -198,7 +198,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
     }
   });
 
-  it('[sec E7] other settings are taken as people write them', async () => {
+  it('[sec E7] accepts the usual notations of HOST, BASE_URL, SERVER_HOSTS, and MANAGEMENT_SLUG', async () => {
     for (const env of [
       { HOST: 'localhost', BASE_URL: 'http://LOCALHOST:8080/', SERVER_HOSTS: '*.Tools.localhost' },
       { HOST: '::', MANAGEMENT_SLUG: 'admin-tools' },
@@ -215,7 +215,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
 });
 
 describe('SERVER_HOSTS', () => {
-  it('[sec E7] is taken in any spelling that a URL has for it', async () => {
+  it('[sec E7] is accepted in any spelling that a URL allows', async () => {
     for (const [given, host] of [
       ['*.Bücher.localhost', 'projects.xn--bcher-kva.localhost'],
       ['*.tools.localhost.', 'projects.tools.localhost'],
@@ -233,7 +233,7 @@ describe('SERVER_HOSTS', () => {
 });
 
 describe('MANAGEMENT_SLUG', () => {
-  it('[sec E7] refuses the start when a server has that slug', async (t) => {
+  it('[sec E7] stops the start if a server has the same slug', async (t) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-slug-'));
     t.after(() => rmSync(dataDir, { recursive: true, force: true }));
     const toolhost = await startToolhost({ dataDir });

@@ -13,7 +13,7 @@ const connectionsOfAKind = 100;
 const dripMs = 100;
 const silentMs = 400;
 
-/** A connection that says `begins` and then a byte at a time, or nothing more when there is nothing to drip. */
+/** Connection that sends `begins` and then `drip`, one byte per interval. */
 type SlowClient = { closed: Promise<void>; said(): string };
 
 function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowClient {
@@ -23,7 +23,7 @@ function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowC
   socket.on('data', (data) => {
     said += data.toString('latin1');
   });
-  // Bytes sent after the cut are refused.
+  // Writes fail after the server closed the connection.
   socket.on('error', () => undefined);
   socket.write(begins);
   const timer = setInterval(() => {
@@ -35,10 +35,10 @@ function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowC
   return { closed, said: () => said };
 }
 
-describe('slow connections', () => {
-  it('[sec F4] hundreds are closed on time, whatever they drip, while the calls of others are answered', async () => {
+describe('timeout handling of slow connections', () => {
+  it('[sec F4] closes hundreds of slow connections on time, whatever they send, while calls of other clients are served', async () => {
     const upstream = await startRecordingUpstream();
-    // Longer than a busy machine keeps the process from reading a request that has come: that one would be closed too.
+    // Longer than a busy machine may delay reading an arrived request, which would otherwise be closed too.
     const patience = { headersTimeoutMs: 6000, requestTimeoutMs: 9000 };
     const toolhost = await startToolhost({ egress: [upstream.port], surroundings: patience });
     await toolhost.createServer(serverAt('quick', upstream.url));
@@ -54,7 +54,7 @@ describe('slow connections', () => {
       Array.from({ length: connectionsOfAKind }, () => slowClient(toolhost, begins, drip)),
     );
     let open = true;
-    // Without the two limits it would be Node's own, a minute and more; far longer than a busy machine is late.
+    // Without the two timeouts, Node.js defaults of a minute and more apply, far longer than any delay of a busy machine.
     const allClosed = onTime(30_000, () => Promise.all(clients.flat().map(({ closed }) => closed))).finally(() => {
       open = false;
     });
@@ -74,7 +74,7 @@ describe('slow connections', () => {
     await upstream.close();
   });
 
-  it('[sec F4] a request that comes slowly but in time is served', async () => {
+  it('[sec F4] allows a request that arrives slowly but in time', async () => {
     const upstream = await startRecordingUpstream();
     const toolhost = await startToolhost({ egress: [upstream.port] });
     await toolhost.createServer(serverAt('quick', upstream.url));
@@ -93,7 +93,7 @@ describe('slow connections', () => {
     await upstream.close();
   });
 
-  it('[sec F4] an idle connection is closed, and not before', async () => {
+  it('[sec F4] closes an idle connection after the idle timeout, and not earlier', async () => {
     const toolhost = await startToolhost({ surroundings: { idleTimeoutMs: silentMs } });
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');

@@ -18,7 +18,7 @@ describe('a service that is stopped during a call', () => {
   });
   afterEach(() => upstream.close());
 
-  it('[sec G4] is not ready from then on, and ends when the call is answered', async () => {
+  it('[sec G4] reports not ready and exits after the call has completed', async () => {
     const call = toolhost.callTool('slow', key, 'get');
     const asked = await upstream.waitForRequest();
     toolhost.running.drain();
@@ -30,7 +30,7 @@ describe('a service that is stopped during a call', () => {
     await assert.rejects(fetch(`${toolhost.url}/livez`));
   });
 
-  it('says that it cut off a call which takes longer than the remaining time', async () => {
+  it('reports that it aborted a call that took longer than the remaining time', async () => {
     const cut = assert.rejects(toolhost.callTool('slow', key, 'get'));
     await upstream.waitForRequest();
     assert.equal(await toolhost.running.stop(1), false);

@@ -11,7 +11,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const mebibyte = 1024 * 1024;
 
-/** Sends requests over one connection of its own, and reads nothing. */
+/** Sends requests over a new connection and reads nothing. */
 function ask({ url }: TestToolhost, head: string, { token = '', body = '', times = 1 }): Socket {
   const { host, port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1');
@@ -22,14 +22,14 @@ function ask({ url }: TestToolhost, head: string, { token = '', body = '', times
   return socket;
 }
 
-/** Resolves when a connection was cut off, which a client that reads nothing learns by writing. */
+/** Resolves when the server closed the connection, which a client that reads nothing detects by writing. */
 async function isCut(socket: Socket): Promise<void> {
   const probing = setInterval(() => socket.write('\r\n'), 20);
   await new Promise((resolve) => socket.once('close', resolve));
   clearInterval(probing);
 }
 
-/** Reads an answer to its end, and gives the bytes of its body. */
+/** Reads a response to its end and returns the length of its body. */
 async function bytesOf(socket: Socket): Promise<number> {
   let head = '';
   let read = 0;
@@ -44,14 +44,14 @@ async function bytesOf(socket: Socket): Promise<number> {
 }
 
 const message = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-/** A server whose description and list of tools have more than 3 MB each. */
+/** Creates a server whose description and tool list have more than 3 MB each. */
 const wideConfig = (url: string) => {
   const [tool] = serverAt('wide', url).tools as object[];
   const tools = Array.from({ length: 900 }, (_, n) => ({ ...tool, name: `get-${n}`, description: 'x'.repeat(3800) }));
   return { name: 'wide', slug: 'wide', tools };
 };
 
-describe('answers that a client does not read', () => {
+describe('a response that the client does not read', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -71,11 +71,11 @@ describe('answers that a client does not read', () => {
   const call = (token: string) =>
     ask(toolhost, 'POST /mcp/echo HTTP/1.1', { token, body: message('tools/call', { name: 'echo' }) });
 
-  it('[find A6] of strangers are cut off when there are too many, and not that of a caller with a key from the same address', async () => {
+  it('[find A6] is cut off for an unverified caller if memory is short, but not for a caller with an API key at the same IP address', async () => {
     const own = call(key);
     await once(own, 'readable');
     const strangers: Socket[] = [];
-    // An answer takes twice what arrives from its upstream, and the second one has room only for that.
+    // A response takes twice the size of the upstream response, and the second one has room only for that.
     for (let count = 0; count < 2; count++) {
       const socket = call('made-up');
       strangers.push(socket);
@@ -88,7 +88,7 @@ describe('answers that a client does not read', () => {
   });
 });
 
-describe('a client that reads nothing, and sends bytes all the time', () => {
+describe('a client that reads nothing and keeps sending bytes', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -103,13 +103,13 @@ describe('a client that reads nothing, and sends bytes all the time', () => {
     await upstream.close();
   });
 
-  // More than the buffers between the two hold.
+  // Larger than the socket buffers between client and server.
   const routes: [what: string, head: string, times: number, body?: string][] = [
     ['a REST operation', 'GET /api/v1/servers/wide HTTP/1.1', 5],
     ['a document of the service', 'GET /api/v1/openapi.json HTTP/1.1', 90],
     ['an MCP endpoint', 'POST /mcp/wide HTTP/1.1', 5, message('tools/list', {})],
   ];
   for (const [what, head, times, body = ''] of routes) {
-    it(`[sec G3] is cut off at ${what}`, () => isCut(ask(toolhost, head, { token: key, body, times })));
+    it(`[sec G3] is disconnected at ${what}`, () => isCut(ask(toolhost, head, { token: key, body, times })));
   }
 });

@@ -8,7 +8,7 @@ import { wire } from '../support/upstreams/wire.ts';
 
 const baseUrl = 'https://tools.example.com';
 
-describe('the headers of the dashboard behind https', () => {
+describe('the dashboard behind https', () => {
   let provider: ForgingProvider;
   let toolhost: TestToolhost;
   let port: number;
@@ -36,7 +36,7 @@ describe('the headers of the dashboard behind https', () => {
   const directives = (policy: string) =>
     Object.fromEntries(policy.split('; ').map((part) => [part.split(' ')[0], part.split(' ').slice(1).join(' ')]));
 
-  it('[sec M10] allow its own scripts and styles, no frame, no other site', async () => {
+  it('[sec M10] allows only its own scripts and styles, no frames, and no other site', async () => {
     for (const path of ['/', '/servers', '/servers/x/connect', '/keys', '/calls', '/audit', '/settings']) {
       const { status, headers, text } = await get(path, { cookie: '__Host-toolhost-session=somebody' });
       assert.equal(status, 200, path);
@@ -54,18 +54,22 @@ describe('the headers of the dashboard behind https', () => {
       });
       const nonce = /^'self' 'nonce-([\w+/=-]{16,})'$/.exec(styles)?.[1];
       assert.ok(nonce, styles);
-      assert.ok(text.includes(`<meta name="style-nonce" content="${nonce}"`), 'the page knows it');
+      assert.ok(text.includes(`<meta name="style-nonce" content="${nonce}"`), 'the page contains the nonce');
       assert.match(String(headers['referrer-policy']), /^(no-referrer|same-origin)$/);
       assert.match(String(headers['strict-transport-security']), /^max-age=31536000/);
       assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
       assert.equal(headers['x-content-type-options'], 'nosniff');
       assert.equal(headers['cache-control'], 'no-store');
-      assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|\son\w+=|<style/, 'nothing inline');
-      assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//, 'nothing of other sites');
+      assert.doesNotMatch(
+        text,
+        /<script(?![^>]*\bsrc=)|\son\w+=|<style/,
+        'the page has no inline script, handler, or style',
+      );
+      assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//, 'the page loads nothing from other sites');
     }
   });
 
-  it('[sec M10] ask for https on every address', async () => {
+  it('[sec M10] requires https (HSTS) at every URL', async () => {
     const inService = ['/mcp/projects', '/files/x', '/livez', '/authorize', '/api/v1/servers', '/a//b'];
     const answers = [
       ...(await Promise.all(inService.map((path) => get(path)))),
@@ -75,16 +79,16 @@ describe('the headers of the dashboard behind https', () => {
       assert.equal(headers['strict-transport-security'], 'max-age=31536000; includeSubDomains', text);
   });
 
-  it('[sec M10] are given to a Host that names the usual port, too, and to no other port', async () => {
+  it('[sec M10] accepts a Host with the default port and returns 421 for every other port', async () => {
     const { host } = new URL(baseUrl);
-    // RFC 9110, 4.2.3: an address with the usual port is the same address.
+    // RFC 9110, 4.2.3: a URL with the default port is the same URL.
     assert.equal((await get('/api/v1/openapi.json', { host: `${host.toUpperCase()}:443` })).status, 200);
     assert.equal((await get('/mcp', { host: 'nobody.mcp.example.com:443' })).status, 404);
     for (const other of [`${host}:80`, `${host}:8443`, `${host}:`, `${host}:443:443`, 'x.mcp.example.com:80'])
       assert.equal((await get('/api/v1/openapi.json', { host: other })).status, 421, other);
   });
 
-  it('[sec M10] permit the added styles of one page view only', async () => {
+  it('[sec M10] sends a new style nonce for each page view', async () => {
     const nonces = await Promise.all(
       [1, 2].map(
         async () =>
@@ -94,7 +98,7 @@ describe('the headers of the dashboard behind https', () => {
     assert.notEqual(nonces[0], nonces[1]);
   });
 
-  it('[sec M10] bind its cookies to this very host, out of reach of scripts', async () => {
+  it('[sec M10] binds the sign-in and session cookies to the exact host, out of reach of scripts', async () => {
     const departure = await get('/login');
     assert.equal(departure.status, 302);
     const [cookie] = departure.headers['set-cookie'] ?? [];

@@ -45,7 +45,7 @@ const repository = (id: number) => ({
   _links: { self: { href: `https://api.example/${id}` } },
 });
 
-/** Bytes of what the fields leave of an answer; undefined where it has none of them. */
+/** Returns the size of a response after selecting fields; undefined if it has none of them. */
 function keptSize(answer: Buffer, paths: readonly string[]): number | undefined {
   try {
     return keep(answer, paths).length;
@@ -55,8 +55,8 @@ function keptSize(answer: Buffer, paths: readonly string[]): number | undefined 
   }
 }
 
-describe('the fields of answers', () => {
-  it('[agent 3] what a choice of fields leaves is foretold to a byte for each object', () => {
+describe('response field proposal', () => {
+  it('[agent 3] predicts the size of a field selection to one byte per object', () => {
     fc.assert(
       fc.property(
         fc.array(anyValue, { minLength: 1, maxLength: 3 }),
@@ -66,21 +66,21 @@ describe('the fields of answers', () => {
           const whole = answers.reduce<number>((sum, answer) => sum + bytesOf(answer).length, 0);
           assert.equal(use.bytes, whole);
           const paths = pathsOf(use).filter(() => some.next().value);
-          // Fields cannot be kept of a single value.
+          // Fields cannot be selected from a single value.
           if (paths.length === 0 || use.isPartial) return;
           const sizes = answers.map((answer) => keptSize(bytesOf(answer), paths));
-          // Fields that an answer does not have are an error there.
+          // Selecting fields that a response does not have is an error.
           if (sizes.includes(undefined)) return;
           const kept = sizes.reduce<number>((sum, size) => sum + Number(size), 0);
           const foretold = getKeptBytes(use, paths);
-          assert.ok(Math.abs(foretold - kept) <= objectsIn(use), `${foretold} instead of ${kept}`);
+          assert.ok(Math.abs(foretold - kept) <= objectsIn(use), `predicted ${foretold}, found ${kept}`);
         },
       ),
       { numRuns: tries(2000) },
     );
   });
 
-  it('[agent 3] a proposal names only fields that are there, and keeps every value but those it calls useless', () => {
+  it('[agent 3] names only existing fields, and drops only values that it classifies as useless', () => {
     fc.assert(
       fc.property(
         fc.array(anyValue, { minLength: 1, maxLength: 3 }),
@@ -102,17 +102,17 @@ describe('the fields of answers', () => {
     );
   });
 
-  it('[agent 3] links, ids of nodes, pictures, nulls and constants are left out, and links for people stay', () => {
+  it('[agent 3] omits links, node IDs, pictures, nulls, and constants, and keeps links for people', () => {
     const use = measured([[1, 2, 3].map(repository), [4, 5, 6].map(repository)]);
     assert.deepEqual(proposeFields(use, 100), ['id', 'name', 'owner.html_url', 'html_url', 'topics', 'permissions']);
   });
 
-  it('[agent 3] one answer with one object says too little about its values', () => {
+  it('[agent 3] does not classify values of a single response with a single object as constant', () => {
     const paths = proposeFields(measured([repository(1)]), 100);
     assert.ok(paths?.includes('license') && paths.includes('visibility') && !paths.includes('forks_url'));
   });
 
-  it('[agent 3] fields by id, very many fields and deep ones are kept whole', () => {
+  it('[agent 3] keeps maps by ID, very wide objects, and deep objects as a whole', () => {
     const byId = Object.fromEntries(Array.from({ length: 400 }, (_, id) => [`u${id}`, { name: 'n', node_id: 'x' }]));
     const use = measured([{ users: byId, node_id: 'x', count: 1 }]);
     assert.deepEqual(proposeFields(use, 100), ['users', 'count']);
@@ -123,7 +123,7 @@ describe('the fields of answers', () => {
     assert.equal(proposeFields(measured([{ ...wide, node_id: 'x' }]), 100), undefined);
   });
 
-  it('[agent 3] an answer without fields has no proposal', () => {
+  it('[agent 3] is absent for a response without fields', () => {
     for (const answer of [1, 'x', [], [1, 2], {}, [{}], { a: 1 }]) {
       assert.equal(proposeFields(measured([answer]), 100), undefined);
     }

@@ -20,11 +20,11 @@ import {
 
 const secret = 'sk-live-0123456789';
 const run = promisify(execFile);
-/** Runs a command line as a person does who has pasted it. */
+/** Runs a command line as if a person had pasted it into a shell. */
 const inShell = (command: string, env: NodeJS.ProcessEnv = {}) =>
   run('/bin/sh', ['-c', command], { env: { ...process.env, ...env }, maxBuffer: 4_000_000 });
 
-/** Texts that a shell, curl or a language may take for something else. */
+/** Texts that a shell, curl, or a programming language may misinterpret. */
 const nasty = fc.oneof(
   fc.constantFrom('', "'", "''", '"', '\\', "\\'", '$HOME', '$(id)', '`id`', '!!', '@/etc/passwd', '-X', '--help'),
   fc.constantFrom('a\nb', '\n', '\t', '%00', '~', '*', '[1-3]', '{a,b}', '#', '&', ';', '<x', '__proto__', 'é', '日本'),
@@ -34,7 +34,7 @@ const text = fc.array(nasty, { minLength: 1, maxLength: 4 }).map((parts) => part
 const anyJson = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { weight: 4, arbitrary: text },
-    // The API refuses U+0000.
+    // The API rejects U+0000.
     { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }).map((some) => some.replaceAll('\0', '')) },
     fc.constantFrom(true, false, null, 0, -1, 1.5, 1e21, 12345678901),
     fc.array(tie('value'), { maxLength: 3 }),
@@ -44,7 +44,7 @@ const anyJson = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-describe('the forms in which a call is copied', () => {
+describe('code snippets of a call', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -88,7 +88,7 @@ describe('the forms in which a call is copied', () => {
     assert.equal(reply.status, 200, reply.text);
     return reply.body;
   };
-  /** The request without the parts that every client sends as it likes. */
+  /** Returns the request without the headers that differ between clients. */
   const essence = ({ method, url, headers, body }: RecordedRequest) => ({
     method,
     url,
@@ -98,7 +98,7 @@ describe('the forms in which a call is copied', () => {
   });
   const last = () => upstream.take().at(-1) ?? assert.fail('nothing was sent');
 
-  it('[agent 5] curl sends the very request of the call, with the mask for each secret', async () => {
+  it('[agent 5] curl sends exactly the request of the call, with a mask for each secret', async () => {
     const args = fc.record(
       { name: text, query: text, more: fc.record({ value: anyJson }) },
       { requiredKeys: ['name'] },
@@ -118,7 +118,7 @@ describe('the forms in which a call is copied', () => {
     );
   });
 
-  it('[agent 5] curl sends the same fields of a form', async () => {
+  it('[agent 5] curl sends the same multipart fields', async () => {
     const parts = ({ headers, body }: RecordedRequest) => {
       const boundary = /boundary=(.*)$/.exec(String(headers['content-type']))?.[1] ?? assert.fail();
       return body.toString('utf8').replaceAll(boundary, 'cut').replace(/^-+/gm, '--').replaceAll(/-+cut/g, '--cut');
@@ -134,7 +134,7 @@ describe('the forms in which a call is copied', () => {
     }
   });
 
-  it('[agent 5] curl reads from a file what cannot be an argument of a program, and keeps empty headers', () => {
+  it('[agent 5] curl reads a body from a file when it cannot be a program argument, and keeps empty headers', () => {
     const request = { method: 'POST' as const, origin: 'https://api.example.com', path: '/x' };
     const of = (body: string) => toUpstreamCurl({ ...request, headers: [], body });
     assert.match(of('a\0b'), /--data-binary @body$/);
@@ -153,7 +153,7 @@ describe('the forms in which a call is copied', () => {
   const codeOf = (target: CallTarget, id: string) =>
     createCallSnippets(target).find((snippet) => snippet.id === id)?.code ?? assert.fail(id);
 
-  it('[agent 5] curl to our endpoint calls the tool with exactly these arguments', async () => {
+  it('[agent 5] curl calls the tool with exactly the same arguments at the MCP endpoint', async () => {
     const args = fc.record({ name: text, more: fc.record({ value: anyJson }) });
     await fc.assert(
       fc.asyncProperty(args, async (given) => {
@@ -169,7 +169,7 @@ describe('the forms in which a call is copied', () => {
     );
   });
 
-  it('[agent 5] the TypeScript runs, and takes the credential from the environment', async () => {
+  it('[agent 5] the TypeScript snippet runs, and reads the credential from the environment', async () => {
     const args = { name: `it's "$HOME" \`id\` \${1}\n日本`, more: { a: [null, true] } };
     upstream.take();
     await run(process.execPath, ['--input-type=module', '-e', codeOf(targetOf('locked', args), 'typescript')], {
@@ -180,7 +180,7 @@ describe('the forms in which a call is copied', () => {
     assert.doesNotMatch(codeOf(targetOf('copied', args), 'typescript'), /process\.env/);
   });
 
-  it('[agent 5] arguments are the same values in JavaScript and in Python', async () => {
+  it('[agent 5] arguments have the same values as JavaScript and Python literals', async () => {
     const values = fc.sample(anyJson, 300);
     const json = JSON.stringify(values);
     const script = runInNewContext(`JSON.stringify(${toScriptLiteral(values)})`) as string;
@@ -191,7 +191,7 @@ describe('the forms in which a call is copied', () => {
     assert.deepEqual(JSON.parse((await asked).stdout), JSON.parse(json));
   });
 
-  it('[agent 5] the Python is a program', async () => {
+  it('[agent 5] the Python snippet compiles', async () => {
     const args = { name: `"""it's\\`, more: [true, null, { deep: ['x'.repeat(80)] }] };
     for (const slug of ['copied', 'locked']) {
       const asked = run(pythonPath, ['-c', 'import ast,sys; ast.parse(sys.stdin.read())']);

@@ -12,8 +12,8 @@ import { tries } from '../sets.ts';
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
 const fields = paths.map((path) => ({ path, bytes: 8, times: 1, objects: 0, around: 0 }));
 
-describe('the choice of fields in the dashboard', () => {
-  it('[agent 3] is said exactly by the paths that are saved, however it came about', () => {
+describe('field selection in the dashboard', () => {
+  it('[agent 3] is fully represented by the saved paths, whatever the order of clicks', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...paths), { maxLength: 12 }), (clicks) => {
         let choice = createChoice(fields, undefined);

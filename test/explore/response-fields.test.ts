@@ -28,7 +28,7 @@ type Proposal = {
 };
 
 for (const engine of engines) {
-  describe(`response_fields from captured answers on ${engine}`, () => {
+  describe(`response_fields proposal from captured calls on ${engine}`, () => {
     let upstream: RecordingUpstream;
     let world: EngineToolhost;
     let key: string;
@@ -63,7 +63,7 @@ for (const engine of engines) {
       return Number(calls[0]?.estimated_tokens);
     };
 
-    it('[agent 3] they save what was foretold, once updateTool has set them', async () => {
+    it('[agent 3] predicts the token savings that updateTool with the proposed fields achieves', async () => {
       await serve('saves');
       assert.deepEqual((await propose('saves')).answers, 0);
       const answers = [[1, 2, 3].map((id) => issue(id)), [4, 5].map((id) => issue(id))];
@@ -108,7 +108,7 @@ for (const engine of engines) {
       assert.ok(Number(asked.tokens.asked) < asked.tokens.now);
     });
 
-    it('[agent 3] long answers are measured whole, text is not, and only behind the response_transform of now', async () => {
+    it('[agent 3] measures long responses completely, ignores text, and uses only calls with the current response_transform', async () => {
       await serve('long', { response_transform: 'items' });
       const items = Array.from({ length: 3000 }, (_, id) => issue(id));
       await call('long', { items, total: 3000 });
@@ -126,7 +126,7 @@ for (const engine of engines) {
       assert.equal((await propose('long')).answers, 1);
     });
 
-    it('[agent 3] no credential is among the names and values, and no other workspace sees any', async () => {
+    it('[agent 3] redacts credentials in names and values, and returns 404 to callers of another workspace', async () => {
       await serve('echoes');
       for (const id of [1, 2])
         await call(
@@ -144,7 +144,7 @@ for (const engine of engines) {
       assert.equal(other.status, 403);
     });
 
-    it('[agent 3] an agent that manages reads them as a short text with the next step', async () => {
+    it('[agent 3] returns a short text with the next step to an agent', async () => {
       await serve('agents');
       const ask = async () => {
         const result = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {

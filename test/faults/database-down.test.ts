@@ -10,7 +10,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
-describe('a PostgreSQL that fails', () => {
+describe('PostgreSQL outage', () => {
   let postgres: OwnPostgres;
   let upstream: RecordingUpstream;
   before(async () => {
@@ -44,7 +44,7 @@ describe('a PostgreSQL that fails', () => {
       ahead = 0;
       await postgres.restart();
       const restartedAt = performance.now();
-      // The first look for changes after a restart empties the caches. It must not come between two steps of a test.
+      // The first poll for changes after a restart empties the caches. It must not happen between two steps of a test.
       await eventually(async () => {
         const askedAt = performance.now();
         const ageMs = (await scrape(toolhost.url)).value('toolhost_changes_age_seconds') * 1000;
@@ -62,7 +62,7 @@ describe('a PostgreSQL that fails', () => {
       assert.notEqual((await toolhost.callTool(slug, token, 'get')).isError, true);
     const isReady = async () => (await fetch(`${toolhost.url}/readyz`)).status === 200;
 
-    it('[sec G5] servers and keys that were used before go on, and the service stays ready', async () => {
+    it('[sec G5] keeps serving the servers and keys that were used before, and stays ready', async () => {
       for (let n = 0; n < 3; n += 1) {
         await served('forwarding', 'their-token');
         await served('storing', key);
@@ -71,7 +71,7 @@ describe('a PostgreSQL that fails', () => {
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
     });
 
-    it('[sec G5] the metrics show it, and the time from which the service cannot serve', async () => {
+    it('[sec G5] reports the outage in the metrics, and when the service is no longer ready', async () => {
       const metrics = await eventually(async () => {
         const metrics = await scrape(toolhost.url);
         assert.equal(metrics.value('toolhost_database_up'), 0);
@@ -84,7 +84,7 @@ describe('a PostgreSQL that fails', () => {
       assert.equal(later.value('toolhost_ready'), 0);
     });
 
-    it('[sec G5] what needs the database answers 503 with Retry-After, and never 401', async () => {
+    it('[sec G5] answers requests that need the database with 503 and Retry-After, never with 401', async () => {
       unavailable(await toolhost.rest('POST', '/servers', { body: serverAt('lost', upstream.url) }));
       unavailable(await toolhost.rest('PATCH', '/servers/storing', { body: { name: 'Lost' } }));
       unavailable(await toolhost.rest('GET', '/servers'));
@@ -100,8 +100,8 @@ describe('a PostgreSQL that fails', () => {
       assert.equal((managed.body.error as Json).code, 503);
     });
 
-    it('[sec G5] the service recovers, and the calls of the meantime are recorded', async () => {
-      // The service's estimate of the database's time, by which calls are recorded.
+    it('[sec G5] recovers, and records the calls made during the outage', async () => {
+      // The service estimates the database time, and records calls by it.
       const since = new Date(toolhost.running.app.runner.deps.now()).toISOString();
       for (let n = 0; n < 5; n += 1) await served('storing', key);
       await postgres.restart();
@@ -119,7 +119,7 @@ describe('a PostgreSQL that fails', () => {
       await postgres.crash();
     });
 
-    it('[sec G5] cached values are trusted for a minute, and then the service is not ready', async () => {
+    it('[sec G5] trusts cached values for a minute, and is not ready after that', async () => {
       ahead = 30_000;
       await served('storing', key);
       ahead = 61_000;

@@ -12,15 +12,15 @@ import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const kinds: [name: string, make: () => Disk | undefined][] = [
-  ['a limit on the size of files', limitedDisk],
-  ['a file system that is full', smallDisk],
+  ['file size limit', limitedDisk],
+  ['full file system', smallDisk],
 ];
 
 for (const [name, make] of kinds) {
   const disk = make();
-  // The other kind is for users that may not mount one.
+  // Users that may not mount a file system run only the other kind.
   if (!disk) continue;
-  describe(`a full disk under SQLite: ${name}`, () => {
+  describe(`SQLite on a full disk: ${name}`, () => {
     let upstream: RecordingUpstream;
     let child: ChildToolhost;
     let key: string;
@@ -52,7 +52,7 @@ for (const [name, make] of kinds) {
     const rest = (method: string, path: string, body?: Json) => untilServed(() => ask(method, `/api/v1${path}`, body));
     const called = async () => ((await rest('GET', '/calls?outcome=ok&limit=200')).body.calls as Json[]).length;
 
-    it('[sec G5] writes answer 503, reads and calls go on, and the service recovers with nothing lost', async () => {
+    it('[sec G5] answers writes with 503, keeps serving reads and calls, and recovers without losing anything', async () => {
       assert.equal((await rest('POST', '/servers', serverAt('kept', upstream.url))).status, 201);
       disk.fill(child.pid);
       for (let n = 0; n < 3; n += 1) {

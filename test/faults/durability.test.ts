@@ -10,7 +10,7 @@ import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-/** `KILL_ROUNDS=200` for the whole of sec G5. */
+/** Number of kills; sec G5 requires `KILL_ROUNDS=200`. */
 const rounds = Number(process.env.KILL_ROUNDS ?? 10);
 const writers = ['a', 'b', 'c'];
 
@@ -39,7 +39,7 @@ describe('durability on PostgreSQL', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it(`[sec G5] ${rounds} times kill -9 of the service and the database: everything acknowledged is there`, async () => {
+  it(`[sec G5] keeps everything it acknowledged when service or database is killed with kill -9, ${rounds} times`, async () => {
     const ledger = new Ledger();
     let service = await startChildToolhost(env);
     child = service;

@@ -9,10 +9,10 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /**
- * Sessions that begin while the database is set to read-only stay so, like sessions with a primary that became a standby;
- * sessions that begin afterwards write, like those with the primary that took its place.
+ * Simulates a failover. Sessions that begin while the database is set to read-only stay read-only, like sessions with a
+ * primary that became a standby. Sessions that begin afterwards can write, like those with the new primary.
  */
-describe('a PostgreSQL whose primary changes', () => {
+describe('PostgreSQL failover', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -41,14 +41,14 @@ describe('a PostgreSQL whose primary changes', () => {
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
     );
   const change = () => toolhost.rest('PATCH', '/servers/known', { body: { description: `At ${Math.random()}` } });
-  /** Sessions that have tried to announce their process and could not. */
+  /** Counts the sessions that tried to send the heartbeat of their process and failed. */
   const announcing = async () =>
     (await admin.query(`select 1 from pg_stat_activity where query like 'insert into "processes"%' and state = 'idle'`))
       .rows.length;
   const announced = async () =>
     (await admin.query('select max(seen_at)::float as at from processes')).rows[0].at as number;
 
-  it('[find C4] refuses changes in a sentence and serves calls while there is only a standby', async () => {
+  it('[find C4] refuses changes with a clear message and serves calls while there is only a standby', async () => {
     await admin.query(`alter database ${name} set default_transaction_read_only = on`);
     await endSessions();
     await eventually(async () => {
@@ -57,19 +57,19 @@ describe('a PostgreSQL whose primary changes', () => {
       assert.match(reply.text, /the database is read-only/);
       assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     });
-    await eventually(async () => assert.ok((await announcing()) > 0, 'the look for changes is with the standby too'));
+    await eventually(async () => assert.ok((await announcing()) > 0, 'the poll for changes uses the standby too'));
     for (const slug of ['known', 'new'])
       await eventually(async () => assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true));
     assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
   });
 
-  it('[find C4] finds the new primary on every connection, although those to the old one are always in use', async () => {
+  it('[find C4] finds the new primary on every connection, even if those to the old primary are always in use', async () => {
     await admin.query(`alter database ${name} reset default_transaction_read_only`);
     const before = await announced();
     await eventually(async () => assert.equal((await change()).status, 200));
     await eventually(async () => {
       await change();
-      assert.ok((await announced()) > before, 'the look for changes is with the new primary too');
+      assert.ok((await announced()) > before, 'the poll for changes uses the new primary too');
     });
     await eventually(async () => {
       const { body } = await toolhost.rest('GET', '/calls');

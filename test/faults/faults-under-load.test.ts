@@ -15,9 +15,9 @@ import { type HostileUpstream, startHostileUpstream } from '../support/upstreams
 import { freePort, type Listener, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** For faults that only the deadline ends. */
+/** Call timeout for faults that only the timeout ends. */
 const shortMs = 400;
-/** For the others, whose end must not be the deadline, however busy the machine is. */
+/** Call timeout for all other faults. They must never end by timeout, however busy the machine is. */
 const longMs = 15_000;
 const limitBytes = 256 * 1024;
 const mebibyte = 1024 * 1024;
@@ -29,7 +29,7 @@ const late = ending('timeout', /^upstream did not answer within 400 ms$/);
 const closed = ending('unreachable', /^the upstream closed the connection before it responded$/);
 const broken = ending('malformed', /^the upstream closed the connection before the end of its response$/);
 const noHttp = ending('malformed', /^the upstream response is not valid HTTP$/);
-/** What cannot be read as JSON is passed on as text. */
+/** A body that is not valid JSON is passed on as text. */
 const asText = ending('ok', /^[{["]/);
 const oversize = ending('oversize', /^the response is larger than 262144 bytes; /);
 const malformed = (said: RegExp) => ending('malformed', said);
@@ -42,9 +42,9 @@ const noTls = ending(
 const unasked = ending('malformed', /^the upstream responded with 101, which was not requested$/);
 const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstream is self-signed$/);
 
-/** How many of these are whole HTTP answers, after which a connection may be used again. */
+/** Number of faults that are complete HTTP responses, so that their connections may be reused. */
 const wholeAnswers = 9;
-/** Every fault of the hostile upstream, and the tool's message for it. */
+/** Every fault of the adversarial upstream, with the outcome and the message that a call must report. */
 const faults: Record<string, Ending> = {
   silence: late,
   'drip-headers': late,
@@ -84,7 +84,7 @@ const faults: Record<string, Ending> = {
   'tiny-chunks': malformed(/^the upstream responded with too many body chunks$/),
 };
 
-describe('upstream faults of every kind at once', () => {
+describe('concurrent upstream faults of every kind', () => {
   let good: RecordingUpstream;
   let hostile: HostileUpstream;
   let foreign: tls.Server;
@@ -92,7 +92,7 @@ describe('upstream faults of every kind at once', () => {
   let toolhost: TestToolhost;
   let key: string;
   let endings: Map<string, Ending & { timeoutMs: number }>;
-  /** Echoing tools, on the connections of each fault and elsewhere. */
+  /** Names of echo tools: one on the same origin as each fault, and one elsewhere. */
   let sayings: string[];
   let socketsBefore: number;
   before(async () => {
@@ -103,7 +103,8 @@ describe('upstream faults of every kind at once', () => {
     await once(foreign.listen(0, '127.0.0.1'), 'listening');
     const tlsPort = (foreign.address() as AddressInfo).port;
     const closedPort = await freePort();
-    // Each fault has an origin of its own, or the circuit breaker would keep most of them from being tried.
+    // Each fault has its own origin. With a shared origin, the circuit breaker would prevent most of them from being
+    // tried.
     const originOf = (name: string) => `http://${name}.example:${hostile.port}`;
     const allowed = Object.keys(faults).map((name) => `${name}.example:${hostile.port}`);
     const ports = [good.port, silent.port, tlsPort, closedPort].map((port) => `127.0.0.1:${port}`);
@@ -148,14 +149,14 @@ describe('upstream faults of every kind at once', () => {
     if (stopped) return;
     stopped = true;
     await toolhost.stop();
-    // A service that has ended holds no connection, so nothing is closed for it here.
+    // A stopped service holds no connections, so nothing else needs to close them.
     await eventually(() => assert.equal(hostile.openSockets, 0));
     await Promise.all([good, hostile, silent].map((server) => server.close()));
     await new Promise((resolve) => foreign.close(resolve));
   };
   after(stop);
 
-  /** The duration of a good call with the right answer, in ms. */
+  /** Returns the duration of a good call in ms, after checking its result. */
   const goodCall = async (name: string, text: string): Promise<number> => {
     const begun = getRunningTimeMs();
     assert.equal(textOf(await toolhost.callTool('good', key, name, { text })), JSON.stringify({ said: text }));
@@ -170,9 +171,9 @@ describe('upstream faults of every kind at once', () => {
 
   let rounds = 0;
   /**
-   * Every fault once as GET and once as POST, among as many good calls over the same connections; once more where the
-   * machine has stopped the process meanwhile, which calls then report instead of their faults. `seen` is the number of
-   * requests before it.
+   * Calls every fault once with GET and once with POST, among as many good calls over the same connections. Repeats the
+   * round if the machine paused the process, because calls then report the pause instead of their faults. `seen` is the
+   * number of requests before the round.
    */
   const round = async () => {
     for (;;) {
@@ -191,15 +192,18 @@ describe('upstream faults of every kind at once', () => {
     return { fine: await Promise.all(fine), wrong: await Promise.all(wrong) };
   };
 
-  it('[sec G1] each call reports its own fault in time, and good calls get their own answers', async () => {
+  it("[sec G1] reports each call's own fault in time, and gives good calls their own results", async () => {
     const { fine, wrong } = await round();
-    // The current duration of a call on this machine, without the wait for its upstream.
+    // Current duration of a call on this machine, without the wait for its upstream.
     const slack = 1000 + Math.max(...fine);
     for (const { name, text, took } of wrong) {
       const expected = endings.get(name);
       assert.match(text, expected?.said ?? /^$/, name);
       assert.doesNotMatch(text, /127\.0\.0\.1|secret-query|stored-token/);
-      assert.ok(took < (expected?.timeoutMs ?? 0) + slack, `${name} took ${took} ms of ${slack} ms besides its own`);
+      assert.ok(
+        took < (expected?.timeoutMs ?? 0) + slack,
+        `${name} took ${took} ms; allowed: its timeout and ${slack} ms`,
+      );
     }
     const { body } = await toolhost.rest('GET', `/calls?slug=faults&limit=${endings.size}`);
     const recorded = (body.calls as Json[]).map(({ tool, outcome }) => `${tool}: ${outcome}`);
@@ -207,24 +211,24 @@ describe('upstream faults of every kind at once', () => {
     assert.deepEqual(recorded.toSorted(), expected.toSorted());
   });
 
-  it('[sec G3] every request was sent once in every case', async () => {
+  it('[sec G3] sends every request exactly once', async () => {
     const sent = new Map<string, number>();
     const { seen } = await round();
     for (const { line } of hostile.requests.slice(seen)) sent.set(line, (sent.get(line) ?? 0) + 1);
     for (const [name, end] of Object.entries(faults)) {
       const [post = 0, get = 0] = ['POST', 'GET'].map((method) => sent.get(`${method} /${name}?q=secret-query`));
-      // On a busy machine a short deadline may pass before anything is sent.
+      // On a busy machine, a short timeout may pass before anything is sent.
       const wanted = end === late ? [Math.min(post, 1), Math.min(get, 1)] : [1, 1];
       assert.deepEqual([post, get], wanted, name);
     }
   });
 
-  it('[sec G1] nothing is left behind: no memory, no timer, no connection', async () => {
-    /** When every connection that a fault has spoilt is closed; those that are kept are for the next call. */
+  it('[sec G1] leaks no memory, no timers, and no connections', async () => {
+    /** Waits until every connection that a fault has tainted is closed. Reusable connections may stay open. */
     const settled = async () => {
       const kept = endings.size + 2 * wholeAnswers;
       await eventually(() => assert.ok(hostile.openSockets <= kept, `${hostile.openSockets} connections`));
-      // Also waits for the records that are written later.
+      // This request also waits for call records that are written later.
       await toolhost.rest('GET', '/calls?limit=1');
       good.take();
     };
@@ -238,7 +242,7 @@ describe('upstream faults of every kind at once', () => {
     await settled();
     await eventually(() => assert.ok(activeResources('Timeout') <= timers + 2));
     const grown = reachableBytes() - bytes;
-    assert.ok(grown < 4 * mebibyte, `${grown} bytes more are held`);
+    assert.ok(grown < 4 * mebibyte, `memory grew by ${grown} bytes`);
     assert.ok(process.memoryUsage.rss() - memory < 200 * mebibyte);
     assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
     await stop();

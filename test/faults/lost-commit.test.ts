@@ -8,7 +8,7 @@ import { type PostgresProxy, startPostgresProxy } from '../support/store/postgre
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('a connection that is lost while PostgreSQL stores a change', () => {
+describe('a connection that is lost while PostgreSQL commits a change', () => {
   let postgres: TestPostgres;
   let proxy: PostgresProxy;
   let upstream: RecordingUpstream;
@@ -33,13 +33,13 @@ describe('a connection that is lost while PostgreSQL stores a change', () => {
     ['before', false],
     ['after', true],
   ] as const) {
-    it(`[find C4] is reported as open, ${when} the COMMIT arrived: the change is there once or not at all`, async () => {
+    it(`[find C4] reports an unknown outcome if the connection is lost ${when} the COMMIT arrives, and stores the change once or not at all`, async () => {
       const slug = `lost-${when}`;
       proxy.loseCommit(when, slug);
       const reply = await toolhost.rest('POST', '/servers', { body: serverAt(slug, upstream.url) });
       assert.equal(reply.status, 503, reply.text);
       assert.match(reply.text, /may or may not have been stored; check before you try again/);
-      assert.equal(reply.headers.get('retry-after'), null, 'nothing repeats it on its own');
+      assert.equal(reply.headers.get('retry-after'), null, 'a client must not repeat this request automatically');
       assert.equal((await slugs()).includes(slug), isStored);
       assert.equal(await entriesOf(slug), isStored ? 1 : 0);
       const again = await toolhost.rest('POST', '/servers', { body: serverAt(slug, upstream.url) });
@@ -47,7 +47,7 @@ describe('a connection that is lost while PostgreSQL stores a change', () => {
       assert.equal(await entriesOf(slug), 1);
     });
 
-    it(`[find C4] loses no call record and counts none twice, ${when} the COMMIT arrived`, async () => {
+    it(`[find C4] neither loses nor duplicates call records if the connection is lost ${when} the COMMIT arrives`, async () => {
       const slug = `called-${when}`;
       await toolhost.createServer(serverAt(slug, upstream.url));
       proxy.loseCommit(when, slug);

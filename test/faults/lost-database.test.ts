@@ -9,7 +9,7 @@ import { beginToolhost, endOf, toolhost, toolhostJson } from '../support/toolhos
 
 const noticedMs = 10_000;
 
-describe('the files of SQLite under a service', () => {
+describe('loss of the SQLite files while a service runs', () => {
   let folder: string;
   let file: string;
   let env: Record<string, string>;
@@ -26,7 +26,9 @@ describe('the files of SQLite under a service', () => {
   const makeKey = () => toolhostJson(['keys', 'create', '--name', 'kept', '--scopes', 'call'], { env });
   const names = async () => (await toolhost(['keys', 'list', '--json'], { env })).stdout;
 
-  /** A start that should be refused. It is ended when it can serve, so that the test fails at once. */
+  /**
+   * Starts a service that must refuse to start. If it does start, it is stopped, so that the test fails immediately.
+   */
   const startAgain = () => {
     const begun = beginToolhost(['serve'], { env: { ...env, PORT: '0' } });
     begun.stdout.on('data', (said) => /toolhost ready/.test(String(said)) && begun.kill());
@@ -34,8 +36,8 @@ describe('the files of SQLite under a service', () => {
   };
 
   /**
-   * A service whose lock file was deleted, and a second start. On a busy machine the first one may notice too late, and the
-   * second one serves: it is ended, and both start again.
+   * Starts a service, deletes its lock file, and starts a second service. On a busy machine the first one may notice
+   * too late and the second one serves. In that case both are stopped and started again.
    */
   const startSecond = async (WORKERS: string) => {
     for (let attempts = 3; ; attempts -= 1) {
@@ -49,7 +51,7 @@ describe('the files of SQLite under a service', () => {
   };
 
   for (const WORKERS of ['1', '2']) {
-    it(`[find C1] a second service is refused although the lock file was deleted (${WORKERS} processes)`, async () => {
+    it(`[find C1] refuses to start a second service even if the lock file was deleted (${WORKERS} processes)`, async () => {
       const { serving, second } = await startSecond(WORKERS);
       assert.equal(second.code, 1, second.stdout);
       assert.match(second.stderr, /another toolhost process serves from/);
@@ -75,7 +77,7 @@ describe('the files of SQLite under a service', () => {
       ],
     ];
     for (const [how, said, lose] of losses) {
-      it(`[find C1] a service whose database is ${how} saves it, says so and ends with 1 (${WORKERS} processes)`, async () => {
+      it(`[find C1] saves a database that was ${how}, reports it, and exits with 1 (${WORKERS} processes)`, async () => {
         child = await startChildToolhost({ ...env, WORKERS });
         await makeKey();
         lose();
@@ -98,14 +100,14 @@ describe('the files of SQLite under a service', () => {
     }
   }
 
-  it('[find C1] a service whose database is emptied says so and ends with 1', async () => {
+  it('[find C1] reports a database that was emptied, and exits with 1', async () => {
     child = await startChildToolhost(env);
     truncateSync(file);
     assert.equal(await child.ended(), 1);
     assert.match(child.output(), /toolhost\.sqlite was emptied while the service was running/);
   });
 
-  it('[find C1] an empty database file beside a master key is refused, by every command', async () => {
+  it('[find C1] refuses an empty database file next to an existing master key in every command', async () => {
     child = await startChildToolhost(env);
     await child.end();
     assert.ok(existsSync(join(folder, 'master.key')));
@@ -122,7 +124,7 @@ describe('the files of SQLite under a service', () => {
     assert.equal(statSync(file).size, 0);
   });
 
-  it('[find C1] a start after a crash whose lock file is gone works', async () => {
+  it('[find C1] starts after a crash even if the lock file is missing', async () => {
     child = await startChildToolhost(env);
     await makeKey();
     await child.end('SIGKILL');

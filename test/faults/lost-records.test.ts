@@ -46,10 +46,10 @@ describe('a service that stops while its database is down', () => {
     const { text } = await freshCall(url, 'things', { key: 'a-token' });
     assert.match(text, /fine/);
   };
-  /** Calls while the database is there, calls while it is not, then the signal. */
+  /** Makes calls while the database is up and while it is down, then sends the signal. */
   const stopInOutage = async (more: Record<string, string>, calls: number) => {
     child = await serve(more);
-    // Every worker has the server before the database goes.
+    // Every worker caches the server before the database goes down.
     for (let n = 0; n < 20; n++) await call(child);
     proxy.cut();
     for (let n = 0; n < calls; n++) await call(child);
@@ -70,7 +70,7 @@ describe('a service that stops while its database is down', () => {
   const spooled = () => readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls')).length > 0;
 
   for (const WORKERS of ['1', '2']) {
-    it(`[find C5] with ${WORKERS} process(es) keeps its call records in a file, and the next start writes them`, async () => {
+    it(`[find C5] saves call records to a file that the next start writes to the database, with ${WORKERS} process(es)`, async () => {
       assert.equal(await stopInOutage({ WORKERS }, 5), 0, child?.output() ?? '');
       assert.match(child?.output() ?? '', /call records could not be written.*they were saved to a file/);
       const files = readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls'));
@@ -83,13 +83,13 @@ describe('a service that stops while its database is down', () => {
     });
   }
 
-  it('[find C5] ends with 1 and reports the number of lost records where there is no data folder', async () => {
+  it('[find C5] exits with 1 and reports the number of lost records if the data folder is missing', async () => {
     const none = join(dataDir, 'none');
     assert.equal(await stopInOutage({ DATA_DIR: none }, 5), 1);
     assert.match(child?.output() ?? '', /\d+ call records could not be written.*they were lost, because the folder/);
   });
 
-  it('[find C5] reads a file whose last line was cut off up to that line', async () => {
+  it('[find C5] reads a file whose last line is incomplete up to that line', async () => {
     await stopInOutage({}, 5);
     const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
     writeFileSync(join(dataDir, name), '{"id":"call_x","workspa', { flag: 'a' });

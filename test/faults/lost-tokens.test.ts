@@ -17,7 +17,7 @@ describe('a service that stops while its database is down, after a provider has 
   let world: LoginWorld;
   let dataDir: string;
   let child: ChildToolhost | undefined;
-  /** Where a second process finds the database of `world`, through `proxy`. */
+  /** Environment of a second process that reaches the database of `world` through `proxy`. */
   let env: Record<string, string>;
   before(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-lost-tokens-'));
@@ -46,7 +46,7 @@ describe('a service that stops while its database is down, after a provider has 
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  /** Tokens of a new login whose provider's token ends at once. */
+  /** Returns the tokens of a new login whose provider token expires immediately. */
   const logIn = async (token_mode: string) => {
     const slug = await world.serve({}, { token_mode });
     const client = await world.client(slug);
@@ -54,7 +54,7 @@ describe('a service that stops while its database is down, after a provider has 
   };
 
   for (const mode of ['issued', 'passthrough']) {
-    it(`[find C5] says how many logins it loses, and ends with 1 (${mode})`, async () => {
+    it(`[find C5] reports how many logins are lost and exits with 1 (${mode})`, async () => {
       world.provider.onToken((form) => {
         const { body } = world.provider.honest(form);
         return { body: { ...(body as object), expires_in: 1 } };

@@ -12,7 +12,7 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 import { insertWorkspace } from '../support/store/workspace-rows.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-/** A gate that opens once so many have come. */
+/** Returns a barrier that opens once `count` callers have arrived. */
 function barrier(count: number): () => Promise<void> {
   const open = Promise.withResolvers<void>();
   let left = count;
@@ -22,7 +22,7 @@ function barrier(count: number): () => Promise<void> {
   };
 }
 
-describe('work that PostgreSQL ends in favour of other work', () => {
+describe('transactions that PostgreSQL aborts because of concurrent ones', () => {
   let stores: Stores;
   let database: Database;
   let url: string;
@@ -43,7 +43,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
   const rename = (db: Database['db'], id: string, to: string) =>
     db.updateTable('workspaces').set({ name: to }).where('id', '=', id).execute();
 
-  it('[find C4] is repeated after a deadlock (40P01), so both transactions succeed', async () => {
+  it('[find C4] repeats a transaction after a deadlock (40P01), so that both transactions succeed', async () => {
     faults.length = 0;
     const met = barrier(2);
     let attempts = 0;
@@ -55,12 +55,12 @@ describe('work that PostgreSQL ends in favour of other work', () => {
         await rename(db, second, to);
       });
     await Promise.all([both('one', 'two', 'ann'), both('two', 'one', 'bob')]);
-    // The one that is repeated may take the row again before the other one has woken up; that is another deadlock.
+    // The repeated transaction may lock the row again before the other one has woken up, which causes another deadlock.
     assert.deepEqual([attempts, new Set(faults)], [2 + faults.length, new Set(['serialization'])]);
     assert.equal(await name('one'), await name('two'));
   });
 
-  it('[find C4] fails as unavailable when it is overtaken again and again', async () => {
+  it('[find C4] fails as unavailable when a transaction is aborted again on every attempt', async () => {
     let attempts = 0;
     const overtaken = transact(database.db, async (db) => {
       attempts++;
@@ -73,7 +73,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
     assert.equal(attempts, 4);
   });
 
-  describe('of a service whose transactions are strictly isolated', () => {
+  describe('in a service with strictly isolated transactions', () => {
     let toolhost: TestToolhost;
     let other: pg.Client;
     before(async () => {
@@ -90,10 +90,13 @@ describe('work that PostgreSQL ends in favour of other work', () => {
       await toolhost.stop();
       await other.end();
     });
-    /** Waits until a statement that sets this column waits for a lock. Others may wait as well, such as those of upkeep. */
+    /**
+     * Waits until a statement that sets this column waits for a lock. Other statements, such as those of upkeep, may
+     * wait as well.
+     */
     const untilWaits = (column: string) =>
       eventually(async () => {
-        // A transaction keeps the activity that it has read once.
+        // A transaction caches the activity after reading it once.
         await other.query('select pg_stat_clear_snapshot()');
         const { rows } = await other.query(
           "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like $1",
@@ -102,7 +105,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
         assert.equal(rows.length, 1);
       });
 
-    it('[find C4] a request whose transaction was overtaken gets its ordinary answer', async () => {
+    it('[find C4] returns the ordinary response to a request whose transaction was aborted', async () => {
       await other.query('begin');
       await other.query("update servers set name = 'theirs' where slug = 'contended'");
       const reply = toolhost.rest('PATCH', '/servers/contended', { body: { name: 'Ours' } });
@@ -113,7 +116,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
       assert.equal((body.server as { name: string }).name, 'Ours');
     });
 
-    it('[find C4] a single statement that was overtaken is sent again', async () => {
+    it('[find C4] repeats a single statement that was aborted', async () => {
       const made = await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'] } });
       await other.query('begin');
       await other.query('update api_keys set name = name');

@@ -16,15 +16,15 @@ import { type ChildToolhost, startChildToolhost } from '../support/toolhost/chil
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** All calls must have reached the upstream within this time, before the process is stopped. */
+/** Tool timeout. All calls must reach the upstream within this time, before the process is paused. */
 const timeoutMs = 10_000;
 const briefMs = 3000;
-/** How far beyond the time-out of the tools the process is stopped, because the test is about that time. */
+/** Time by which the pause exceeds the tool timeout, which this test is about. */
 const beyondMs = 1500;
 
-describe('a process that is stopped for a while and goes on', () => {
+describe('a process that is paused and resumed', () => {
   let upstream: RecordingUpstream;
-  /** An upstream that never answers, and its connections once they have carried a request. */
+  /** An upstream that never responds, and its connections once they have carried a request. */
   let silent: Server;
   const asked: Socket[] = [];
   let dataDir: string;
@@ -73,7 +73,7 @@ describe('a process that is stopped for a while and goes on', () => {
     return body;
   };
   const failures = async (at = 0) => ((await get('/servers/things/limits')).upstreams as Json[])[at] as Json;
-  /** Calls that have reached the upstream when the process stops. */
+  /** Pauses the process when `calls` calls have reached the upstream. */
   const stopDuring = async (calls: number, name: string, meanwhile: () => void) => {
     const replies = Array.from({ length: calls }, () => call(name));
     if (name === 'post') await eventually(() => assert.equal(asked.length, calls));
@@ -85,7 +85,7 @@ describe('a process that is stopped for a while and goes on', () => {
     return Promise.all(replies);
   };
 
-  it('[find C5] reads the answers that arrived during its pause', async () => {
+  it('[find C5] reads the responses that arrived during its pause', async () => {
     const texts = await stopDuring(25, 'get', () => {
       for (const request of upstream.requests) request.release({ body: { fine: true } });
     });
@@ -99,7 +99,7 @@ describe('a process that is stopped for a while and goes on', () => {
     const socket = connect(Number(port), hostname);
     await once(socket, 'connect');
     socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n`);
-    // The process has accepted the connection before one that came later.
+    // A later connection was served, so the process has accepted this one.
     assert.equal((await fetch(`${child.url}/livez`)).status, 200);
     child.signal('SIGSTOP');
     socket.write('Connection: close\r\n\r\n');
@@ -108,12 +108,12 @@ describe('a process that is stopped for a while and goes on', () => {
     assert.match(await text(socket), /^HTTP\/1\.1 200 /);
   });
 
-  it('[find C5] gives a silent upstream the rest of its time, and then reports the time-out', async () => {
+  it('[find C5] gives a silent upstream its remaining time and then reports the timeout', async () => {
     const texts = await stopDuring(1, 'brief', () => undefined);
     assert.match(texts[0] ?? '', /upstream did not answer within 3000 ms/);
   });
 
-  it('[find C5] does not count connections lost during its pause as failures of the upstream', async () => {
+  it('[find C5] does not count connections lost during its pause as upstream failures', async () => {
     const texts = await stopDuring(25, 'post', () => {
       for (const socket of asked) socket.destroy();
     });

@@ -22,7 +22,7 @@ import { startRoundRobin } from '../support/upstreams/round-robin.ts';
 const host = 'tools.example.com';
 const headers = { host };
 
-/** Settings that production mode requires; no test signs in. */
+/** Returns the settings that production mode requires. No test signs in. */
 function production(dataDir: string, upstream: RecordingUpstream, more: Record<string, string> = {}) {
   return {
     BASE_URL: `https://${host}`,
@@ -38,7 +38,7 @@ function production(dataDir: string, upstream: RecordingUpstream, more: Record<s
   };
 }
 
-/** A server `things` and a key for it, in a service that is not started yet. */
+/** Creates a server `things` and a key for it before the service starts. */
 async function prepare(env: Record<string, string>, dataDir: string, upstream: RecordingUpstream): Promise<string> {
   const { MASTER_KEY = '', DATABASE_URL } = env;
   const local = { MASTER_KEY, ...(DATABASE_URL !== undefined && { DATABASE_URL }) };
@@ -49,16 +49,16 @@ async function prepare(env: Record<string, string>, dataDir: string, upstream: R
   return key;
 }
 
-/** The end of a call that the test's upstream answered. */
+/** Asserts that the test's upstream answered the call. */
 function assertAnswered({ status, text }: { status: number; text: string }): void {
   assert.equal(status, 200, text);
   assert.match(text, /from the upstream/);
 }
 
-/** An answer of this length is read on a thread. */
+/** Length of a response that is long enough to be parsed on a worker thread. */
 const longBytes = 2 * 1024 * 1024;
 
-/** A call whose client may leave. */
+/** Makes a call whose client can disconnect. */
 async function postCall(url: string, key: string, signal: AbortSignal): Promise<string> {
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
   const sent = request(url, {
@@ -73,7 +73,7 @@ async function postCall(url: string, key: string, signal: AbortSignal): Promise<
 
 const answer = { body: { said: 'from the upstream' } };
 
-describe('stopping', () => {
+describe('graceful shutdown', () => {
   let upstream: RecordingUpstream;
   let dataDir: string;
   let env: Record<string, string>;
@@ -96,8 +96,8 @@ describe('stopping', () => {
   });
 
   /**
-   * What must happen while a service still listens after its first signal, which is five seconds; once more with another
-   * service when a busy machine took most of them.
+   * Runs a scenario that must finish within the five seconds in which a service still listens after its first signal.
+   * Repeats it with another service if a busy machine took most of that time.
    */
   const inNotice = async (scenario: (stop: (serving: ChildToolhost) => void) => Promise<void>) => {
     for (let attempts = 3; ; attempts -= 1) {
@@ -124,7 +124,7 @@ describe('stopping', () => {
       const url = `http://127.0.0.1:${PORT}`;
       const call = () => freshCall(url, 'things', { key, headers });
       const early = Array.from({ length: 4 }, call);
-      // Without this a failure before they are awaited would be reported as theirs.
+      // Without this, a failure before the calls are awaited would be reported as an unhandled rejection.
       for (const one of early) one.catch(() => undefined);
       await upstream.waitForRequest(early.length);
       stop(serving);
@@ -139,11 +139,11 @@ describe('stopping', () => {
       assert.equal((await late).headers.connection, 'close');
       assert.equal(await serving.ended(), 0);
     };
-    it(`[sec G4] with ${WORKERS} process(es): is not ready at once, finishes every call and exits with 0`, () =>
+    it(`[sec G4] stops being ready immediately, finishes every call, and exits with 0 (${WORKERS} process(es))`, () =>
       inNotice(finishesCalls));
   }
 
-  it('a second signal ends it at once, with an exit code of 1', () =>
+  it('exits immediately with code 1 after a second signal', () =>
     inNotice(async (stop) => {
       const serving = await startChildToolhost({ ...env, PORT: String(await freePort()), WORKERS: '2' });
       child = serving;
@@ -153,7 +153,7 @@ describe('stopping', () => {
     }));
 });
 
-describe('stopping while a thread is in native code that cannot be interrupted', () => {
+describe('graceful shutdown while a thread runs native code that cannot be interrupted', () => {
   let upstream: RecordingUpstream;
   let dataDir: string;
   let env: Record<string, string>;
@@ -178,7 +178,7 @@ describe('stopping while a thread is in native code that cannot be interrupted',
   });
 
   for (const WORKERS of ['1', '2']) {
-    it(`[sec G4] with ${WORKERS} process(es): exits with 0 when its call was given up`, async () => {
+    it(`[sec G4] exits with 0 when the call on that thread was canceled (${WORKERS} process(es))`, async () => {
       job = hangingJob();
       const PORT = String(await freePort());
       const serving = await startChildToolhost({ ...env, PORT, WORKERS });
@@ -194,7 +194,7 @@ describe('stopping while a thread is in native code that cannot be interrupted',
   }
 });
 
-describe('two replicas that are restarted in turn under load', () => {
+describe('two replicas that are restarted one after the other under load', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let dataDir: string;
@@ -207,7 +207,7 @@ describe('two replicas that are restarted in turn under load', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it('[sec G4] fail no call', async () => {
+  it('[sec G4] complete every call', async () => {
     const env = production(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
     const key = await prepare(env, dataDir, upstream);
     upstream.on('*', () => ({ ...answer, delayMs: 20 }));

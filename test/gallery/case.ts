@@ -1,23 +1,23 @@
-/** A call of a tool of the gallery: the request that the API must get, and an answer from its documentation. */
+/** A call of a gallery tool: the request that the API must receive, and a response from its documentation. */
 export type GalleryCase = {
   tool: string;
   args: object;
-  /** Method, path and query, exactly. */
+  /** Exact method, path, and query. */
   request: string;
-  /** Headers that the request must have, besides those of every request of the server. */
+  /** Headers that the request must have in addition to those of every request of the server. */
   headers?: Record<string, string>;
-  /** JSON body as a value, or any other body as text; absent where there is none. */
+  /** JSON body as a value, or any other body as text; absent if there is none. */
   body?: unknown;
   answer: unknown;
   answerHeaders?: Record<string, string>;
-  /** The result as the agent gets it: JSON, or the text of an answer that is a text. */
+  /** Result that the agent gets: a JSON value, or the text of a text response. */
   result: unknown;
 };
 
 export type GalleryExample = {
-  /** File in examples/gallery, without its ending. */
+  /** File name in examples/gallery, without extension. */
   name: string;
-  /** Origins in the file, which the test replaces by that of the stub. */
+  /** Origins in the file, which the test replaces by the address of the upstream. */
   origins: readonly string[];
   env: Record<string, string>;
   /** Headers of every request. */

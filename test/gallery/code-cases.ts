@@ -17,7 +17,7 @@ const issue = {
   closed_at: null,
 };
 
-/** Answers as in docs.github.com/rest. */
+/** Responses as documented at docs.github.com/rest. */
 const github: GalleryExample = {
   name: 'github',
   origins: ['https://api.github.com'],
@@ -129,7 +129,7 @@ const github: GalleryExample = {
   ],
 };
 
-/** Answers as in Linear's GraphQL documentation. */
+/** Responses as documented for Linear's GraphQL API. */
 const linear: GalleryExample = {
   name: 'linear',
   origins: ['https://api.linear.app'],

@@ -16,10 +16,10 @@ import { workExamples } from './work-cases.ts';
 const gallery = join(root, 'examples', 'gallery');
 const examples: GalleryExample[] = [...codeExamples, ...workExamples, ...openExamples];
 const textOf = (name: string) => readFileSync(join(gallery, `${name}.yaml`), 'utf8');
-/** Headers that every request has, or that its body brings. */
+/** Headers that every request has, or that follow from its body. */
 const usual = ['host', 'connection', 'user-agent', 'toolhost-hop', 'content-length', 'accept-encoding', 'accept'];
 
-describe('the gallery of examples', () => {
+describe('example gallery', () => {
   let upstream: RecordingUpstream;
   let running: TestToolhost;
   let folder: string;
@@ -45,7 +45,7 @@ describe('the gallery of examples', () => {
     await Promise.all([running.stop(), upstream.close()]);
   });
 
-  it('[imp 7] [agent 3] is valid without a warning, limits its answers, and each file is described and has a case here', async () => {
+  it('[imp 7] [agent 3] contains only documented, tested files that pass the check without a warning and limit their results', async () => {
     const names = examples.map(({ name }) => name).toSorted();
     const files = readdirSync(gallery).filter((file) => file.endsWith('.yaml'));
     assert.deepEqual(
@@ -68,7 +68,7 @@ describe('the gallery of examples', () => {
   for (const example of examples) {
     const config = parse(textOf(example.name)) as { slug: string; tools: { name: string }[] };
 
-    it(`[imp 7] ${example.name}: every tool sends what the API expects, and gives what it answers`, async () => {
+    it(`[imp 7] ${example.name}: every tool sends the documented request and returns the documented result`, async () => {
       const tools = config.tools.map(({ name }) => name);
       assert.deepEqual(
         example.cases.map(({ tool }) => tool),

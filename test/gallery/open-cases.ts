@@ -2,7 +2,7 @@ import type { GalleryExample } from './case.ts';
 
 const oslo = { latitude: 59.91, longitude: 10.75 };
 
-/** Answers as in open-meteo.com/en/docs. */
+/** Responses as documented at open-meteo.com/en/docs. */
 const openMeteo: GalleryExample = {
   name: 'open-meteo',
   origins: [
@@ -66,7 +66,7 @@ const openMeteo: GalleryExample = {
   ],
 };
 
-/** Answers as in the API portal of Wikimedia. */
+/** Responses as documented in the API portal of Wikimedia. */
 const wikipedia: GalleryExample = {
   name: 'wikipedia',
   origins: ['https://{{language}}.wikipedia.org'],
@@ -126,7 +126,7 @@ const wikipedia: GalleryExample = {
 const task = { id: 7, title: 'Dig', status: 'todo', due_date: '2026-02-01' };
 const stored = { prefer: 'return=representation' };
 
-/** Answers as PostgREST gives them. */
+/** Responses as PostgREST returns them. */
 const supabase: GalleryExample = {
   name: 'supabase',
   origins: ['https://{{project}}.supabase.co'],

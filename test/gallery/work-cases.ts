@@ -6,7 +6,7 @@ const paragraph = (content: string) => ({
   paragraph: { rich_text: [{ type: 'text', text: { content } }] },
 });
 
-/** Answers as in developers.notion.com. */
+/** Responses as documented at developers.notion.com. */
 const notion: GalleryExample = {
   name: 'notion',
   origins: ['https://api.notion.com'],
@@ -75,7 +75,7 @@ const notion: GalleryExample = {
   ],
 };
 
-/** Answers as in docs.slack.dev. */
+/** Responses as documented at docs.slack.dev. */
 const slack: GalleryExample = {
   name: 'slack',
   origins: ['https://slack.com'],
@@ -160,7 +160,7 @@ const slack: GalleryExample = {
 
 const form = 'application/x-www-form-urlencoded';
 
-/** Answers as in docs.stripe.com/api. */
+/** Responses as documented at docs.stripe.com/api. */
 const stripe: GalleryExample = {
   name: 'stripe',
   origins: ['https://api.stripe.com'],

@@ -8,7 +8,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG, WAV } from '../support/upstreams/content-upstream.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
-describe('texts and files in an answer', () => {
+describe('the content type of a tool result', () => {
   let one: OneTool;
   let slug: string;
   let answer: Answer;
@@ -25,7 +25,7 @@ describe('texts and files in an answer', () => {
   };
   const text = (value: string) => [{ type: 'text', text: value }];
 
-  it('[conf 5] formats that people read are texts', async () => {
+  it('[conf 5] is text for every human-readable media type', async () => {
     const types = [
       'application/x-ndjson',
       'application/jsonl',
@@ -52,7 +52,7 @@ describe('texts and files in an answer', () => {
       assert.equal((await contentOf(type, BINARY))[1]?.type, 'resource', type);
   });
 
-  it('[conf 5] text is passed on as text whatever its media type says', async () => {
+  it('[conf 5] is text if the body is text, whatever its media type says', async () => {
     const types = ['image/png', 'audio/mpeg', 'application/octet-stream', 'application/zip', 'application/vnd.odd'];
     for (const type of types)
       for (const body of ['{"a":1}', 'Grüße\t\x1b[1m\n', '\ufeffa'.repeat(400)])
@@ -64,7 +64,7 @@ describe('texts and files in an answer', () => {
       assert.equal((await contentOf('application/octet-stream', body))[1]?.type, 'resource', body.slice(-9));
   });
 
-  it('[conf 5] only the bytes of PNG, JPEG, GIF and WebP make an image block', async () => {
+  it('[conf 5] is image only for the bytes of PNG, JPEG, GIF, and WebP', async () => {
     const webp = Buffer.from('RIFF\x1a\0\0\0WEBPVP8L\0', 'latin1');
     const images: [string, Buffer][] = [
       ['image/png', PNG],
@@ -97,7 +97,7 @@ describe('texts and files in an answer', () => {
     }
   });
 
-  it('[conf 5] a text block with name, type and size precedes every file', async () => {
+  it('[conf 5] includes a text block with name, type, and size before every file', async () => {
     const pdf = Buffer.from('%PDF-1.4\n\xff\xfe\0\x01', 'latin1');
     const content = await contentOf('application/pdf', pdf, {
       'content-disposition': 'attachment; filename="bill.pdf"',
@@ -108,7 +108,7 @@ describe('texts and files in an answer', () => {
     );
   });
 
-  it('[conf 5] a text is read in its byte order mark, its declared character set, UTF-8, or windows-1252', async () => {
+  it('[conf 5] decodes text by its byte order mark, its declared charset, UTF-8, or windows-1252', async () => {
     const words = 'Grüße – 10 €';
     const windows = Buffer.from([0x47, 0x72, 0xfc, 0xdf, 0x65, 0x20, 0x96, 0x20, 0x31, 0x30, 0x20, 0x80]);
     const cases: [string, Buffer][] = [
@@ -127,7 +127,7 @@ describe('texts and files in an answer', () => {
     assert.match(String((await contentOf('application/xml', Buffer.from(xml, 'latin1')))[0]?.text), /<a>ą<\/a>$/);
   });
 
-  it('[conf 5] one decoder reads texts, JSON, transforms and errors in the character set of type, mark or document', async () => {
+  it('[conf 5] decodes text, JSON, transformed results, and errors with the charset of the media type, byte order mark, or document', async () => {
     const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
     const samples: [charset: string, bytes: Buffer, words: string][] = [
       ['GBK', gbk, '你好'],
@@ -169,7 +169,7 @@ describe('texts and files in an answer', () => {
       assert.deepEqual(await contentOf(type, '{ "TableNames": [] }'), text('{"TableNames":[]}'));
   });
 
-  it('[conf 5] two Content-Type lines, raw deflate and blank text are read', async () => {
+  it('[conf 5] handles two Content-Type headers, raw deflate, and blank text', async () => {
     answer = { headers: { ['content-type' as string]: ['text/html', 'application/json'] }, body: '{ "a": 1 }' };
     assert.equal(textOf(await one.call(slug)), '{"a":1}');
     for (const deflate of [deflateRawSync, deflateSync]) {
@@ -184,7 +184,7 @@ describe('texts and files in an answer', () => {
       assert.deepEqual(await contentOf(type, ' \n\t '), text('The response contains only 4 whitespace characters.'));
   });
 
-  it('[conf 5] JSON in another character set is translated where it says so', async () => {
+  it('[conf 5] converts JSON from another charset if the response declares it, and otherwise passes it on as text', async () => {
     answer = {
       headers: { 'content-type': 'application/json; charset=iso-8859-1' },
       body: Buffer.from('{"a":"\xfc"}', 'latin1'),
@@ -214,7 +214,7 @@ describe('texts and files in an answer', () => {
     return name;
   };
 
-  it('[conf 5] a file keeps its name in the embedded resource', async () => {
+  it('[conf 5] keeps the file name in the embedded resource', async () => {
     const euro = "UTF-8''%e2%82%ac%20rates.pdf";
     const cases: [string, string | undefined][] = [
       ['attachment; filename="Report Q3.pdf"', 'Report Q3.pdf'],
@@ -237,7 +237,7 @@ describe('texts and files in an answer', () => {
     assert.deepEqual(image?._meta, { 'toolhost/file_name': 'dot.png' });
   });
 
-  it('[conf 5] the name of a file is one visible name without a path, of 100 letters at most', async () => {
+  it('[conf 5] reduces the file name to at most 100 visible characters without a path', async () => {
     const cases: [string, string | undefined][] = [
       ['../../etc/passwd', 'passwd'],
       ['C:\\\\Windows\\\\evil.exe', 'evil.exe'],
@@ -263,7 +263,7 @@ describe('texts and files in an answer', () => {
     );
   });
 
-  it('[conf 5] parts of a multipart answer keep their names, and are texts by the same rule', async () => {
+  it('[conf 5] keeps the file names of multipart parts and detects text parts by the same rule', async () => {
     const body = [
       '--b',
       'Content-Type: application/yaml',

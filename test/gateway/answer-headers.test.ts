@@ -4,7 +4,7 @@ import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../sup
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
-describe('the headers of an answer', () => {
+describe('response_headers of a tool', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -23,7 +23,7 @@ describe('the headers of an answer', () => {
   const response_headers = ['Link', 'X-Total-Count', 'Location'];
   const lines = 'Link: </things?page=2>; rel="next"\nX-Total-Count: 42';
 
-  it('[conf 5] come before the body as text, as the tool names them, and no others', async () => {
+  it('[conf 5] adds exactly the named headers as text before the body', async () => {
     const { content } = await resultOf(json([1, 2], headers), { response_headers });
     assert.deepEqual(content, [text(lines), text('[1,2]')]);
     const without = await resultOf(json([1, 2], headers));
@@ -41,7 +41,7 @@ describe('the headers of an answer', () => {
     assert.deepEqual(plain.content, [text('ETag: "x"'), text('words')]);
   });
 
-  it('[conf 5] stand in structured content where an output_schema declares them, beside numbers that are unchanged', async () => {
+  it('[conf 5] adds the headers to structured content if output_schema declares them, and leaves large numbers unchanged', async () => {
     const id = { id: { type: 'integer' } };
     const closed = { type: 'object', properties: id, required: ['id'], additionalProperties: false };
     const result = await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: closed });
@@ -78,7 +78,7 @@ describe('the headers of an answer', () => {
     );
   });
 
-  it('[conf 5] follow the status where the answer has no body, and say where to go on', async () => {
+  it('[conf 5] shows the headers after the status if the response has no body', async () => {
     const accepted = await resultOf(
       { status: 202, headers: { location: '/jobs/7?token=t', 'retry-after': '5' } },
       {
@@ -96,7 +96,7 @@ describe('the headers of an answer', () => {
     );
   });
 
-  it('[conf 5] HEAD gives the status and the headers', async () => {
+  it('[conf 5] shows the status and the headers of a HEAD response', async () => {
     const length = { 'content-length': '123456789012', etag: '"v1"' };
     const shown = { method: 'HEAD', response_headers: ['ETag', 'Content-Length'] };
     const content = [text('200 OK\nETag: "v1"\nContent-Length: 123456789012')];
@@ -111,7 +111,7 @@ describe('the headers of an answer', () => {
     assert.match(errorOf(await resultOf({ status: 404 }, { method: 'HEAD' })), /^HTTP 404 Not Found$/);
   });
 
-  it('[conf 5] are part of an error, where they say what to do next', async () => {
+  it('[conf 5] adds the headers to an error, where they say what to do next', async () => {
     const limited = { status: 429, headers: { 'retry-after': '7', 'x-ratelimit-reset': '99' }, body: 'slow down' };
     assert.equal(
       errorOf(await resultOf(limited, { response_headers: ['X-RateLimit-Reset'] })),
@@ -128,7 +128,7 @@ describe('the headers of an answer', () => {
     assert.match(errorOf(moved), /^HTTP 303 See Other: .*\nlocation: \/result\/7\?part=1$/s);
   });
 
-  it('[conf 5] a refusal by the upstream says why, and when its rate limit resets', async () => {
+  it('[conf 5] explains an upstream rejection by WWW-Authenticate and by the reset time of the rate limit', async () => {
     const date = 'Sun, 29 Nov 2026 12:00:00 GMT';
     const time = '2026-11-29T12:00:00.000Z';
     const authentication = { type: 'QueryParam', query_key: 'key' };
@@ -158,7 +158,7 @@ describe('the headers of an answer', () => {
     }
   });
 
-  it('[conf 5] hold no credential in any form, and none that is too long', async () => {
+  it('[conf 5] redacts credentials in any encoding and omits a header that is too long', async () => {
     const authentication = { type: 'QueryParam', query_key: 'key' };
     const encoded = Buffer.from(callerToken).toString('base64');
     const echo = {
@@ -175,7 +175,7 @@ describe('the headers of an answer', () => {
     assert.equal(long.content[0]?.text, 'X-Long: (omitted: 4097 characters; allowed: at most 4096)');
   });
 
-  it('[conf 5] several lines of one name are one list, and letters beyond ASCII are read as UTF-8', async () => {
+  it('[conf 5] joins repeated headers to one list and decodes non-ASCII characters as UTF-8', async () => {
     const many = json([], {
       link: ['<a>; rel=next', '<b>; rel=last'],
       'x-name': Buffer.from('Zürich ☃').toString('latin1'),
@@ -184,7 +184,7 @@ describe('the headers of an answer', () => {
     assert.equal(content[0]?.text, 'Link: <a>; rel=next, <b>; rel=last\nX-Name: Zürich ☃');
   });
 
-  it('[conf 5] are with a long answer what they are with a short one', async () => {
+  it('[conf 5] shows the same headers for a long response as for a short one', async () => {
     const items = Array.from({ length: 60_000 }, (_, id) => ({ id }));
     const result = await resultOf(json({ items }, headers), { response_headers });
     assert.equal(result.content[0]?.text, lines);

@@ -9,7 +9,7 @@ import { PNG } from '../support/upstreams/content-upstream.ts';
 
 const carriedOut = /the request itself was carried out/;
 
-describe('answers of real APIs', () => {
+describe('the handling of real-world API responses', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -33,7 +33,7 @@ describe('answers of real APIs', () => {
     '{}&&',
   ];
 
-  it('[behaviour The tool result] where a filter needs JSON, the bytes decide and not the media type', async () => {
+  it('[behaviour The tool result] detects JSON by the bytes and not by the media type if a filter needs JSON', async () => {
     const types = ['text/html; charset=utf-8', 'text/plain', 'text/javascript', 'application/octet-stream', undefined];
     for (const type of [
       ...types,
@@ -62,7 +62,7 @@ describe('answers of real APIs', () => {
     assert.equal(textOf(await resultOf('text/plain', long, { response_fields: ['a'] })), '{"a":1}');
   });
 
-  it('[behaviour The tool result] a guard before JSON is skipped by a filter, and stays in a text', async () => {
+  it('[behaviour The tool result] skips an anti-hijacking prefix before JSON in a filter, and keeps it in text', async () => {
     for (const guard of guards) {
       for (const type of ['application/json', 'text/plain']) {
         assert.equal(
@@ -75,7 +75,7 @@ describe('answers of real APIs', () => {
     }
   });
 
-  it('[behaviour The tool result] a filter that cannot be applied is an error, and nothing goes out unfiltered', async () => {
+  it('[behaviour The tool result] returns an error and nothing unfiltered if a filter cannot be applied', async () => {
     const secret = '000-00-0000';
     const event = `event: x\ndata: {"ssn":"${secret}"}\n\n`;
     const part = `--b\r\ncontent-type: application/json\r\n\r\n{"ssn":"${secret}"}\r\n--b--`;
@@ -119,7 +119,7 @@ describe('answers of real APIs', () => {
     assert.match(missing, /has the keys "users"; the request itself was carried out$/);
   });
 
-  it('[behaviour The tool result] response_fields that fit nothing are an error that names the keys, and * is any key', async () => {
+  it('[behaviour The tool result] returns an error with the existing keys if response_fields match nothing, and * matches any key', async () => {
     const kept = (json: string, ...response_fields: string[]) =>
       resultOf('application/json', json, { response_fields });
     const map = '{"users":{"u1":{"name":"A","x":1},"u2":{"name":"B","x":2}}}';
@@ -155,7 +155,7 @@ describe('answers of real APIs', () => {
     for (const [json, fields, expected] of matches) assert.equal(textOf(await kept(json, ...fields)), expected, json);
   });
 
-  it('[behaviour The tool result] what cannot be read as JSON goes out as text with a note, where nothing needs JSON', async () => {
+  it('[behaviour The tool result] returns invalid JSON as text with a note if no filter needs JSON', async () => {
     const texts = ['{"a": NaN, "b": 1}', ')]}\'\n{"a":1}', '{"a":1,}', '{"a":1}{"b":2}', "{'a':1}", '<html>', '{"a":'];
     for (const body of texts) {
       const { content, isError, structuredContent } = await resultOf('application/json', body);
@@ -170,7 +170,7 @@ describe('answers of real APIs', () => {
     assert.deepEqual([textOf(latin), latin.content.length], ['{"a":"café"}', 2]);
   });
 
-  it('[behaviour The tool result] a content coding that is none is no reason to lose a plain body', async () => {
+  it('[behaviour The tool result] reads a plain body if Content-Encoding has a value that is no coding', async () => {
     const coded = async (coding: string, body: string | Buffer, type = 'application/json') => {
       const path = `/coded-${++routes}`;
       one.upstream.on(`GET ${path}`, () => ({ headers: { 'content-type': type, 'content-encoding': coding }, body }));
@@ -183,7 +183,7 @@ describe('answers of real APIs', () => {
     assert.match(errorOf(await coded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /unknown content coding/);
   });
 
-  it('[behaviour The tool result] interim answers that nobody asked for are taken, 100 Continue too', async () => {
+  it('[behaviour The tool result] skips unsolicited interim responses, including 100 Continue', async () => {
     const final = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{"a":1}';
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
     const proceed = 'HTTP/1.1 100 Continue\r\n\r\n';
@@ -212,7 +212,7 @@ describe('answers of real APIs', () => {
       const slug = await raw.serve({ method, url: `http://127.0.0.1:${port}/` });
       for (const answer of answers) {
         pieces = answer;
-        // The second call finds the connection of the first.
+        // The second call reuses the connection of the first.
         for (let calls = 0; calls < 2; calls++) assert.equal(textOf(await raw.call(slug)), '{"a":1}', answer.join('|'));
       }
     }
@@ -220,7 +220,7 @@ describe('answers of real APIs', () => {
     server.close();
   });
 
-  it('[behaviour The tool result] a path reaches every key: with spaces, with dots, empty, and items by their numbers', async () => {
+  it('[behaviour The tool result] supports paths with any key, with spaces, dots, or empty, and with item indexes', async () => {
     const dots = '{"@odata.count":2,"value":[],"Global Quote":{"05. price":"229.87"}}';
     const odd =
       '{"a":{"c":1,"b":2},"a.b":3,"x.y":{"z":4},"x":{"q":5},"":{"e":6},"b\\\\":7," s ":8,"\\"\\"":9,".d":10,"n.o":{"p.q":11}}';

@@ -19,7 +19,7 @@ const oauth = {
   token_mode: 'passthrough',
 };
 
-/** The schemes of a server, and how the upstream sees a token by each. */
+/** Authentication schemes of a server, each with a function that reads the credential the upstream received. */
 const schemes: [Json, (headers: NodeJS.Dict<string | string[]>, url: string) => unknown][] = [
   [{ type: 'Bearer' }, (headers) => String(headers.authorization).replace(/^Bearer /, '')],
   [{ type: 'Basic' }, (headers) => String(headers.authorization).replace(/^Basic /, '')],
@@ -28,7 +28,7 @@ const schemes: [Json, (headers: NodeJS.Dict<string | string[]>, url: string) => 
   [{ type: 'QueryParam' }, (_, url) => new URL(url, 'http://x').searchParams.get('api_key')],
 ];
 
-describe('a credential of any visible characters', () => {
+describe('an upstream credential of any visible characters', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   const slugs: string[] = [];
@@ -72,14 +72,14 @@ describe('a credential of any visible characters', () => {
     'a%20b',
     '\\',
   ];
-  it('[find E1] goes up as it came, in Authorization and in the header that the server names', async () => {
+  it('[find E1] reaches the upstream unchanged, from Authorization and from the header that the server configures', async () => {
     for (const credential of [...issued, visible.join(''), visible.join('').repeat(20)]) {
       for (const index of slugs.keys()) await arrives(index, credential, { authorization: `Bearer ${credential}` });
       for (const index of [6, 7]) await arrives(index, credential, { apikey: credential });
     }
   });
 
-  it('[find E1] goes up byte for byte, whatever its characters (property)', async () => {
+  it('[find E1] reaches the upstream byte for byte, whatever its characters (property)', async () => {
     await fc.assert(
       fc.asyncProperty(anyCredential, fc.nat({ max: slugs.length - 1 }), async (credential, index) => {
         fc.pre(!/^th[a-z]_/i.test(credential));
@@ -89,7 +89,7 @@ describe('a credential of any visible characters', () => {
     );
   });
 
-  it('[find E1] two credentials in one field, and values that no header can hold, are refused', async () => {
+  it('[find E1] is rejected with 401 if one field has two credentials or a value that no header can contain', async () => {
     const two = [
       'Bearer one, Bearer two',
       'Bearer one,Bearer two',
@@ -108,7 +108,7 @@ describe('a credential of any visible characters', () => {
     assert.deepEqual(upstream.take(), []);
   });
 
-  it('[find E1] a tool is tried out with such a token too', async () => {
+  it('[find E1] also works in a trial call', async () => {
     for (const token of issued) {
       const { status, text } = await toolhost.rest('POST', `/servers/${slugs[0]}/tools/get/call`, { body: { token } });
       assert.equal(status, 200, text);
@@ -117,7 +117,7 @@ describe('a credential of any visible characters', () => {
   });
 });
 
-describe('a credential of any visible characters that a login gave', () => {
+describe('an upstream token of any visible characters from a login', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld();
@@ -125,7 +125,7 @@ describe('a credential of any visible characters that a login gave', () => {
   });
   after(() => world.stop());
 
-  it('[find E1] is handed out by /token and goes up unchanged', async () => {
+  it('[find E1] is issued by /token and reaches the upstream unchanged', async () => {
     const slug = await world.serve({}, { token_mode: 'passthrough' });
     const client = await world.client(slug);
     for (const access_token of ['12|abcdef', '123:ABC-def', 'a,b', 'a&b', 'a@b', visible.join('')]) {
@@ -138,7 +138,7 @@ describe('a credential of any visible characters that a login gave', () => {
     }
   });
 
-  it('[find E1] ends the login whose token would be refused at every call', async () => {
+  it('[find E1] fails the login if the token would be rejected at every call', async () => {
     const slug = await world.serve({}, { token_mode: 'passthrough' });
     const client = await world.client(slug);
     for (const access_token of ['tha_x', 'thk_x', `"${await world.toolhost.key()}"`, 'two words', 'é']) {

@@ -13,14 +13,14 @@ const keys = { access_key_id: 'AKIDEXAMPLE', secret_access_key: 'secret/Access+K
 const encoded = (text: string) =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** The signature that a receiver of AWS computes for a request, written after the description of Signature Version 4. */
+/** Computes the signature that AWS expects for a request, written from the Signature Version 4 specification. */
 function expectedSignature(
   request: RecordedRequest,
   { secret, scope, signed }: { secret: string; scope: string; signed: string },
 ) {
   const [path = '', query = ''] = request.url.split('?');
   const isS3 = scope.includes('/s3/');
-  // S3 encodes the name of an object once, and leaves its slashes.
+  // S3 encodes an object name once and leaves its slashes.
   const named = isS3 ? decodeURIComponent(path) : path;
   const canonicalPath = named.split('/').map(encoded).join('/');
   const canonicalQuery = query
@@ -88,7 +88,7 @@ describe('AWS Signature Version 4', () => {
   });
 });
 
-describe('tools of an upstream that wants AWS signatures', () => {
+describe('a request to an upstream with AWS signatures', () => {
   let one: OneTool;
   let key: string;
   before(async () => {
@@ -124,7 +124,7 @@ describe('tools of an upstream that wants AWS signatures', () => {
   };
   const text = { type: 'string', optional: true };
 
-  it('[conf 4] get one over what was sent: path, query, headers and every kind of body', async () => {
+  it('[conf 4] is signed over exactly what is sent: path, query, headers, and every kind of body', async () => {
     const odd = "a b/c+d&e=f ~!*'()ü→%41[]|";
     const tools: [Json, Json][] = [
       [{ url: '/v1/things' }, {}],
@@ -146,7 +146,7 @@ describe('tools of an upstream that wants AWS signatures', () => {
     for (const [tool, args] of tools) assertSigned(await sent(await serve('execute-api', tool), args), 'execute-api');
   });
 
-  it('[conf 4] for S3 have the hash of the body in a header, and a path that is encoded once', async () => {
+  it('[conf 4] has the body hash in a header and a path that is encoded once for S3', async () => {
     const tool = {
       method: 'PUT',
       url: '/bucket/:key',
@@ -158,7 +158,7 @@ describe('tools of an upstream that wants AWS signatures', () => {
     assert.equal(request.headers['x-amz-content-sha256'], hash('sha256', 'hello', 'hex'));
   });
 
-  it('[conf 4] take their region from a variable, and mask everything that is secret', async () => {
+  it('[conf 4] can take its region from a variable, and API and preview mask all secrets', async () => {
     const slug = await serve(
       'execute-api',
       {},
@@ -174,7 +174,7 @@ describe('tools of an upstream that wants AWS signatures', () => {
     assert.equal(((await one.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
   });
 
-  it('[conf 4] get no signature at a host that the keys were not set for', async () => {
+  it('[conf 4] is not sent to a host that the keys were not set for', async () => {
     const slug = await serve('execute-api', {});
     const config = (await one.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] };
     const tools = config.tools.map((tool) => ({ ...tool, url: 'https://evil.example/x' }));
@@ -186,7 +186,7 @@ describe('tools of an upstream that wants AWS signatures', () => {
     );
   });
 
-  it('[conf 4] do not show what an upstream echoes of the keys or of the signature', async () => {
+  it('[conf 4] returns no keys and no signature that the upstream echoes', async () => {
     one.upstream.on('GET /v1/things', ({ headers }) => ({
       status: 403,
       body: `${JSON.stringify(headers)} ${Object.values(keys).join(' ')}`,
@@ -200,7 +200,7 @@ describe('tools of an upstream that wants AWS signatures', () => {
     one.upstream.on('GET /v1/things', () => ({ body: {} }));
   });
 
-  it('[conf 4] sign each redirect of the same origin anew, and none to another', async () => {
+  it('[conf 4] is signed again for each redirect within the same origin', async () => {
     one.upstream.on('GET /v1/things', () => ({ status: 302, headers: { location: '/elsewhere?x=1' } }));
     const slug = await serve('execute-api', { redirects: 'follow' });
     one.upstream.take();

@@ -13,7 +13,7 @@ const resolve: Resolve = (hostname, callback) => {
   else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
 };
 
-describe('the record of a failed call', () => {
+describe('the reason in a call record', () => {
   let one: OneTool;
   let closedPort: number;
   before(async () => {
@@ -37,13 +37,13 @@ describe('the record of a failed call', () => {
   };
   const host = () => new URL(one.upstream.url).host;
 
-  it('[conf 8] has no reason when the call succeeded', async () => {
+  it('[conf 8] is absent if the call succeeded', async () => {
     const slug = await one.serve({});
     await one.call(slug);
     assert.equal('reason' in (await lastCall(slug)), false);
   });
 
-  it('[conf 8] names the argument and what is allowed, and nothing that the caller sent', async () => {
+  it('[conf 8] names the invalid argument and the allowed values, and nothing that the caller sent', async () => {
     const input_schema = {
       id: { type: 'integer', minimum: 5 },
       status: { type: 'string', enum: ['open', 'closed'], optional: true },
@@ -82,7 +82,7 @@ describe('the record of a failed call', () => {
     );
   });
 
-  it('[conf 8] names the status and the type of the answer in registered words only', async () => {
+  it('[conf 8] names the status and media type of the response, if they are registered ones', async () => {
     const typed = (status: number, type: string): Answer => ({
       status,
       headers: { 'content-type': type },
@@ -109,7 +109,7 @@ describe('the record of a failed call', () => {
     );
   });
 
-  it('[conf 8] names what was unreachable, and the limit that an answer exceeded', async () => {
+  it('[conf 8] names the unreachable host, or the limit that a response exceeded', async () => {
     const at = (url: string, more: Json = {}) => reasonOf({ url, ...more });
     assert.equal(
       await at(`http://127.0.0.1:${closedPort}/x?q=1`),
@@ -132,7 +132,7 @@ describe('the record of a failed call', () => {
     );
   });
 
-  it('[conf 8] names where an answer does not fit, and the secret that has no value', async () => {
+  it('[conf 8] names the part of a response that does not match, or the secret that has no value', async () => {
     const body = { items: [{ id: 1 }, { id: 'upstream-text', 'upstream-name': { deep: 'upstream-text' } }] };
     const item = { type: 'object', properties: { id: { type: 'integer' } } };
     const output_schema = { type: 'object', properties: { items: { type: 'array', items: item } } };
@@ -140,7 +140,7 @@ describe('the record of a failed call', () => {
       await answered({ body }, { output_schema }),
       'the response does not match output_schema: items.*.id: found string; allowed: integer',
     );
-    // Finding the fault takes more steps than the event loop spends at once, and the verdict does not.
+    // Locating the violation takes more steps than the event loop allows in one go; the verdict takes fewer.
     const many = { items: [...Array.from({ length: 400 }, (_, id) => ({ id })), { id: 'upstream-text' }] };
     assert.equal(
       await answered({ body: many }, { output_schema }),
@@ -171,7 +171,7 @@ describe('the record of a failed call', () => {
     assert.equal((await lastCall(slug)).reason, 'the secret KEY has no value; set it on the server first');
   });
 
-  it('[conf 8] names the limit that refused the call', async () => {
+  it('[conf 8] names the limit that rejected the call', async () => {
     const begun = Date.now();
     const limited = await startOneTool({ surroundings: { now: () => begun } });
     const slug = await limited.serve({});
@@ -183,7 +183,7 @@ describe('the record of a failed call', () => {
     assert.match(String((body.calls as Json[])[0]?.reason), /^Too many calls: this server gets at most 1 per minute/);
   });
 
-  it('[conf 8] is at most 300 characters long', async () => {
+  it('[conf 8] has at most 300 characters', async () => {
     const names = Object.fromEntries(
       Array.from({ length: 40 }, (_, n) => [`name_${'x'.repeat(40)}_${n}`, { type: 'string', optional: true }]),
     );
@@ -192,7 +192,7 @@ describe('the record of a failed call', () => {
     assert.match(said, /^an argument that is not declared; allowed: name_x+_0, .*…$/);
   });
 
-  it('[conf 8] holds nothing of a call or an answer, whatever they are', async () => {
+  it('[conf 8] contains nothing of any call or response', async () => {
     const marker = 'zq7x';
     const marked = fc.string({ maxLength: 6 }).map((text) => `${text.toWellFormed()}${marker}`);
     const json = fc.letrec((tie) => ({

@@ -52,7 +52,7 @@ describe('the record of a call', () => {
   const records = async (query = '') =>
     (await toolhost.rest('GET', `/calls?slug=recorded${query}`)).body.calls as Json[];
 
-  it('holds the time, target, caller, outcome, duration and size', async () => {
+  it('contains the time, target, caller, outcome, duration, and size', async () => {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'post', arguments: { q: 'ö' } } };
     const begun = Date.now();
     const reply = await toolhost.post('recorded', message, { token: key });
@@ -88,7 +88,7 @@ describe('the record of a call', () => {
     'blocked',
   ];
   for (const outcome of endings) {
-    it(`tells ${outcome} apart`, async () => {
+    it(`has the outcome ${outcome}`, async () => {
       const result = await toolhost.callTool('recorded', key, outcome);
       assert.equal(result.isError === true, outcome !== 'ok', JSON.stringify(result.content));
       const [record] = await records();
@@ -96,7 +96,7 @@ describe('the record of a call', () => {
     });
   }
 
-  it('marks arguments that do not fit, for which nothing was sent', async () => {
+  it('has the outcome invalid_arguments if nothing was sent because arguments are invalid', async () => {
     const { requests } = upstream;
     const sent = requests.length;
     await toolhost.callTool('recorded', key, 'ok', { q: [1] });
@@ -108,14 +108,14 @@ describe('the record of a call', () => {
     assert.equal(requests.length, sent);
   });
 
-  it('is written for calls that are tried out, and not for calls of tools that do not exist', async () => {
+  it('is written for trial calls, and not for calls of tools that do not exist', async () => {
     const before = (await records()).length;
     await toolhost.rest('POST', '/servers/recorded/tools/ok/call', { body: {} });
     await toolhost.rpc('recorded', key, 'tools/call', { name: 'none' });
     assert.equal((await records()).length, before + 1);
   });
 
-  it('is found by outcome, tool, key and time, newest first, page by page', async () => {
+  it('can be listed by outcome, tool, key, and time, newest first and paginated', async () => {
     const [newest = {}] = await records();
     for (const outcome of endings)
       assert.ok((await records(`&outcome=${outcome}`)).every((record) => record.outcome === outcome));
@@ -142,7 +142,7 @@ describe('the record of a call', () => {
     assert.equal(new Set(paged).size, paged.length);
   });
 
-  it('is asked for with filters that make sense, or with an explanation why not', async () => {
+  it('gets 400 with the invalid filter if a listing has an invalid filter', async () => {
     const forged = ['1', '1.', '.x', 'x.y', `1.${'x'.repeat(350)}`, '1.\0', '1.a b'].map((cursor) =>
       Buffer.from(cursor).toString('base64url'),
     );
@@ -163,7 +163,7 @@ describe('the record of a call', () => {
     }
   });
 
-  it('holds nothing of arguments, credentials, paths or answers', async () => {
+  it('contains nothing of arguments, credentials, paths, or responses', async () => {
     upstream.on('GET /fine', () => ({ body: { answer: 'canary-answer' } }));
     await toolhost.callTool('recorded', key, 'ok', { q: 'canary-argument' });
     await toolhost.callTool('recorded', key, 'ok', { q: 1, canary_name: 1 });
@@ -190,8 +190,8 @@ describe('the record of a call', () => {
   });
 });
 
-describe('the first call', () => {
-  it('after a start needs nothing but the database, also when many come at once', async () => {
+describe('the first call after a start', () => {
+  it('needs nothing but the database, even if many calls arrive simultaneously', async () => {
     const upstream = await startRecordingUpstream();
     const toolhost = await startToolhost({ egress: [upstream.port] });
     await toolhost.createServer(serverAt('cold', upstream.url));

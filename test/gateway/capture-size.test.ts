@@ -7,7 +7,7 @@ import { tries } from '../sets.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Longest JSON text of one capture, in bytes. */
+/** Maximum size of the JSON of one capture, in bytes. */
 const longest = 64 * 1024;
 const secret = 'sk-live-0123456789/abc"x';
 const fieldCount = 99;
@@ -91,7 +91,7 @@ describe('[find A5] the size of a capture', () => {
         tool('form', { body: 'form' }),
         tool('multipart', { headers: { 'X-Key': '{{KEY}}', ...headers(100) }, body: 'multipart' }),
         tool('query', { method: 'GET' }),
-        // This upstream refuses so many headers.
+        // The upstream rejects this many header bytes.
         tool('headers', { headers: { 'X-Key': '{{KEY}}', ...headers(1200) }, body: 'multipart' }),
       ],
     });
@@ -103,7 +103,7 @@ describe('[find A5] the size of a capture', () => {
     await Promise.all([toolhost?.stop(), upstream.close()]);
   });
 
-  /** Calls a tool and gives the stored text of its capture, and what `getCall` shows of it. */
+  /** Calls a tool and returns the stored text of its capture and the capture that `getCall` returns. */
   const captured = async (name: string, args: Json) => {
     const { db, deps } = toolhost.running.app.runner;
     await db.deleteFrom('captures').execute();
@@ -120,7 +120,7 @@ describe('[find A5] the size of a capture', () => {
   const answerWith = (headers: Record<string, string>, body: unknown, status = 200) =>
     upstream.on('*', () => ({ status, headers: { 'content-type': 'application/json', ...headers }, body }));
 
-  /** Answers with texts that take twice or six times their length as JSON, and with as many fields as are measured. */
+  /** Responds with texts that JSON makes two or six times longer, and with the maximum number of measured fields. */
   const answerAtLength = () => {
     const field = (i: number) => [`${i}${'"'.repeat(40)}`, '"\\'.repeat(14)];
     const inner = Object.fromEntries(times(119, field));
@@ -128,7 +128,7 @@ describe('[find A5] the size of a capture', () => {
     answerWith(Object.fromEntries(times(60, (i) => [`x-${i}`, '"'.repeat(1000)])), body);
   };
 
-  it('is bounded where every part of it is as long as it can be', async () => {
+  it('is bounded if every part has its maximum length', async () => {
     answerAtLength();
     const args = Object.fromEntries(times(fieldCount, (i) => [`f${i}`, '\u0001'.repeat(1024)]));
     const { document, shown } = await captured('multipart', args);
@@ -142,7 +142,7 @@ describe('[find A5] the size of a capture', () => {
     assert.deepEqual([shown.arguments, shown.arguments_bytes], [undefined, JSON.stringify(args).length]);
   });
 
-  it('leaves arguments of up to 32 KiB whole, and says which other parts it shortened', async () => {
+  it('leaves arguments of up to 32 KiB whole and lists the other parts that were shortened', async () => {
     answerAtLength();
     const args = { a: times(90, () => '\u0001'.repeat(60)) };
     const { shown } = await captured('multipart', args);
@@ -150,7 +150,7 @@ describe('[find A5] the size of a capture', () => {
     assert.deepEqual(shown.shortened, ['result.text', 'request.headers', 'request.body', 'response.headers']);
   });
 
-  /** Texts that take more as JSON than as they are, short and long. */
+  /** Short and long texts that take more bytes as JSON than unescaped. */
   const piece = fc
     .tuple(
       fc.oneof(
@@ -174,7 +174,7 @@ describe('[find A5] the size of a capture', () => {
       fc.oneof(fc.nat(5), fc.nat(3000)),
     )
     .map(([unit, count]) => unit.repeat(Math.min(count, Math.floor(40_000 / Math.max(1, unit.length)))));
-  /** The first characters of a text, without the beginning of a credential at its end. */
+  /** Returns the start of a text, without a partial credential at its end. */
   const startOf = (whole: string, most: number) => {
     const start = whole.slice(0, most);
     const part = times(secret.length, (i) => secret.slice(0, secret.length - i)).find((each) => start.endsWith(each));
@@ -194,7 +194,7 @@ describe('[find A5] the size of a capture', () => {
       })),
       fc.jsonValue({ maxDepth: 4 }).map((a) => ({ a })),
     )
-    // A longer message is refused.
+    // A longer message is rejected.
     .filter((args) => Buffer.byteLength(JSON.stringify(args)) < 1_000_000);
   const lines = fc
     .tuple(fc.nat(99), fc.constantFrom('"', '\\"', 'a', secret, '\u00e9'), fc.nat(1500))
@@ -211,7 +211,7 @@ describe('[find A5] the size of a capture', () => {
     }),
   );
 
-  it('[sec M8] is bounded for all arguments, headers and bodies, and no capture has a credential', async () => {
+  it('[sec M8] is bounded for all arguments, headers, and bodies, and no capture contains a credential', async () => {
     const tool = fc.constantFrom('json', 'form', 'multipart', 'query', 'headers');
     await fc.assert(
       fc.asyncProperty(

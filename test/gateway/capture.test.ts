@@ -30,7 +30,7 @@ type Capture = {
 };
 
 for (const engine of engines) {
-  describe(`capturing calls on ${engine}`, () => {
+  describe(`call capture on ${engine}`, () => {
     let upstream: RecordingUpstream;
     let world: EngineToolhost;
     let key: string;
@@ -59,7 +59,7 @@ for (const engine of engines) {
       return body;
     };
     let servers = 0;
-    /** A server with a stored credential in a header, one in the query, and a tool that takes anything. */
+    /** Creates a server with a stored credential in a header, one in the query, and a tool that accepts any object. */
     const serve = async (more: Json = {}, tool: Json = {}) => {
       const slug = `captured-${++servers}`;
       const input_schema = {
@@ -80,12 +80,12 @@ for (const engine of engines) {
       }
       return slug;
     };
-    /** The newest call of a server as `getCall` gives it. */
+    /** Returns the newest call of a server from `getCall`. */
     const newest = async (slug: string): Promise<Reply> => {
       const { body } = await get(`/calls?slug=${slug}&limit=1`);
       return get(`/calls/${(body.calls as Json[])[0]?.id}`);
     };
-    /** Calls in a millisecond of its own, so that no other call is as new. */
+    /** Calls the tool after the clock advanced by 1 ms, so that no other call is as new. */
     const call = async (slug: string, args: Json, token = key) => {
       await world.wait(1);
       return world.toolhost.callTool(slug, token, 'get', args);
@@ -98,7 +98,7 @@ for (const engine of engines) {
     };
     const rows = () => world.toolhost.running.app.runner.db.selectFrom('captures').selectAll();
 
-    it('[behaviour Calls] happens only when it was turned on, and ends when it is turned off', async () => {
+    it('[behaviour Calls] captures calls only from the time it is turned on until it is turned off', async () => {
       const slug = await serve();
       const isCaptured = async () => {
         await call(slug, { name: 'n' });
@@ -112,7 +112,7 @@ for (const engine of engines) {
       assert.equal(await isCaptured(), false);
     });
 
-    it('[agent 5] keeps the beginning of what the agent got, without credentials', async () => {
+    it('[agent 5] stores the start of the result that the agent got, without credentials', async () => {
       const slug = await serve({}, { response_fields: ['said'] });
       await capture(slug, 1);
       const said = secret + '\n"é" '.repeat(3000);
@@ -137,7 +137,7 @@ for (const engine of engines) {
       assert.deepEqual([file.result?.text, (file.result?.bytes ?? 0) > 100_000], [description, true]);
     });
 
-    it('[behaviour Calls] is shown with the server, audited, and ends on time', async () => {
+    it('[behaviour Calls] is shown with the server, is audited, and ends on time', async () => {
       const slug = await serve();
       await world.wait(1);
       const shown = async () => (await get(`/servers/${slug}`)).body.capture_until;
@@ -158,7 +158,7 @@ for (const engine of engines) {
       assert.equal(await shown(), undefined);
     });
 
-    it('needs permission to change the server, and lasts at most 24 hours', async () => {
+    it('requires permission to change the server and lasts at most 24 hours', async () => {
       const slug = await serve();
       const reader = await world.toolhost.key({ scopes: ['manage:read', 'call'] });
       assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, reader)).status, 403);
@@ -173,7 +173,7 @@ for (const engine of engines) {
       assert.equal((await world.toolhost.rest('GET', `/calls/${id}`, { key: stranger })).status, 404);
     });
 
-    it('[sec M8] keeps arguments, request and answer without any credential, whatever the upstream echoes', async () => {
+    it('[sec M8] stores arguments, request, and response without any credential, whatever the upstream echoes', async () => {
       const slug = await serve();
       upstream.on('POST /things', ({ headers, url, body }) => ({
         status: 201,
@@ -219,7 +219,7 @@ for (const engine of engines) {
       for (const row of await rows().execute()) assert.match(row.sealed_document, /^v1\.\w+\.[\w-]+\.[\w-]+$/);
     });
 
-    it("[sec M8] keeps nothing of the caller's own token", async () => {
+    it("[sec M8] stores nothing of the caller's own token", async () => {
       const slug = await serve({ authentication: { type: 'Bearer' } }, { headers: {} });
       upstream.on('POST /things', ({ headers }) => ({ body: { got: headers.authorization } }));
       await capture(slug, 1);
@@ -232,7 +232,7 @@ for (const engine of engines) {
       assert.equal(response?.body, '{"got":"Bearer [redacted]"}');
     });
 
-    it('keeps the first 8 KiB of a body, and cuts no credential or character', async () => {
+    it('stores the first 8 KiB of a body without splitting a credential or a character', async () => {
       const slug = await serve();
       await capture(slug, 1);
       const bodyOf = async (body: string | Buffer) => {
@@ -251,7 +251,7 @@ for (const engine of engines) {
       assert.deepEqual([binary?.body, binary?.body_bytes], [undefined, 3]);
     });
 
-    it('keeps digits, and leaves out arguments that are too long', async () => {
+    it('stores numbers with all digits and omits arguments that are too long', async () => {
       const slug = await serve();
       await capture(slug, 1);
       const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":ARGS}}';
@@ -264,7 +264,7 @@ for (const engine of engines) {
       assert.equal(long.request?.body?.length, 8192);
     });
 
-    it('keeps the available parts of a failed call', async () => {
+    it('stores the available parts of a failed call', async () => {
       const slug = await serve();
       await capture(slug, 1);
       const refused = await capturedBy(slug, { name: [7] });
@@ -280,7 +280,7 @@ for (const engine of engines) {
       assert.equal(unanswered.response, undefined);
     });
 
-    it('keeps captures for a day, unless the server is deleted', async () => {
+    it('retains captures for a day, unless the server is deleted', async () => {
       const slug = await serve();
       await capture(slug, 1);
       await capturedBy(slug, { name: 'n' });
@@ -302,7 +302,7 @@ for (const engine of engines) {
       assert.deepEqual((await newest(slug)).body.capture, undefined);
     });
 
-    it('keeps the newest of very many calls of a server', async () => {
+    it('retains the newest captures of a server up to the limit', async () => {
       const { db } = world.toolhost.running.app.runner;
       const keyring = createKeyring([Buffer.alloc(32, 7)]);
       const row = (n: number, serverId: string) => ({
@@ -320,14 +320,14 @@ for (const engine of engines) {
       assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [maxCapturesPerServer, 5, 1]);
     });
 
-    it('[find A5] keeps the newest of very many calls of a workspace, and all of another one', async () => {
+    it('[find A5] retains the newest captures of a workspace up to the limit, and all of another workspace', async () => {
       const { db } = world.toolhost.running.app.runner;
       const keyring = createKeyring([Buffer.alloc(32, 7)]);
       const rowsOf = (workspaceId: string, from: number, count: number) =>
         Array.from({ length: count }, (_, n) => ({
           callId: `call_${workspaceId}_${from + n}`,
           workspaceId,
-          // Servers of the same workspace, none of which has too many. Calls of several begin at the same time.
+          // Servers of the same workspace, each below its own limit. Calls of several servers start at the same time.
           serverId: `srv_${workspaceId}_${(from + n) % 8}`,
           at: Math.floor((from + n) / 8),
           document: '{}',

@@ -8,8 +8,8 @@ import { movableClock } from '../support/toolhost/movable-clock.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('client credentials of two replicas', () => {
-  it('[conf 4] make one request, share its token, and share the pause after a refusal', async (t) => {
+describe('authentication by client credentials on two replicas', () => {
+  it('[conf 4] sends one token request, shares its token, and shares the pause after a rejection', async (t) => {
     const [postgres, api, issuer] = await Promise.all([
       startPostgres(),
       startRecordingUpstream(),
@@ -21,7 +21,7 @@ describe('client credentials of two replicas', () => {
       await Promise.all([postgres.stop(), api.close(), issuer.close()]);
     });
     const url = await postgres.createDatabase();
-    // Time stands still, so that the pause after a refusal lasts until the test has asked.
+    // The clock is stopped, so that the pause after a rejection lasts until both replicas have called.
     const at = Date.now();
     await (await movableClock(url)).stopAt(at);
     const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };

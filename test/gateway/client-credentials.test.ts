@@ -16,14 +16,14 @@ import {
 
 const clientSecret = 'cl&ent+s=cret/ä:1';
 
-/** An API, and the token endpoint of its authorization server, whose tokens are t-1, t-2, … */
+/** Upstream API and the token endpoint of its authorization server, which issues t-1, t-2, … */
 type World = {
   api: RecordingUpstream;
   issuer: RecordingUpstream;
-  /** How the endpoint answers; t-1, t-2, … with a life of an hour unless a test says otherwise. */
+  /** Sets the response of the token endpoint; by default tokens t-1, t-2, … with a lifetime of one hour. */
   answer: (handler?: Handler) => void;
   authentication(more?: Json): Json;
-  /** The forms that the token endpoint received. */
+  /** Returns the forms that the token endpoint received since the last call. */
   asked(): URLSearchParams[];
   stop(): Promise<void>;
 };
@@ -72,7 +72,7 @@ async function setSecret(toolhost: TestToolhost, slug: string, value = clientSec
 const authorizations = (requests: readonly RecordedRequest[]) => requests.map(({ headers }) => headers.authorization);
 
 for (const engine of engines) {
-  describe(`client credentials on ${engine}`, () => {
+  describe(`authentication by client credentials on ${engine}`, () => {
     let world: World;
     let service: EngineToolhost;
     let other: RecordingUpstream;
@@ -100,7 +100,7 @@ for (const engine of engines) {
       return text;
     };
 
-    it('[conf 4] asks once with Basic, form-encoded, and uses the token until it is renewed before its end', async () => {
+    it('[conf 4] requests a token once, with form-encoded Basic credentials, and renews it before it expires', async () => {
       const slug = await serve(service.toolhost, world, {
         scopes: ['read', 'write'],
         audience: 'https://api',
@@ -127,7 +127,7 @@ for (const engine of engines) {
       assert.equal(world.asked().length, 1);
     });
 
-    it('[spec 4.4] takes a life that is no whole number of seconds or milliseconds', async () => {
+    it('[spec 4.4] accepts a token lifetime that is no whole number of seconds or milliseconds', async () => {
       for (const expires_in of [3599.1234, 1.005, 0.0001]) {
         world.answer(() => ({ body: { access_token: 'short', expires_in } }));
         assert.deepEqual(await call(await serve(service.toolhost, world)), ['Bearer short'], String(expires_in));
@@ -138,7 +138,7 @@ for (const engine of engines) {
         assert.ok(Number.isInteger(time), String(time));
     });
 
-    it('[conf 4] sends id and secret in the body where the endpoint wants them there', async () => {
+    it('[conf 4] sends client id and secret in the body with client_auth "body"', async () => {
       const slug = await serve(service.toolhost, world, { client_auth: 'body' });
       await call(slug);
       const [request] = world.issuer.take();
@@ -150,7 +150,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[conf 4] makes one token request for all calls that wait', async () => {
+    it('[conf 4] sends one token request for all waiting calls', async () => {
       world.answer(() => 'hold');
       const slug = await serve(service.toolhost, world);
       const calls = Array.from({ length: 8 }, () => service.toolhost.callTool(slug, key, 'get'));
@@ -161,7 +161,7 @@ for (const engine of engines) {
       assert.equal(world.asked().length, 1);
     });
 
-    it('[conf 4] renews a refused token once, and not again while it is young', async () => {
+    it('[conf 4] renews a rejected token once, and not again while it is new', async () => {
       const slug = await serve(service.toolhost, world);
       await call(slug);
       await service.wait(60_000);
@@ -174,7 +174,7 @@ for (const engine of engines) {
       assert.deepEqual([authorizations(world.api.take()), world.asked()], [['Bearer t-2'], []]);
     });
 
-    it('[conf 4] explains a refusal, and does not ask again before a pause that grows', async () => {
+    it('[conf 4] explains a rejection and pauses increasingly before the next token request', async () => {
       const refuse: Answer = { status: 401, body: { error: 'invalid_client', error_description: clientSecret } };
       world.answer(() => refuse);
       const slug = await serve(service.toolhost, world);
@@ -197,7 +197,7 @@ for (const engine of engines) {
       assert.deepEqual(await call(slug), ['Bearer t-1']);
     });
 
-    it('[conf 4] uses a token to its end while the endpoint fails', async () => {
+    it('[conf 4] uses a token until it expires while the token endpoint fails', async () => {
       const slug = await serve(service.toolhost, world);
       await call(slug);
       world.answer(() => ({ status: 503 }));
@@ -207,7 +207,7 @@ for (const engine of engines) {
       assert.match(await failed(slug), /returned no token \(status 503\)/);
     });
 
-    it('[conf 4] says what is wrong with an answer, without a value of it', async () => {
+    it('[conf 4] explains an invalid token response without repeating its values', async () => {
       const cases: [Answer, RegExp][] = [
         [
           { status: 400, body: { error: 'invalid_scope' } },
@@ -257,7 +257,7 @@ for (const engine of engines) {
       assert.deepEqual([other.connections, world.asked()], [0, []]);
     });
 
-    it('[conf 4] a literal secret is sealed and bound like a stored one; the stored token is sealed', async () => {
+    it('[conf 4] encrypts a literal secret and the stored token, and binds the secret to its hosts like a stored one', async () => {
       const slug = await serve(service.toolhost, world, { client_secret: clientSecret });
       const { body } = await service.toolhost.rest('GET', `/servers/${slug}`);
       assert.equal(((body.config as Json).authentication as Json).client_secret, '********');
@@ -273,7 +273,7 @@ for (const engine of engines) {
       assert.equal(left.length, rows.length - 1);
     });
 
-    it('[conf 4] its token stands beside other stored credentials, and a preview masks both', async () => {
+    it('[conf 4] can be combined with other stored credentials, and a preview masks both', async () => {
       const list = [world.authentication(), { type: 'ApiKey', header: 'X-Key', token: 'second-key' }];
       const slug = await serve(service.toolhost, world, {}, { authentication: list });
       const result = await service.toolhost.callTool(slug, key, 'get');
@@ -284,7 +284,7 @@ for (const engine of engines) {
       assert.match(preview.text, /\["Authorization","Bearer \*{8}"\],\["X-Key","\*{8}"\]/);
     });
 
-    it('[conf 4] each mistake is a problem', async () => {
+    it('[conf 4] rejects each configuration error with a problem', async () => {
       const cases: [Json, RegExp][] = [
         [{ token_url: undefined }, /^authentication\.token_url: is missing; type ClientCredentials needs it/],
         [{ token_url: 'nowhere' }, /^authentication\.token_url: found "nowhere"; allowed: an https URL/],

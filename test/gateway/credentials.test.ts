@@ -6,7 +6,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 
-describe('access to a hosted server, and the credentials that the upstream receives', () => {
+describe('access to a hosted server and its upstream credentials', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -28,7 +28,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     ((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access;
   const send = (slug: string, headers: Record<string, string>) => toolhost.post(slug, call, { headers });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-  /** The one request that the upstream got for an answered call. */
+  /** Returns the only request that the upstream received for a successful call. */
   const received = async (reply: Promise<Reply>) => {
     assert.equal((await reply).status, 200);
     const [request, ...more] = upstream.take();
@@ -43,7 +43,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     assert.equal(body.id, 1);
     assert.deepEqual(upstream.take(), []);
     const challenge = headers.get('www-authenticate') ?? '';
-    // Some clients show a person nothing else (RFC 6750, 3).
+    // Some clients show the user nothing else (RFC 6750, 3).
     const said = String((body.error as Json).message).replaceAll(/["\\]/g, "'");
     assert.equal(
       /error_description="([ !#-[\]-~]+)"$/.exec(challenge)?.[1],
@@ -52,7 +52,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     return { text: answer.text, challenge };
   };
 
-  it("caller_token: only the caller's own token is sent, by the scheme of the server", async () => {
+  it("caller_token: sends only the caller's own token, in the scheme of the server", async () => {
     const schemes: [Json, string, string][] = [
       [{ type: 'Bearer' }, 'authorization', 'Bearer their-token'],
       [{ type: 'Basic' }, 'authorization', 'Basic their-token'],
@@ -73,7 +73,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     assert.equal(request.headers.authorization, undefined);
   });
 
-  it('caller_token: without authentication nothing is sent, and an API key identifies its caller', async () => {
+  it('caller_token: sends nothing without authentication, and an API key identifies its caller', async () => {
     const slug = await create();
     for (const token of ['anything', key]) {
       const request = await received(send(slug, bearer(token)));
@@ -82,7 +82,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     await refused(send(slug, bearer(await toolhost.key({ workspace: 'strangers' }))));
   });
 
-  it('[sec A1] our own keys, valid or not, are never sent to an upstream', async () => {
+  it('[sec A1] never sends API keys of this service to an upstream, valid or not', async () => {
     const madeUp = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
     for (const authentication of [{ type: 'Bearer' }, { type: 'ApiKey', header: 'apikey' }, { type: 'QueryParam' }]) {
       const slug = await create({ authentication });
@@ -113,7 +113,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     assert.deepEqual(upstream.take(), []);
   });
 
-  it('api_key: the stored credential goes up, and the API key does not', async () => {
+  it('api_key: sends the stored credential to the upstream, and not the API key', async () => {
     const stored: [Json, string][] = [
       [{ authentication: { type: 'Bearer', token: 'stored-literal' } }, 'authorization'],
       [{ authentication: { type: 'ApiKey', header: 'apikey', token: '{{KEY}}' } }, 'apikey'],
@@ -131,7 +131,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('api_key: every key that is not known is refused alike', async () => {
+  it('api_key: rejects every unknown key with the same response', async () => {
     const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
     const last = key.at(-1) === 'x' ? 'y' : 'x';
     const answers = new Set<string>();
@@ -147,7 +147,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     assert.equal(answers.size, 1);
   });
 
-  it('api_key: a key without the scope call, or limited to other servers, gets the reason', async () => {
+  it('api_key: explains why a key without the scope call, or limited to other servers, is rejected', async () => {
     const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
     for (const token of [
       await toolhost.key({ scopes: ['manage'] }),
@@ -159,7 +159,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     await received(send(slug, bearer(await toolhost.key({ scopes: ['call'], servers: [slug] }))));
   });
 
-  it('passthrough: only tokens of the provider are sent, and their refusal is a 401 with hints', async () => {
+  it('passthrough: sends only tokens of the provider, and returns 401 with discovery hints if the upstream rejects one', async () => {
     const oauth = {
       authorization_url: 'https://id.example/authorize',
       token_url: 'https://id.example/token',
@@ -180,7 +180,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     const reply = await send(slug, bearer('expired-token'));
     assert.equal(reply.status, 401);
     assert.match(reply.headers.get('www-authenticate') ?? '', /resource_metadata=.*error="invalid_token"/);
-    // Who tries the tool out is signed in here, whatever the upstream thinks of the token that they gave.
+    // In a trial call the person is signed in to this service, even if the upstream rejects the token they entered.
     const given = { slug, tool: 'get', token: 'expired-token' };
     assert.match(JSON.stringify((await toolhost.callTool('manage', key, 'callTool', given)).content), /log in again/);
     assert.equal(
@@ -191,7 +191,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     upstream.take();
   });
 
-  it('[sec A3] oauth: only our own tokens are accepted, without fallback to other credentials', async () => {
+  it('[sec A3] oauth: accepts only tokens of this service, without fallback to other credentials', async () => {
     const oauth = {
       authorization_url: 'https://id.example/authorize',
       token_url: 'https://id.example/token',
@@ -208,7 +208,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('a credential may come in the header that the server names, but not a second one besides', async () => {
+  it('accepts a credential in the header that the server configures, but not together with a different one', async () => {
     const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey' } });
     assert.equal((await received(send(slug, { apikey: 'their-token' }))).headers.apikey, 'their-token');
     assert.equal((await received(send(slug, { apikey: 'Bearer their-token' }))).headers.apikey, 'their-token');
@@ -221,7 +221,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('an API key may come as X-API-Key where one is taken as the bearer, and nowhere else', async () => {
+  it('accepts an API key as X-API-Key wherever it accepts one as bearer token, and nowhere else', async () => {
     const asKey = { 'x-api-key': key };
     const stored = await create({ authentication: { type: 'Bearer', token: 'stored' } });
     const open = await create();
@@ -243,7 +243,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     await refused(send(stored, { 'x-api-key': 'their-token' }));
     await refused(send(stored, { 'x-api-key': await toolhost.key({ scopes: ['manage'] }) }), 403);
 
-    // Elsewhere the header is nobody's credential.
+    // On other servers the header is not a credential.
     const forwarding = await create({ authentication: { type: 'Bearer' } });
     await refused(send(forwarding, asKey));
     const request = await received(send(forwarding, { ...asKey, ...bearer('their-token') }));
@@ -256,7 +256,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     await refused(send(await create({ authentication: { type: 'Bearer' }, oauth: login }), asKey));
   });
 
-  it('the management server and the REST API take an API key as X-API-Key too', async () => {
+  it('accepts an API key as X-API-Key on the management server and the REST API', async () => {
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const other = await toolhost.key();
     const cases: [Record<string, string>, number][] = [
@@ -273,7 +273,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('[mcp 39] a token in the query is ignored', async () => {
+  it('[mcp 39] ignores a token in the query', async () => {
     const slug = await create({ authentication: { type: 'Bearer' } });
     for (const query of [
       'access_token=their-token',
@@ -285,7 +285,7 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
-  it('[sec A9] only the credential and the trace of a request are sent up', async () => {
+  it('[sec A9] sends only the credential and the trace context of a request to the upstream', async () => {
     const slug = await create({ authentication: { type: 'Bearer' } });
     const stray = {
       cookie: 'session=stray',

@@ -34,7 +34,7 @@ describe('a disabled tool', () => {
     return replies.map(({ status, body }) => [status, (body.error as Json | undefined)?.code]);
   };
 
-  it('is not listed, and cannot be called', async () => {
+  it('is not listed and cannot be called', async () => {
     await create('in-part');
     assert.deepEqual(await listed('in-part'), [['shown'], ['shown']]);
     upstream.take();
@@ -47,7 +47,7 @@ describe('a disabled tool', () => {
     ]);
   });
 
-  it('stays in the configuration and its versions, and comes back by an update or a restore', async () => {
+  it('stays in the configuration and its versions, and can be enabled by an update or a restore', async () => {
     await create('switched');
     const config = (await read('switched')).config as { tools: Json[] };
     assert.deepEqual(
@@ -66,7 +66,7 @@ describe('a disabled tool', () => {
     assert.deepEqual(await called('switched', 'hidden'), await called('switched', 'none'));
   });
 
-  it('counts neither in the description of the server nor in the size of its tools', async () => {
+  it('is excluded from the tool count of the server and from the size warnings', async () => {
     const { body } = await create('counted');
     assert.equal((body.server as Json).tool_count, 1);
     const page = await fetch(`${toolhost.url}/mcp/counted`, { headers: { accept: 'text/html' } });
@@ -82,7 +82,7 @@ describe('a disabled tool', () => {
     );
   });
 
-  it('is checked like any other, and needs no secret', async () => {
+  it('is validated like any other tool, but needs no secret', async () => {
     const wrong = toolWith({ disabled: true, url: 'nowhere', headers: { 'X-Key': '{{KEY}}' } });
     const { problems } = await check(toolhost, configWith({ tools: [wrong] }));
     assert.deepEqual(
@@ -95,7 +95,7 @@ describe('a disabled tool', () => {
     assert.deepEqual(odd.problems, ['tools[0].disabled: found "yes"; allowed: a boolean']);
   });
 
-  it('is left out of the connection check', async () => {
+  it('is excluded from the connection check', async () => {
     await create('connected', [
       tool('shown'),
       tool('a.b', { disabled: true }),
@@ -109,7 +109,7 @@ describe('a disabled tool', () => {
     assert.match(judged.get('secrets') ?? '', /^ok/);
   });
 
-  it('cannot be tried out or previewed, and the answer says why', async () => {
+  it('is rejected by trial calls and previews with an explanation', async () => {
     await create('tried');
     for (const what of ['call', 'preview']) {
       const reply = await toolhost.rest('POST', `/servers/tried/tools/hidden/${what}`, { body: {} });

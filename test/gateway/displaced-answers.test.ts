@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { ToolReply } from '../support/toolhost/toolhost.ts';
 
-describe('rests of answers that take the space of a workspace', () => {
+describe('the storage of result remainders', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool({ env: { TRUSTED_PROXIES: '1' } });
@@ -18,7 +18,7 @@ describe('rests of answers that take the space of a workspace', () => {
   };
   const cursorOf = ({ content }: ToolReply) => /cursor "([^"]+)"/.exec(content.at(-1)?.text ?? '')?.[1] ?? '';
 
-  it('of strangers of one address leave those of other addresses and of known callers [find A3]', async () => {
+  it('never evicts remainders of other IP addresses and verified callers for unverified callers at one address [find A3]', async () => {
     let size = 100_000;
     one.upstream.on('*', () => ({
       body: { rows: Array.from({ length: size / 20 }, (_, n) => `row ${n} of many, x`) },

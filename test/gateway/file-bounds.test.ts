@@ -14,11 +14,11 @@ import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 const megabyte = 1024 * 1024;
 
-describe('the bounds of files of answers', () => {
+describe('the storage of result files', () => {
   let one: OneTool;
   let slug: string;
   let answer: Answer;
-  /** Of the clock that tells who is slow. */
+  /** Offset of the clock that detects slow readers. */
   let aheadMs = 0;
   before(async () => {
     const runningClock = () => performance.now() + aheadMs;
@@ -42,7 +42,7 @@ describe('the bounds of files of answers', () => {
     return addressOf(await one.call(slug));
   };
   const counted = async (event: string) => (await scrape(one.toolhost.url)).value('toolhost_files_total', { event });
-  /** A download that reads nothing but the head. */
+  /** Starts a download that reads nothing after the response head. */
   async function begin(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
     const sent = request(url, { agent: false, headers });
     sent.end();
@@ -51,7 +51,7 @@ describe('the bounds of files of answers', () => {
     return response;
   }
 
-  /** As many downloads as there are for this address. */
+  /** Starts downloads and returns those that the limits allow for this URL and caller. */
   const beginMany = async (count: number, url: string, headers: Record<string, string>) => {
     const open: IncomingMessage[] = [];
     for (let n = 0; n < count; n++) {
@@ -69,7 +69,7 @@ describe('the bounds of files of answers', () => {
     return { url, headers: { authorization: `Bearer ${key}` } };
   };
 
-  it('[agent 4] 20 downloads of a workspace run at once; one that ends early frees its slot and is counted', async () => {
+  it('[agent 4] allows 20 concurrent downloads per workspace, and an aborted one frees its slot and is counted', async () => {
     await given(10 * megabyte);
     const before = await counted('cut');
     const { url, headers } = await withKey();
@@ -83,7 +83,7 @@ describe('the bounds of files of answers', () => {
     await eventually(async () => assert.equal(await counted('cut'), before + 21));
   });
 
-  it('[find A6] one address without a key leaves downloads to others, whatever token it brings', async () => {
+  it('[find A6] leaves downloads for others if one IP address without an API key sends many tokens', async () => {
     await given(10 * megabyte);
     const key = await withKey();
     const url = addressOf(await one.call(await one.serve({ url: '/file' })));
@@ -91,14 +91,14 @@ describe('the bounds of files of answers', () => {
     const open: IncomingMessage[] = [];
     for (const made of [{}, { authorization: 'Bearer made-up' }, { authorization: 'Bearer another' }])
       open.push(...(await beginMany(8, url, { 'x-forwarded-for': '203.0.113.1', ...made })));
-    assert.equal(open.length, 7, 'half of what is left');
+    assert.equal(open.length, 7, 'one address gets half of the free slots');
     const others = await beginMany(13, key.url, key.headers);
     assert.equal(others.length, 13);
     for (const response of [...open, ...others]) response.destroy();
     await eventually(async () => assert.equal(await counted('cut'), before + 20));
   });
 
-  it('[find A6] when all places are taken, a caller with a key gets that of a stranger who reads slowly', async () => {
+  it('[find A6] gives the slot of an unverified slow reader to a caller with an API key when all slots are in use', async () => {
     const url = await given(10 * megabyte);
     const key = await withKey();
     const before = await counted('cut');
@@ -119,7 +119,7 @@ describe('the bounds of files of answers', () => {
     await eventually(async () => assert.equal(await counted('cut'), before + 21));
   });
 
-  it('[agent 4] however many downloads some workspaces begin, another one can begin its own', async () => {
+  it('[agent 4] leaves a download for another workspace, however many downloads some workspaces start', async () => {
     const { toolhost, upstream } = one;
     const urlOf = async (workspace: string) => {
       const key = await toolhost.key({ workspace });
@@ -141,7 +141,7 @@ describe('the bounds of files of answers', () => {
     for (const response of [...open, other]) response.destroy();
   });
 
-  it('[agent 4] a workspace without space gets a sentence instead of a link, and it is counted', async () => {
+  it('[agent 4] returns an explanation instead of a link if it is full, and counts it', async () => {
     const { db } = one.toolhost.running.app.runner;
     const row = {
       workspace_id: localWorkspace.id,
@@ -167,7 +167,7 @@ describe('the bounds of files of answers', () => {
     assert.match(textsOf(await one.call(slug)), /Download it from /);
   });
 
-  it('[agent 4] one address without a known credential leaves space to others, whatever tokens it makes up', async () => {
+  it('[agent 4] leaves space for others if one IP address without a verified credential sends many tokens', async () => {
     const { db } = one.toolhost.running.app.runner;
     await db.deleteFrom('files').execute();
     const open = await one.serve({ url: '/file' });
@@ -188,7 +188,7 @@ describe('the bounds of files of answers', () => {
     await db.deleteFrom('files').execute();
   });
 
-  it('[agent 4] an answer of a long text and a large file is cut to its limit and keeps the link', async () => {
+  it('[agent 4] keeps the link when a result with a long text and a large file is truncated', async () => {
     const head = '--b\r\nContent-Type: text/plain\r\n\r\n';
     const next = '\r\n--b\r\nContent-Type: application/zip\r\n\r\n';
     const bytes = randomBytes(megabyte).fill(0, 0, 1);
@@ -210,7 +210,7 @@ describe('the bounds of files of answers', () => {
     }
   });
 
-  it('[agent 4] a file of a view is for its caller, and one of an own host is on that host and the common one', async () => {
+  it('[agent 4] serves the file of a view only to its caller, at the server host and at the common host', async () => {
     const { port, host } = new URL(one.toolhost.url);
     const ownHost = `${slug}.tools.localhost:${port}`;
     answer = { headers: { 'content-type': 'application/zip' }, body: randomBytes(megabyte).fill(0, 0, 1) };

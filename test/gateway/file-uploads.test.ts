@@ -9,7 +9,7 @@ import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 const megabyte = 1024 * 1024;
 const file = { type: 'string', content: 'base64' };
 
-describe('uploads by the address of a file', () => {
+describe('a file upload by file URL', () => {
   let one: OneTool;
   let source: string;
   let whole: string;
@@ -58,7 +58,7 @@ describe('uploads by the address of a file', () => {
     return textOf(result);
   };
 
-  it('[agent 4] sends the bytes, the type and the name of the file, as the whole body and as parts', async () => {
+  it('[agent 4] sends the bytes, type, and name of the file, as the whole body and as parts', async () => {
     for (const size of [256 * 1024 + 1, 3 * 192 * 1024, megabyte + 7]) {
       const address = await given(size);
       const raw = await sent(whole, { file: address });
@@ -70,12 +70,12 @@ describe('uploads by the address of a file', () => {
       assert.equal(body.toString('latin1').split(bytes.toString('latin1')).length, 3);
       const text = body.toString('utf8');
       assert.equal(text.split('filename="Bericht ü.pdf"').length, 3);
-      // An argument that takes no file is a text, whatever it looks like.
+      // An argument that accepts no file is sent as text, even if it is a file URL.
       assert.ok(text.includes(`name="note"\r\n\r\n${address}\r\n`));
     }
   });
 
-  it('[agent 4] is for the caller that got the address, in its workspace, for ten minutes', async () => {
+  it('[agent 4] works only for the caller that got the URL, in its workspace, for ten minutes', async () => {
     const address = await given(megabyte);
     const other = await one.toolhost.key();
     const foreign = await one.toolhost.key({ workspace: 'elsewhere' });
@@ -100,7 +100,7 @@ describe('uploads by the address of a file', () => {
     assert.equal((await fetch(address)).status, 404);
   });
 
-  it('[agent 4] takes no other address, and asks nobody for one', async () => {
+  it('[agent 4] accepts no other URL and sends no request to fetch one', async () => {
     const address = await given(megabyte);
     const { origin, pathname, host } = new URL(address);
     const addresses = [
@@ -120,7 +120,7 @@ describe('uploads by the address of a file', () => {
       `data:,${address}`.replace('data:,', 'url:'),
     ];
     for (const wrong of addresses) assert.match(await refused(whole, { file: wrong }), /^file: is not Base64; /, wrong);
-    // Base64 has no colon, so no Base64 is an address, and no address is Base64.
+    // Base64 has no colon, so no Base64 text is a URL, and no URL is Base64.
     await fc.assert(
       fc.asyncProperty(fc.base64String({ maxLength: 60 }), async (text) => {
         const { body } = await sent(whole, { file: text });
@@ -141,7 +141,7 @@ describe('uploads by the address of a file', () => {
     assert.match(await refused(form, { files: many, note: '' }), /^files: found 101 files; allowed: at most 100$/);
   });
 
-  it('[agent 4] never sends an API key of the service that lies in a file', async () => {
+  it('[agent 4] never sends an API key of this service that is contained in a file', async () => {
     for (const at of [0, 192 * 1024 - 20, 300_000]) {
       await given(400_000);
       bytes.write(` ${key} `, at);
@@ -153,7 +153,7 @@ describe('uploads by the address of a file', () => {
     }
   });
 
-  it('[agent 4] is previewed with the name and the size of the file', async () => {
+  it('[agent 4] is previewed with the name and size of the file', async () => {
     const address = await given(megabyte);
     const path = `/servers/${form}/tools/run/preview`;
     const reply = await one.toolhost.rest('POST', path, { body: { arguments: { files: [address], note: 'x' } } });
@@ -162,7 +162,7 @@ describe('uploads by the address of a file', () => {
     assert.match(reply.text, /Bericht ü\.pdf/);
   });
 
-  it('[agent 4] works between servers that forward nothing, for whoever has the address', async () => {
+  it('[agent 4] works between servers that forward no credential, for anyone with the URL', async () => {
     const open = await one.serve({ url: '/file' });
     const up = await one.serve({ method: 'POST', url: '/up', body: 'file', input_schema: { file } });
     bytes = randomBytes(megabyte).fill(0, 0, 1);

@@ -11,7 +11,7 @@ import type { Answer } from '../support/upstreams/recording-upstream.ts';
 const inlineBytes = 256 * 1024;
 const legacy = { 'mcp-protocol-version': '2025-06-18' };
 
-describe('files of answers', () => {
+describe('a file in a tool result', () => {
   let one: OneTool;
   let slug: string;
   let answer: Answer;
@@ -45,7 +45,7 @@ describe('files of answers', () => {
   };
   const bytes = (size: number, start: Buffer = Buffer.alloc(1)) => Buffer.concat([start, randomBytes(size)], size);
 
-  it('[agent 4] above 256 KiB become a link with name, type and size; smaller ones stay blocks', async () => {
+  it('[agent 4] becomes a link with name, type, and size above 256 KiB, and stays a content block below', async () => {
     for (const type of ['application/pdf', 'image/png', 'audio/mpeg', 'application/x-unknown']) {
       const start = type === 'image/png' ? PNG : Buffer.alloc(0);
       answerWith(bytes(inlineBytes, start), type);
@@ -67,7 +67,7 @@ describe('files of answers', () => {
     }
   });
 
-  it('[agent 4] texts of any size stay texts', async () => {
+  it('[agent 4] is never created for a text, which stays text at any size', async () => {
     for (const type of ['text/html', 'image/svg+xml', 'application/xml', 'application/pdf;charset=utf-8', '']) {
       answerWith(Buffer.alloc(inlineBytes + 1, 'a'), type);
       const { content } = await call();
@@ -75,7 +75,7 @@ describe('files of answers', () => {
     }
   });
 
-  it('[agent 4] are named after the tool when the upstream names none', async () => {
+  it('[agent 4] is named after the tool if the upstream sends no file name', async () => {
     for (const [type, name, mimeType] of [
       ['application/pdf', 'run.pdf', 'application/pdf'],
       ['image/jpeg', 'run.bin', 'application/octet-stream'],
@@ -93,7 +93,7 @@ describe('files of answers', () => {
     }
   });
 
-  it('[agent 4] are given to clients of old revisions as a text with the address', async () => {
+  it('[agent 4] is text with the URL for clients of old protocol versions', async () => {
     answerWith(bytes(inlineBytes + 1), 'application/pdf');
     for (const headers of [{}, { 'mcp-protocol-version': '2025-03-26' }] as Record<string, string>[]) {
       const result = await call(headers);
@@ -108,7 +108,7 @@ describe('files of answers', () => {
     linkOf(modern.body.result as ToolReply);
   });
 
-  it('[agent 4] are saved by a browser, never shown, and never run', async () => {
+  it('[agent 4] is saved by a browser, never displayed, and never executed', async () => {
     answerWith(bytes(inlineBytes + 1), 'application/pdf');
     const { uri } = linkOf(await call());
     const { headers } = await get(uri, { headers: { accept: 'text/html' } });
@@ -126,7 +126,7 @@ describe('files of answers', () => {
     assert.equal((await get(uri, { headers: { origin: 'https://elsewhere.example' } })).status, 403);
   });
 
-  it('[agent 4] have safe names, whatever the upstream calls them', async () => {
+  it('[agent 4] has a safe name, whatever name the upstream sends', async () => {
     const nasty = fc.array(
       fc.oneof(
         fc.constantFrom('"', '\\', '/', '..', ';', '%0d%0a', '%', "'", '*', '\u202e', 'ü', '\u0000', '<', '😀', '.exe'),
@@ -153,7 +153,7 @@ describe('files of answers', () => {
     );
   });
 
-  it('[agent 4] arrive as the upstream sent them, whole and in ranges', async () => {
+  it('[agent 4] can be downloaded unchanged, whole and in ranges', async () => {
     const sizes = fc.oneof(
       fc.integer({ min: inlineBytes + 1, max: inlineBytes + 400_000 }),
       fc.constantFrom(2 * 192 * 1024, 2 * 192 * 1024 + 1, 3 * 192 * 1024 - 1),
@@ -186,7 +186,7 @@ describe('files of answers', () => {
     );
   });
 
-  it('[agent 4] answer HEAD without a body, and refuse other methods', async () => {
+  it('[agent 4] responds to HEAD without a body and rejects other methods', async () => {
     answerWith(bytes(inlineBytes + 1), 'application/pdf');
     const { uri } = linkOf(await call());
     const head = await get(uri, { method: 'HEAD' });
@@ -195,7 +195,7 @@ describe('files of answers', () => {
     assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
   });
 
-  it('[agent 4] are found by their address, or by the caller that got it, and by nobody else', async () => {
+  it('[agent 4] can be downloaded without a credential or by the caller that got the URL, and by no other caller', async () => {
     answerWith(bytes(inlineBytes + 1), 'application/pdf');
     const { toolhost } = one;
     const forwarding = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer' } });
@@ -223,7 +223,7 @@ describe('files of answers', () => {
     }
   });
 
-  it('[agent 4] of a multipart answer stay in the result up to 256 KiB together', async () => {
+  it('[agent 4] stays in the result up to 256 KiB in total for a multipart response', async () => {
     const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map((size) => bytes(size));
     const note = 'x","type":"attached_file","file":0} and {"type":"attached_file","file":0}';
     const body = Buffer.concat([
@@ -247,7 +247,7 @@ describe('files of answers', () => {
     assert.ok(parts[4]?.equals(await bytesOf(String(content[10]?.uri))));
   });
 
-  it('[agent 4] that are longer than the limit of the answer as Base64 become links; images do not', async () => {
+  it('[agent 4] becomes a link if its Base64 exceeds the response limit, except an image', async () => {
     const limited = await one.serve({ url: '/file' }, { max_answer_tokens: 1000 });
     answerWith(bytes(2999), 'application/pdf');
     assert.equal((await call(legacy, limited)).content[1]?.type, 'resource');
@@ -257,14 +257,14 @@ describe('files of answers', () => {
     assert.equal((await call(legacy, limited)).content[1]?.type, 'image');
   });
 
-  it('[agent 4] come after the headers that the tool asks for', async () => {
+  it('[agent 4] follows the headers that the tool selects', async () => {
     const shown = await one.serve({ url: '/file', response_headers: ['X-Pages'] });
     answerWith(bytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
     const { content } = await call(legacy, shown);
     assert.deepEqual([content[0]?.text, content[2]?.type], ['X-Pages: 7', 'resource_link']);
   });
 
-  it('[agent 4] are shown by a try-out with their address', async () => {
+  it('[agent 4] is returned by a trial call with its URL', async () => {
     const body = bytes(inlineBytes + 1);
     answerWith(body, 'application/pdf');
     const reply = await one.toolhost.rest('POST', `/servers/${slug}/tools/run/call`, { body: { arguments: {} } });
@@ -272,13 +272,13 @@ describe('files of answers', () => {
     assert.ok(body.equals(await bytesOf(uri)));
   });
 
-  it('[agent 4] are counted', async () => {
+  it('[agent 4] is counted in metrics', async () => {
     const metrics = await (await get(`${one.toolhost.url}/metrics`)).text();
     for (const event of ['kept', 'served', 'missing'])
       assert.match(metrics, new RegExp(`toolhost_files_total\\{event="${event}"\\} [1-9]`));
   });
 
-  it('[agent 4] with made-up addresses are limited like other refused requests', async () => {
+  it('[agent 4] counts toward the rejection limit if its URL is invented', async () => {
     const limited = await startOneTool({ env: { REFUSALS_PER_MINUTE: '5' }, surroundings: { clock: () => 0 } });
     try {
       const statuses: number[] = [];

@@ -5,11 +5,11 @@ import { toolAt } from '../support/configs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { ToolReply } from '../support/toolhost/toolhost.ts';
 
-/** Patterns that take exponential or very long time where each path is tried alone. */
+/** Patterns that take exponential or very long time in a backtracking matcher. */
 const anyOf = ['(a+)+$', '(a?){500}a{500}', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({ pattern }));
 
-/** The heaviest of each kind; `test/price/`, in the whole set, has all others. */
-describe('inputs as heavy as the limits allow hold no other request', () => {
+/** The heaviest input of each kind. `test/price/`, in the full test set, has the others. */
+describe('the event loop stays responsive with the heaviest allowed input', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -24,7 +24,7 @@ describe('inputs as heavy as the limits allow hold no other request', () => {
   });
   after(() => priced.stop());
 
-  it('[find A2] arguments of a megabyte that are checked against nested repetitions', async () => {
+  it('[find A2] validates 1 MB of arguments against nested repetitions within the CPU budget', async () => {
     const many = Array(50_000).fill('"aaaaaaaaaaaa"');
     const texts = { one: `"${'a'.repeat(1024 * 1024 - 400)}"`, many: `[${many.join(',')}]` };
     for (const [what, a] of Object.entries(texts)) {
@@ -33,14 +33,14 @@ describe('inputs as heavy as the limits allow hold no other request', () => {
     }
   });
 
-  it('[find A2] an answer of 10 MB of which 100 fields are read', async () => {
+  it('[find A2] selects 100 fields of a 10 MB response within the CPU budget', async () => {
     const body = `[${Array(3_000_000).fill('{}').join(',')}]`;
     priced.upstream.on('GET /long', () => ({ headers: { 'content-type': 'application/json' }, body }));
     const { body: reply } = await priced.costsLittle('fields', () => priced.call('heavy', 'fields', '{}'));
     assert.equal((reply.result as ToolReply).content[0]?.text, body);
   });
 
-  it("[play 1] a response of 4 MiB of a model's host, in small events and in a content coding", async () => {
+  it('[play 1] reads a compressed 4 MB model response in small events within the CPU budget', async () => {
     const event = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n';
     const body = gzipSync(event.repeat(4_000_000 / event.length));
     priced.upstream.on('*', () => ({

@@ -14,10 +14,10 @@ const oversize = /^the response is larger than 1048576 bytes\. /;
 const late = /^upstream did not answer within 300 ms$/;
 const noHttp = /^the upstream response is not valid HTTP$/;
 
-/** A busy machine may stop this process in the middle of a call; such a call says nothing about the upstream. */
+/** Error of a call during which a busy machine paused this process. It says nothing about the upstream. */
 const stopped = /^this service was paused during the call/;
 
-/** Each behaviour of the hostile upstream, the time it is given, and what the tool then says. */
+/** Each behavior of the adversarial upstream, the tool timeout, and the expected error. */
 const endings: [path: string, timeoutMs: number, expected: RegExp][] = [
   ['/silence', 300, late],
   ['/drip', 300, oversize],
@@ -38,7 +38,7 @@ const endings: [path: string, timeoutMs: number, expected: RegExp][] = [
   ],
 ];
 
-describe('hostile upstreams', () => {
+describe('a call to an adversarial upstream', () => {
   let one: OneTool;
   let hostile: HostileUpstream;
   let dripping: Server;
@@ -64,7 +64,7 @@ describe('hostile upstreams', () => {
     one.serve({ method, url: `${hostile.url}${path}`, timeout_ms, response_limit_bytes: 1024 * 1024 });
 
   for (const [path, timeoutMs, expected] of endings) {
-    it(`[sec G1] ${path} ends as a tool error within timeout_ms + 0.5 s, and the connection is gone`, async () => {
+    it(`[sec G1] returns a tool error for ${path} within timeout_ms + 0.5 s and closes the connection`, async () => {
       const slug = await serve(path, timeoutMs, 'POST');
       let seen: number;
       let said: string;
@@ -78,31 +78,31 @@ describe('hostile upstreams', () => {
     });
   }
 
-  it('[sec G1] an answer that drips without ever ending is cut off at timeout_ms, not at the last byte', async () => {
+  it('[sec G1] ends at timeout_ms even if the upstream keeps sending bytes', async () => {
     const left = once(dripping, 'request').then(([, response]) => once(response, 'close'));
     const slug = await one.serve({ url: `http://127.0.0.1:${dripPort}/`, timeout_ms: 300 });
     assert.match(errorOf(await onTime(300, () => one.call(slug))), late);
     await left;
   });
 
-  it('[sec G1] an unasked answer never becomes the answer of the next call', async () => {
+  it('[sec G1] never returns an unsolicited response of an earlier call', async () => {
     const slug = await serve('/extra-response', 2000);
     for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"first":true}');
   });
 
-  it('[sec G1] a kept connection that dies between two calls is not an error of the second one', async () => {
+  it('[sec G1] does not fail because a keep-alive connection closed after the previous call', async () => {
     const slug = await serve('/keep-alive-close', 2000);
     for (let i = 0; i < 3; i++) assert.equal(textOf(await one.call(slug)), '{"last":true}');
   });
 
-  it('[sec G1] a long list that comes row by row is read, a flood of single bytes is refused', async () => {
+  it('[sec G1] reads a long list that arrives row by row, and rejects a flood of single bytes', async () => {
     const rows = await one.serve({ url: `${hostile.url}/rows`, timeout_ms: 10_000 });
     assert.equal(JSON.parse(textOf(await one.call(rows))).length, streamedRows);
     const flood = await one.serve({ url: `${hostile.url}/tiny-chunks`, timeout_ms: 10_000 });
     assert.match(errorOf(await one.call(flood)), /^the upstream responded with too many body chunks$/);
   });
 
-  it('[sec G1] all at once leave the process up and serving', async () => {
+  it('[sec G1] does not stop the service, even with all behaviors simultaneously', async () => {
     const slugs = await Promise.all(endings.filter(([path]) => path !== '/bomb').map(([path]) => serve(path, 500)));
     const results = await Promise.all(slugs.map((slug) => one.call(slug)));
     for (const result of results) errorOf(result);

@@ -13,13 +13,13 @@ import { startTraceCollector, type TraceCollector } from '../support/toolhost/tr
 import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Different in every encoding. */
+/** Creates a unique secret that differs in every encoding. */
 const canary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
 
-/** The ways in which a value may lie somewhere. */
+/** Returns the encodings in which a value may leak. */
 function forms(value: string): Map<string, string> {
   const bytes = Buffer.from(value);
-  // Base64 looks different at each of the three positions where a value can begin; its ends depend on what is around it.
+  // Base64 differs at each of the three offsets where a value can start, and its ends depend on the surrounding bytes.
   const inner = [0, 1, 2].map((shift) =>
     Buffer.concat([Buffer.alloc(shift), bytes])
       .toString('base64')
@@ -44,13 +44,13 @@ function findsIn(text: string, secrets: Record<string, string>): string[] {
   );
 }
 
-/** A text in the forms in which an upstream may repeat it. */
+/** Returns a text in the forms in which an upstream may echo it. */
 function answersOf(text: string): string {
   const decoded = decodeURIComponent(text.replaceAll('%%', ''));
   return [text, decoded, Buffer.from(decoded.split('=').at(-1) ?? '').toString('base64')].join(' ');
 }
 
-/** A tool with a secret in its path, its query and a constant. */
+/** Tool with a secret in its path, its query, and a constant. */
 const located = {
   name: 'get',
   description: 'Posts with secrets in every location.',
@@ -59,7 +59,7 @@ const located = {
   input_schema: { fixed: { type: 'string', value: 'v-{{CONSTANT}}' } },
 };
 
-describe('[sec A10] secrets are found nowhere', () => {
+describe('[sec A10] the search for leaked secrets', () => {
   let dataDir: string;
   let upstream: RecordingUpstream;
   let closedPort: number;
@@ -88,7 +88,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     awsId: canary('aws-id').replaceAll(/[/+~]/g, ''),
     awsSecret: canary('aws-secret'),
     awsSession: canary('aws-session'),
-    // What an upstream says about its answer, and what a caller calls an argument.
+    // Media type, header text, and key of an upstream response, and name of an argument.
     said: `said-${randomBytes(9).toString('hex')}`,
     master: masterKey.toString('base64'),
     masterBytes: masterKey.toString('latin1'),
@@ -132,7 +132,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     });
     const text = await response.text();
     answers.push(JSON.stringify([...response.headers]), text);
-    // A busy machine makes the service refuse work for a moment; what is refused was not done.
+    // On a busy machine the service sheds load for a moment. Rejected requests changed nothing and are sent again.
     const wait = response.headers.get('retry-after');
     if (wait !== null && busy.test(text)) {
       await delay(Number(wait) * 1000);
@@ -144,7 +144,7 @@ describe('[sec A10] secrets are found nowhere', () => {
   const call = (slug: string, token: string, name = 'get', args: Json = {}) =>
     send(`/mcp/${slug}`, token, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
 
-  it('while servers are made, changed, refused and shown', async () => {
+  it('collects the output while servers are created, changed, rejected, and shown', async () => {
     const { clientSecret, storedToken, secret } = secrets;
     const oauth = {
       authorization_url: 'https://id.example/a',
@@ -202,7 +202,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     await rest('POST', '/servers/with-login/versions/1/restore', {});
   });
 
-  it('while tools are called, by upstreams that answer, refuse, echo or are absent', async () => {
+  it('collects the output while tools call upstreams that respond, reject, echo, or are unreachable', async () => {
     const { callerToken = '', queryToken = '', triedToken, argument, answer } = secrets;
     const echo = (path: string) =>
       toolAt(`${upstream.url}${path}`, { input_schema: { q: { type: 'string', optional: true } } });
@@ -247,7 +247,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     await call('forwarding', callerToken, 'get', { other: argument });
     const { said = '' } = secrets;
     await call('forwarding', callerToken, 'get', { [String(argument)]: { [said]: said } });
-    // A trace names the host of a redirect that was followed.
+    // A trace contains the host of a followed redirect.
     const heads = (host: string): [number, Record<string, string>][] => [
       [404, { 'content-type': `application/x-${said}` }],
       [302, { location: `https://${host}.example/${said}?${said}` }],
@@ -265,7 +265,7 @@ describe('[sec A10] secrets are found nowhere', () => {
     assert.ok(upstream.requests.some((request) => request.url.includes(encodeURIComponent(queryToken))));
   });
 
-  it('[conf 3] [conf 4] while credentials of every other kind are set, sent, echoed and refused', async () => {
+  it('[conf 3] [conf 4] collects the output while credentials of every other kind are set, sent, echoed, and rejected', async () => {
     const { inPath, inQuery, inConstant, password, cookie, clientCredential, awsId, awsSecret, awsSession } = secrets;
     upstream.on('POST /token', () => ({ body: { access_token: secrets.serviceToken, expires_in: 60 } }));
     upstream.on('*', ({ url, headers, body }) => ({
@@ -357,9 +357,9 @@ describe('[sec A10] secrets are found nowhere', () => {
       );
   });
 
-  it('while credentials are sent to the wrong endpoint', async () => {
+  it('collects the output while credentials are sent to the wrong endpoint', async () => {
     assert.equal((await call('forwarding', key)).status, 401);
-    // [sec A1] the alert
+    // [sec A1] The alert.
     await eventually(() => assert.match(child.output(), /"level":40.*"slug":"forwarding".*an API key was sent/));
     await call('with-token', `${callKey}x`);
     await call('with-login', String(secrets.callerToken));
@@ -370,15 +370,15 @@ describe('[sec A10] secrets are found nowhere', () => {
     for (const path of ['/calls', '/audit', '/keys']) assert.equal((await rest('GET', path)).status, 200);
   });
 
-  it('in answers, metrics, traces, logs and the database', async () => {
+  it('finds no secret in responses, metrics, traces, logs, and the database', async () => {
     for (const form of forms(secrets.secret ?? '').values())
-      assert.notDeepEqual(findsIn(`<${form}>`, secrets), [], 'the sweep sees');
+      assert.notDeepEqual(findsIn(`<${form}>`, secrets), [], 'the search finds every encoding');
     assert.ok(answers.some((answer) => answer.includes('[redacted]')));
     assert.match((await send('/metrics', key)).text, /toolhost_calls_total/);
     assert.equal(await child.end(), 0);
     assert.ok(collector.spans.length > 10);
     for (const { body } of collector.requests) assert.deepEqual(findsIn(body.toString('latin1'), secrets), []);
-    // The answer to an upstream's own error is its own text, and is meant to be read.
+    // An upstream error is passed on, including the upstream's own texts.
     const { answer: _, argument: __, said: ___, ...sensitive } = secrets;
     assert.deepEqual(findsIn(answers.join('\n'), sensitive), []);
     assert.deepEqual(findsIn(child.output(), secrets), []);

@@ -12,7 +12,7 @@ const token = 'of-the-caller';
 const textsOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text);
 const cursorOf = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
 
-describe('answers with a limit', () => {
+describe('a result with max_answer_tokens', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let answer: { body: unknown; headers?: Record<string, string>; status?: number };
@@ -33,7 +33,7 @@ describe('answers with a limit', () => {
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  /** All pieces of an answer, each checked against the limit, and the phrase in each note. */
+  /** Reads all chunks of a result, checks each against the limit, and returns each with the position from its note. */
   async function piecesOf(tokens: number): Promise<{ text: string; about: string }[]> {
     const slug = `most-${tokens}`;
     const pieces = [];
@@ -47,7 +47,7 @@ describe('answers with a limit', () => {
       pieces.push({ text, about });
       const cursor = cursorOf(note);
       if (cursor === undefined) return pieces;
-      // A client may show this instead of the texts, so it has both.
+      // A client may show structured content instead of the texts, so it contains both.
       const { result, more } = (reply.structuredContent ?? {}) as { result?: unknown; more?: string[] };
       assert.equal(result !== undefined, isBareJson(text), text.slice(0, 200));
       if (result !== undefined)
@@ -60,7 +60,7 @@ describe('answers with a limit', () => {
     }
   }
 
-  /** Whether a text is JSON and no object, which Gemini CLI refuses without structured content. */
+  /** Returns true if a text is JSON other than an object, which Gemini CLI rejects without structured content. */
   function isBareJson(text: string): boolean {
     try {
       const value: unknown = JSON.parse(text);
@@ -70,7 +70,7 @@ describe('answers with a limit', () => {
     }
   }
 
-  /** Puts the pieces of JSON together as their notes say. */
+  /** Joins JSON chunks as their notes describe. */
   function whole(pieces: { text: string; about: string }[]): unknown {
     const [first, ...others] = pieces;
     assert.ok(first);
@@ -94,7 +94,7 @@ describe('answers with a limit', () => {
     return value;
   }
 
-  it('are given whole when they fit [agent 3]', async () => {
+  it('is returned whole if it fits [agent 3]', async () => {
     answer = { body: { text: 'x'.repeat(700) } };
     const reply = await call('most-200');
     assert.deepEqual(textsOf(reply), [JSON.stringify(answer.body)]);
@@ -102,7 +102,7 @@ describe('answers with a limit', () => {
     assert.deepEqual(textsOf(await call('most-500')), [JSON.stringify(answer.body)]);
   });
 
-  it('are cut between items of the largest list, with a note on how to go on [agent 3]', async () => {
+  it('is split between items of the largest list, with a note on how to continue [agent 3]', async () => {
     const items = Array.from({ length: 100 }, (_, id) => ({ id, name: `name ${id}` }));
     answer = { body: { total: 100, tags: ['a', 'b'], data: { items }, more: false } };
     const [first = '', note = ''] = textsOf(await call('most-200'));
@@ -116,7 +116,7 @@ describe('answers with a limit', () => {
     assert.deepEqual(whole(await piecesOf(200)), answer.body);
   });
 
-  it('are cut at lines, and inside a line only where it is too long [agent 3]', async () => {
+  it('is split at line ends, and within a line only if it is too long [agent 3]', async () => {
     const lines = Array.from({ length: 300 }, (_, n) => `line ${n} ${'é'.repeat(n % 40)}\n`);
     const body = `${lines.join('')}${'👩‍👩‍👧'.repeat(2000)}`;
     answer = { body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
@@ -126,7 +126,7 @@ describe('answers with a limit', () => {
     for (const { text } of pieces) assert.ok(!text.startsWith('\u200d') && !text.endsWith('\u200d'));
   });
 
-  it('put together are the whole, for any JSON [agent 3]', async () => {
+  it('contains the whole JSON when all chunks are joined [agent 3]', async () => {
     const key = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 3 });
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 80 }),
@@ -154,7 +154,7 @@ describe('answers with a limit', () => {
     ['objects', () => ({ items: Array.from({ length: 17_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
     ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(150_000) })],
   ] as const) {
-    it(`of more than a megabyte are cut and read on: ${what} [agent 3]`, async () => {
+    it(`is split and can be read completely with more than 1 MB: ${what} [agent 3]`, async () => {
       const value = make();
       answer = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
       assert.ok(String(answer.body).length > 1_000_000);
@@ -164,7 +164,7 @@ describe('answers with a limit', () => {
     });
   }
 
-  it('that are errors are cut too [agent 3]', async () => {
+  it('is also split if it is an error [agent 3]', async () => {
     answer = { status: 500, body: 'x'.repeat(7000), headers: { 'content-type': 'text/plain' } };
     const reply = await call('most-200');
     assert.equal(reply.isError, true);
@@ -172,7 +172,7 @@ describe('answers with a limit', () => {
     assert.match(pieces.map(({ text }) => text).join(''), /^HTTP 500 Internal Server Error\nx{7000}$/);
   });
 
-  it('keep their images and files, which have no tokens [agent 3]', async () => {
+  it('keeps its images and files, which do not count as tokens [agent 3]', async () => {
     answer = { body: Buffer.concat([PNG, Buffer.alloc(5000)]), headers: { 'content-type': 'image/png' } };
     const typesOf = ({ content }: ToolReply) => content.map(({ type }) => type);
     assert.deepEqual(typesOf(await call('most-200')), ['text', 'image']);
@@ -184,7 +184,7 @@ describe('answers with a limit', () => {
     assert.match(String(cut.content[0]?.text), /^The response is a file: image\/png, /);
   });
 
-  it('go on only for the same caller and server, and not with a made-up cursor [agent 3]', async () => {
+  it('continues only for the same caller and server, and not with an invalid cursor [agent 3]', async () => {
     answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
     const cursor = String(cursorOf(textsOf(await call('most-200'))[1] ?? ''));
     const refused = async (slug: string, bearer: string, wanted: string) => {
@@ -201,7 +201,7 @@ describe('answers with a limit', () => {
     assert.notEqual((await call('most-200', 'read_more', { cursor })).isError, true);
   });
 
-  it('go on only at the address of the view that gave them [agent 2]', async () => {
+  it('continues only at the URL of the view that returned it [agent 2]', async () => {
     await serve('viewed', { max_answer_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
     answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
     const cursor = String(cursorOf(textsOf(await call('viewed/one'))[1] ?? ''));
@@ -211,7 +211,7 @@ describe('answers with a limit', () => {
     assert.notEqual((await call('viewed/one', 'read_more', { cursor })).isError, true);
   });
 
-  it('of a tool may have a limit of their own; read_more is listed where there is any [agent 3]', async () => {
+  it('may have a limit per tool, and read_more is listed if any limit is set [agent 3]', async () => {
     const namesOf = async (slug: string) => {
       const { body } = await toolhost.rpc(slug, token, 'tools/list');
       return (body.result as { tools: Json[] }).tools.map(({ name, outputSchema }) => [
@@ -224,7 +224,7 @@ describe('answers with a limit', () => {
     await serve('tool-limit', { max_answer_tokens: 20_000 }, { max_answer_tokens: 200, output_schema });
     await serve('search-limit', { max_answer_tokens: 200, tool_mode: 'search' });
     assert.deepEqual(await namesOf('no-limit'), [['read', true]]);
-    // A cut answer has no structured content, so no schema may promise it.
+    // A truncated result has no structured content, so no schema may promise it.
     assert.deepEqual(await namesOf('tool-limit'), [
       ['read', false],
       ['read_more', false],
@@ -241,7 +241,7 @@ describe('answers with a limit', () => {
     assert.notEqual(next.isError, true);
   });
 
-  it('have their tokens in the record, the list and the export [agent 3]', async () => {
+  it('has its estimated tokens in the call record [agent 3]', async () => {
     await serve('counted', { max_answer_tokens: 200 });
     answer = { body: { text: 'y'.repeat(400) } };
     await call('counted');
@@ -255,7 +255,7 @@ describe('answers with a limit', () => {
     for (const [, tokens] of rows.slice(0, 2)) assert.ok(tokens > 100 && tokens <= 200, String(tokens));
   });
 
-  it('that are tried out are read on like those of agents [agent 3]', async () => {
+  it('can also be continued in a trial call [agent 3]', async () => {
     answer = { body: { text: 'y'.repeat(4000) } };
     const tryOut = (tool: string, args: Json) =>
       toolhost.rest('POST', `/servers/most-200/tools/${tool}/call`, { body: { arguments: args, token } });
@@ -264,7 +264,7 @@ describe('answers with a limit', () => {
     assert.match((await tryOut('read_more', { cursor })).text, /This is part 2 of/);
   });
 
-  it('have a limit that is checked, and a name that no tool may have [agent 3]', async () => {
+  it('has a validated limit and reserves the tool name read_more [agent 3]', async () => {
     const problems = async (server: Json, tool: Json = {}) =>
       (await check(toolhost, configWith({ tools: [toolWith(tool)], ...server }))).problems;
     assert.match(

@@ -11,7 +11,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const mask = '********';
 
-describe('tools that name a credential', () => {
+describe('a tool with a named credential', () => {
   let upstream: RecordingUpstream;
   let issuer: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -58,7 +58,7 @@ describe('tools that name a credential', () => {
   });
   const secrets =
     /usual-secret-1|admin-secret-2|app-secret-3|user-secret-4|pair-value-5|secret-(?:read|write)|token-of-/;
-  /** What the upstream got of a call that echoes it. */
+  /** Calls a tool and returns the credentials and the URL that the upstream received. */
   const sent = async (slug: string, name: string) => {
     const params = { name, arguments: {} };
     const reply = await toolhost.post(slug, { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { token: key });
@@ -78,7 +78,7 @@ describe('tools that name a credential', () => {
     writes: ['Bearer token-of-write', '/writes'],
   };
 
-  it('[conf 4] each is sent its own one and no other, and no error shows any of them', async () => {
+  it('[conf 4] is called with its own credential and no other, and no error contains any of them', async () => {
     const slug = 'named';
     const created = await toolhost.createServer(config(slug));
     assert.match(JSON.stringify(created), /\{\{PAIR_KEY\}\} has no value yet/);
@@ -96,7 +96,7 @@ describe('tools that name a credential', () => {
     assert.match(preview.text, /authorization/i);
   });
 
-  it('a masked value keeps what is stored, and a file names it by its path', async () => {
+  it('keeps its stored credential with a masked value, and an exported file refers to it by path', async () => {
     const slug = 'named-kept';
     await toolhost.createServer(config(slug));
     await toolhost.rest('PUT', `/servers/${slug}/secrets/PAIR_KEY`, { body: { value: 'pair-value-5' } });
@@ -145,7 +145,7 @@ describe('tools that name a credential', () => {
     }
   });
 
-  it('[conf 6] what they cannot be is refused with what is allowed', async () => {
+  it('[conf 6] is rejected with the allowed values if its credential is invalid', async () => {
     const admin = { type: 'Bearer', token: '{{ADMIN}}' };
     const login = {
       authorization_url: 'https://login.example.com/authorize',

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { configWith } from '../support/configurations.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-/** A configuration in which nearly every field has a value. */
+/** Configuration in which nearly every field has a value. */
 const rich = configWith({
   description: 'Things of an API',
   authentication: {
@@ -72,7 +72,7 @@ const withLogin = configWith({
   },
 });
 
-/** The value with another text at one place after the other: in place of each text and each name, and at its end. */
+/** Yields copies of the value, each with another text in place of one string or one key. */
 function* changed(value: unknown, put: (old: string) => string): Generator<unknown> {
   if (typeof value === 'string') yield put(value);
   if (typeof value !== 'object' || value === null) return;
@@ -87,8 +87,8 @@ function* changed(value: unknown, put: (old: string) => string): Generator<unkno
   }
 }
 
-describe('our own credentials, at every place of a configuration', () => {
-  it('[find B3] no text and no name of a configuration may hold a key or a token (property)', async (t) => {
+describe('a credential of this service in a server configuration', () => {
+  it('[find B3] is rejected in every text and every key of a configuration (property)', async (t) => {
     const toolhost = await startToolhost();
     t.after(() => toolhost.stop());
     const key = await toolhost.key();
@@ -100,7 +100,7 @@ describe('our own credentials, at every place of a configuration', () => {
       (put) => (old) => `${old}${old.includes('?') ? '&' : '?'}k=${put}`,
     ];
     const problemsOf = async (body: unknown) => (await toolhost.rest('POST', '/check', { key, body })).body.problems;
-    // A text as long and of the same letters tells which places take such a one at all.
+    // A harmless text of the same alphabet shows which fields accept such a text at all.
     const pairs = [
       { credential: `tha_${secret}z`, harmless: `tha_${secret}zz` },
       { credential: btoa(key), harmless: btoa('x'.repeat(key.length)) },
@@ -120,6 +120,6 @@ describe('our own credentials, at every place of a configuration', () => {
           }
         }
     }
-    assert.ok(taken > 200, `${taken} places`);
+    assert.ok(taken > 200, `${taken} fields accepted the harmless text`);
   });
 });

@@ -23,7 +23,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
 
-/** A whole key is also found without its prefix, by its checksum. */
+/** Changes of a key. A whole key is also detected without its prefix, by its checksum. */
 const cases: ((key: string) => string)[] = [
   (key) => key,
   (key) => key.toUpperCase(),
@@ -32,7 +32,7 @@ const cases: ((key: string) => string)[] = [
   (key) => key.slice(4),
 ];
 
-/** Wrappings of a key; none adds a space. */
+/** Texts that contain a key, without a space. */
 const wrappings: ((key: string) => string)[] = [
   (key) => `"${key}"`,
   (key) => `token=${key};version=1`,
@@ -50,7 +50,7 @@ const wrappings: ((key: string) => string)[] = [
   (key) => `x.${base64(JSON.stringify({ key }))}.y`,
 ];
 
-/** Encodings, each of which may be used on what another one gives. */
+/** Encodings, each of which may be applied to the output of another. */
 const encodings: ((text: string) => string)[] = [
   base64,
   (text) => Buffer.from(text).toString('base64url'),
@@ -59,10 +59,10 @@ const encodings: ((text: string) => string)[] = [
   (text) => text.replaceAll('%', '%25'),
 ];
 
-/** What is taken for a credential of ours by its shape alone. */
+/** Patterns that identify a credential of this service by its format alone. */
 const resemblesOurs = [/^(?:[Tt]h[akrpc]|TH[AKRPC])_/, /th[ar]_[0-9A-Za-z]{43}(?![0-9A-Za-z])/];
 
-describe('our own credentials, as they stand or in one layer of encoding', () => {
+describe('a credential of this service, plain or in one layer of encoding', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -99,13 +99,13 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     }
   };
 
-  it('[find B3] a wrapped key is sent to no upstream, and the 401 explains why', async () => {
+  it('[find B3] is sent to no upstream as a wrapped API key, and the 401 explains why', async () => {
     await refusedEverywhere(key);
     for (const change of [...cases, ...wrappings]) await refused('own-0', { authorization: `Bearer ${change(key)}` });
     assert.match(await refused('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
   });
 
-  it('[find B3] tokens of the login are found like keys', async () => {
+  it('[find B3] is detected as a login token like an API key', async () => {
     for (const prefix of ['tha', 'thr']) {
       const token = `${prefix}_${'aB3'.repeat(14)}z`;
       await refusedEverywhere(token);
@@ -114,7 +114,7 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     }
   });
 
-  it('[find B3] no wrapped key reaches an upstream (property)', async () => {
+  it('[find B3] reaches no upstream as an arbitrarily wrapped API key (property)', async () => {
     const around = fc.string({ unit: fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"'), maxLength: 50 });
     const wrapped = fc
       .tuple(
@@ -133,7 +133,7 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     );
   });
 
-  it('[find B3] tokens of others are sent up whatever they hold, nested ones too (property)', async () => {
+  it('[find B3] is not detected in tokens of other services, including nested ones (property)', async () => {
     const tokens = fc
       .tuple(
         fc.uint8Array({ minLength: 30, maxLength: 1500 }),
@@ -142,7 +142,7 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
       )
       .map(([bytes, form, encode]) => {
         let text = Buffer.from(bytes).toString(form);
-        // One in a million, and refused in any encoding.
+        // Occurs once in a million tokens and is rejected in any encoding.
         if (resemblesOurs.some((pattern) => pattern.test(text))) text = `x${text.replaceAll('_', '-')}`;
         for (const next of encode) if (next(text).length < 6000) text = next(text);
         return text;
@@ -160,14 +160,14 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     );
   });
 
-  it('[sec A1] whatever begins like one of ours is sent to no upstream, valid or not', async () => {
+  it('[sec A1] is sent to no upstream if it only has the prefix, valid or not', async () => {
     for (const prefix of ['thk', 'tha', 'thr', 'thp', 'thc'])
       for (const written of [prefix, prefix.toUpperCase(), `T${prefix.slice(1)}`])
         for (const rest of ['', 'x', 'A'.repeat(40)])
           await refused('own-0', { authorization: `Bearer ${written}_${rest}` });
   });
 
-  it('[find B3] a value that only resembles a key is sent up', async () => {
+  it('[find B3] is not detected in a value that only resembles an API key', async () => {
     const other = key.endsWith('x') ? 'y' : 'x';
     const [, id = '', secret = ''] = key.split('_');
     const jwt = [1, 2, 3].map(() =>
@@ -186,7 +186,7 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     }
   });
 
-  it('[find B3] is not stored as a secret, a static header, a URL or a literal credential', async () => {
+  it('[find B3] is not stored as a secret, a static header, a URL, or a literal credential', async () => {
     for (const value of [key, `Bearer ${key}`, base64(`user:${key}`), key.slice(4)]) {
       const secret = await toolhost.rest('PUT', '/servers/own-0/secrets/KEY', { body: { value } });
       assert.equal(secret.status, 400, secret.text);
@@ -210,7 +210,7 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     }
   });
 
-  it('[find B3] a key is found in its plain form behind however many other texts of a configuration', async () => {
+  it('[find B3] is detected as a plain API key after hundreds of other texts of a configuration', async () => {
     const headers = (index: number) =>
       index < 300 ? { 'X-Query': `{ things(first: ${index}) }`.padEnd(1200, ';a') } : {};
     const tools = Array.from({ length: 301 }, (_, index) => ({
@@ -226,7 +226,7 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     assert.match(text, /tools\[300\]\.headers\.X-Key/);
   });
 
-  it('[find B3] is not sent as an argument, nor as a token that is tried out', async () => {
+  it('[find B3] is not sent as an argument or as the token of a trial call', async () => {
     const input_schema = {
       q: { type: 'string' },
       h: { type: 'string', in: 'header' },
@@ -259,14 +259,14 @@ const text = { type: 'string' };
 const object = { type: 'object', style: 'repeat', additionalProperties: true };
 const file = { type: 'string', content: 'base64' };
 
-/** A tool, and the arguments and headers by which a text gets to one place of its request. */
+/** Tool with the arguments and headers that put a text into one part of its request. */
 type Place = { tool: Json; args: (text: string) => Json; headers?: (text: string) => Record<string, string> };
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const post = (input_schema: Json, more: Json = {}): Json => ({ method: 'POST', url: '/up', input_schema, ...more });
 const flat = (fields: Json): Json => ({ type: 'object', properties: fields, required: Object.keys(fields) });
 
-/** Every place of a request that a caller can write to. */
+/** Every part of a request that a caller can set. */
 const places: Record<string, Place> = {
   'a segment of the path': { tool: { url: '/up/:q', input_schema: { q: text } }, args: (q) => ({ q }) },
   'a part of a segment': { tool: { url: '/up/a-:q', input_schema: { q: text } }, args: (q) => ({ q: `b ${q}` }) },
@@ -314,7 +314,7 @@ const places: Record<string, Place> = {
   },
 };
 
-describe('our own credentials, at every place of a request', () => {
+describe('a credential of this service in an upstream request', () => {
   let one: OneTool;
   let key: string;
   let credentials: string[];
@@ -335,7 +335,7 @@ describe('our own credentials, at every place of a request', () => {
     return body.result as ToolReply;
   };
 
-  it('[find B3] no place of a request takes a key, or a token of the login', async () => {
+  it('[find B3] is rejected in every part of a request, as an API key or a login token', async () => {
     for (const [what, place] of Object.entries(places)) {
       const slug = await serve(place.tool);
       one.upstream.take();
@@ -353,7 +353,7 @@ describe('our own credentials, at every place of a request', () => {
     }
   });
 
-  it('[find B3] a key is found at any place of a long body, also where it is searched in pieces', async () => {
+  it('[find B3] is detected at any offset of a long body, also across chunk boundaries of the search', async () => {
     const slug = await serve(post({ q: text }));
     const length = 900_000;
     one.upstream.take();
@@ -365,7 +365,7 @@ describe('our own credentials, at every place of a request', () => {
     assert.notEqual((await one.call(slug, { q: '-'.repeat(length) })).isError, true);
   });
 
-  it('[find B3] no redirect is followed to an address with a key in it', async () => {
+  it('[find B3] stops a redirect to a URL that contains it', async () => {
     const slug = await serve({ url: '/up', input_schema: {}, redirects: 'follow' });
     one.upstream.on('GET /up', () => ({ status: 302, headers: { location: `/other?k=${key}` } }));
     one.upstream.take();
@@ -376,7 +376,7 @@ describe('our own credentials, at every place of a request', () => {
     );
   });
 
-  it('[find B3] no description is fetched from an address with a key in it, nor after a redirect to one', async () => {
+  it('[find B3] stops the import of a document from a URL that contains it, also after a redirect', async () => {
     one.upstream.on('GET /openapi.json', () => ({
       status: 302,
       headers: { location: `/other.json?k=${key}` },
@@ -395,7 +395,7 @@ describe('our own credentials, at every place of a request', () => {
     assert.deepEqual(await imported('/openapi.json'), ['/openapi.json']);
   });
 
-  it('[find B3] a description is fetched from an address with a token of another service', async () => {
+  it('[find B3] does not include tokens of other services in the URL of an imported document', async () => {
     const secret = 'aB3'.repeat(14);
     const path = '/things.json';
     one.upstream.on(`GET ${path}`, () => ({ status: 404, body: '' }));

@@ -19,7 +19,7 @@ const each =
     bytesOf(text).map(spell).join('');
 const base64: Spell = (text) => Buffer.from(text).toString('base64');
 
-/** Escapes, which may be escaped again. */
+/** Escape functions, which may be applied repeatedly. */
 const escapes: Record<string, Spell> = {
   'as it is': (text) => text,
   percent: each((byte) => `%${hex(byte)}`),
@@ -55,14 +55,14 @@ const credential = fc.string({
   minLength: 20,
   maxLength: 40,
 });
-/** Also with characters that escapes begin with. */
+/** Credentials that also contain characters that start escape sequences. */
 const oddCredential = fc.string({
   unit: fc.constantFrom(...letters, ...'23456789', ...'/+-_.~=%&<>"\\\'^|'),
   minLength: 20,
   maxLength: 40,
 });
 
-/** Another credential of the same shape, whose bytes have as many digits. */
+/** Returns another credential of the same format, whose bytes have the same number of digits. */
 const other: Spell = (text) => {
   const [from, to] = [
     'abcdefghijklmnopqrstuvwxyABCDEFGHIJKLMNOPQRSTUVWXY23456789',
@@ -72,26 +72,26 @@ const other: Spell = (text) => {
 };
 
 /**
- * What of a text is there because of the credential: from the first to the last character that another one changes.
- * Nothing where that moves what is behind it.
+ * Returns the part of an encoded text that depends on the credential: from the first to the last character that differs
+ * for another credential. Returns an empty text if another credential shifts the text behind it.
  */
 function partOf(token: string, spells: readonly Spell[]): string {
   let [text, changed] = [token, other(token)];
   for (const spell of spells) {
     [text, changed] = [spell(text), spell(changed)];
-    // Base64 around them may make them as long again.
+    // A Base64 step afterwards could make the lengths equal again.
     if (text.length !== changed.length) return '';
   }
   const places = Array.from(text, (_, at) => at).filter((at) => text[at] !== changed[at]);
   return text.slice(places[0], (places.at(-1) ?? 0) + 1);
 }
 
-/** Pieces of a credential that nobody could write by chance. */
+/** Returns all substrings of ten characters, which no text contains by chance. */
 function pieces(text: string): string[] {
   return Array.from({ length: text.length - 9 }, (_, at) => text.slice(at, at + 10));
 }
 
-describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
+describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
   let one: OneTool;
   let server: Server;
   let answer: { status: number; message?: string; headers?: OutgoingHttpHeaders; body?: string | Buffer };
@@ -122,14 +122,14 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     answer = { status: 400, headers: { 'content-type': 'text/plain' }, body };
     return textOf(await one.toolhost.callTool(slug, token, 'run'));
   };
-  /** The characters of a result that were in the JSON of its texts. */
+  /** Returns a result with the escapes of its inner JSON removed. */
   const shown = (result: string) => JSON.stringify(JSON.parse(result), (_, value) => value).replaceAll('\\\\', '\\');
 
   const assertNoneLeft = async (slug: string, token: string, spells: Spell[], around: Spell, what: string) => {
     const text = await said(slug, token, around(spelt(token, spells)));
     assert.match(text, /\[redacted\]/, what);
     const part = partOf(token, spells);
-    // Eight characters of a credential, in whatever length they are written, and a line break by its name beside them.
+    // Encoded length of eight credential characters, plus an adjacent line break as a named HTML entity.
     const length = Math.max(8, Math.ceil((8 * part.length) / token.length)) + (part.includes('&') ? 17 : 0);
     for (let at = 0; at + length <= part.length; at++) {
       const piece = part.slice(at, at + length);
@@ -137,7 +137,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     }
   };
 
-  it('is found in every usual spelling', async () => {
+  it('is redacted in every common encoding', async () => {
     const slug = await serve();
     for (const [name, spell] of Object.entries(all)) {
       for (const token of [
@@ -152,7 +152,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     assert.match(await said(slug, token.toUpperCase(), `no ${token.toLowerCase()} here`), /no \[redacted\] here/);
   });
 
-  it('is found in one of them that is escaped twice (property)', async () => {
+  it('is redacted in an encoding that is escaped twice (property)', async () => {
     const slug = await serve();
     const escaped = fc.array(fc.constantFrom(...Object.keys(escapes)), { minLength: 1, maxLength: 2 });
     const some = fc.tuple(fc.constantFrom(...Object.keys(all)), escaped).map(([inner, outer]) => [inner, ...outer]);
@@ -166,7 +166,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     await fc.assert(
       fc.asyncProperty(credential, some, around, async (token, chosen, place) => {
         const spells = chosen.map((name) => all[name] as Spell);
-        // One that is longer is cut.
+        // A longer text is truncated.
         fc.pre(spelt(token, spells).length < 36 * token.length);
         await assertNoneLeft(slug, token, spells, place, chosen.join(', then '));
       }),
@@ -174,12 +174,12 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     );
   });
 
-  it('is found wherever it is: in a body, a header or the reason of a status (property)', async () => {
+  it('is redacted in a body, a header, and the reason phrase of a status (property)', async () => {
     const slug = await serve({ response_headers: ['X-Echo'] });
     const spelling = fc.record({
       outer: fc.constantFrom(...Object.keys(escapes)),
       inner: fc.constantFrom(...Object.keys(escapes), 'base64', 'base64url', 'base64 behind a scheme', 'hex'),
-      // The end of a credential and what is behind it may be an escape together.
+      // The end of a credential may form an escape sequence with the text behind it.
       before: fc.constantFrom('no ', '"', 'id="'),
       behind: fc.constantFrom(' here', '"', '\\', '41', 'lt;', 'n'),
     });
@@ -192,7 +192,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
         const body = `{"said":${JSON.stringify(around)}}`;
         const headers = { 'x-echo': `id=${around}`, 'retry-after': text };
         const failed = await resultOf(slug, token, { status: 403, message: `No ${around}`, headers, body });
-        // In the body it is JSON inside JSON.
+        // The body contains JSON inside JSON.
         for (const some of [held, JSON.stringify(held).slice(1, -1)])
           assert.ok(!failed.includes(some), `${inner}, ${outer}: ${failed}`);
         assert.match(failed, /redacted.*redacted/);
@@ -211,7 +211,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     );
   });
 
-  it('is found with characters of any language and pictures, in any usual escape of them (property)', async () => {
+  it('is redacted with non-ASCII characters and emoji, in any common escape of them (property)', async () => {
     const slug = await serve({}, { type: 'Basic' });
     const units: (spell: (unit: number) => string) => Spell = (spell) => (text) =>
       Array.from({ length: text.length }, (_, at) => spell(text.charCodeAt(at))).join('');
@@ -235,7 +235,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     );
   });
 
-  it('is not seen in words, numbers, dumps and Base64 of something else', async () => {
+  it('is not mistakenly found in words, numbers, dumps, and Base64 of other data', async () => {
     const slug = await serve();
     const words = ['missing\npassword\ntoken', '{\\"password\\":1', 'a=1%26password%3Dabc', '&quot;password&quot;'];
     for (const body of [...words, 'é\npassword\né', 'my\ntest\n12'])
@@ -251,7 +251,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
       assert.ok((await said(slug, 'sk_live_4eC39HqLyjWDarjtT1zdp7dc', body)).endsWith(body), body);
   });
 
-  it('is found before a text is cut, decoded or taken apart (property)', async () => {
+  it('is redacted before a text is truncated, decoded, or parsed (property)', async () => {
     const slug = await serve({ response_headers: ['X-Echo'] });
     await fc.assert(
       fc.asyncProperty(oddCredential, fc.nat(110), async (token, before) => {
@@ -283,7 +283,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
           for (const piece of pieces(token)) assert.ok(!text.includes(piece), `${piece} of ${token} in ${text}`);
         }
       }),
-      // Segments of dots, which parsing of a URL takes away.
+      // Dot segments, which URL parsing removes.
       {
         numRuns: tries(40),
         examples: [
@@ -295,7 +295,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     );
   });
 
-  it('is in no text for which those before it have left too little of the work of one turn', () => {
+  it('is in no text that the step budget of one event loop turn does not cover', () => {
     const token = 'sk-"live"\\0123456789';
     const said = JSON.stringify({ said: JSON.stringify(`no ${token} here`).repeat(300) });
     for (const unit of ['QUJDabcd', '\\u0041%41', 'xxxxx', 'a%41 ', '\\"b']) {
@@ -313,7 +313,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     }
   });
 
-  it('is found in an error and its capture, whatever media type and character set the error declares', async () => {
+  it('is redacted in an error and its capture, whatever media type and charset the error declares', async () => {
     const { toolhost } = one;
     const slug = await serve();
     const key = await toolhost.key();
@@ -356,7 +356,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     }
   });
 
-  it('stands in captures neither in part nor as a name', async () => {
+  it('is in captures neither in part nor as a key', async () => {
     const { toolhost } = one;
     const input_schema = { more: { type: 'object', optional: true } };
     const slug = await serve({ method: 'POST', input_schema });

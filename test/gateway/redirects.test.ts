@@ -17,21 +17,21 @@ import {
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
 
-/** The name server of these tests. */
+/** Resolver of these tests. */
 const resolve: Resolve = (hostname, callback) => {
   if (hostname === 'files.example') callback(null, [{ address: '127.0.0.1', family: 4 }]);
   else if (hostname === 'private.example.com') callback(null, [{ address: '10.0.0.1', family: 4 }]);
   else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
 };
 
-describe('redirects that a tool follows', () => {
+describe('a tool with redirects: "follow"', () => {
   let one: OneTool;
   let other: RecordingUpstream;
   let secure: Server;
   let canary: Listener;
   let securePort: number;
   const trusted = tls.getCACertificates('default');
-  /** Where https://files.example/ leads. */
+  /** Redirect target of https://files.example/. */
   let secureTarget = '';
 
   before(async () => {
@@ -64,7 +64,7 @@ describe('redirects that a tool follows', () => {
   const refusalOf = async (slug: string, token = callerToken) =>
     errorOf(await one.toolhost.callTool(slug, token, 'run'));
 
-  it('[conf 5] a Location in UTF-8 is percent-encoded once', async () => {
+  it('[conf 5] percent-encodes a UTF-8 Location once', async () => {
     for (const [path, location] of [
       ['/to-cafe', '/café/日本'],
       ['/to-encoded', '/caf%C3%A9/%E6%97%A5%E6%9C%AC'],
@@ -77,7 +77,7 @@ describe('redirects that a tool follows', () => {
     take();
   });
 
-  it('[conf 5] every kind of redirect is followed, to any host, up to three times', async () => {
+  it('[conf 5] follows every kind of redirect, to any host, up to three times', async () => {
     file(other, '/file');
     file(one.upstream, '/file');
     for (const status of [301, 302, 303, 307, 308]) {
@@ -102,7 +102,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(textOf(head), '200 OK\nETag: "f"');
   });
 
-  it('[conf 5] [sec A4] nothing of the tool or its caller goes to another origin', async () => {
+  it('[conf 5] [sec A4] sends nothing of the tool or its caller to another origin', async () => {
     lead(one.upstream, '/a', `${other.url}/file`);
     file(other, '/file');
     const tool = {
@@ -131,7 +131,7 @@ describe('redirects that a tool follows', () => {
     }
   });
 
-  it('[conf 5] on its own host a redirect keeps the credential; after another host it never comes back', async () => {
+  it('[conf 5] keeps the credential for redirects within the same host, and never sends it again after another host', async () => {
     const authentication = { type: 'Bearer' };
     const bearer = ({ headers }: RecordedRequest) => headers.authorization !== undefined;
     const slug = await follow('/hop-0', {}, { authentication });
@@ -155,7 +155,7 @@ describe('redirects that a tool follows', () => {
     );
   });
 
-  it('[conf 5] the fourth redirect, a circle and a step from https to http are refused', async () => {
+  it('[conf 5] rejects the fourth redirect, a redirect loop, and a redirect from https to http', async () => {
     for (const hop of [1, 2, 3, 4, 5]) lead(one.upstream, `/long-${hop}`, `/long-${hop + 1}?secret-query=1`);
     take();
     assert.match(
@@ -179,7 +179,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(other.take().length, 0);
   });
 
-  it('[conf 5] [sec B1] no target is contacted that a configuration could not name', async () => {
+  it('[conf 5] [sec B1] contacts no target that a configuration could not contain', async () => {
     const contacts = canary.connections;
     const cases: [string, RegExp][] = [
       [`http://127.0.0.1:${canary.port}/`, /: its URL is not allowed; allowed: https, web ports, and public hosts$/],
@@ -216,7 +216,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(canary.connections, contacts);
   });
 
-  it('[conf 5] a redirect that would carry a credential in its URL to another origin is refused', async () => {
+  it('[conf 5] rejects a redirect that would send a credential in its URL to another origin', async () => {
     const slug = await follow('/echo', {}, { authentication: { type: 'QueryParam', query_key: 'key' } });
     const forms = [callerToken, encodeURIComponent(callerToken), Buffer.from(callerToken).toString('base64')];
     for (const form of forms) {
@@ -232,7 +232,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(textOf(await one.call(slug)), 'the file');
   });
 
-  it('[conf 5] a request with a body is sent once', async () => {
+  it('[conf 5] sends a request with a body only once', async () => {
     lead(one.upstream, '/a', `${one.upstream.url}/file`);
     file(one.upstream, '/file');
     take();
@@ -247,15 +247,15 @@ describe('redirects that a tool follows', () => {
     assert.deepEqual([only?.body.toString(), more], ['{"filter":"x"}', []]);
   });
 
-  it('[conf 5] one timeout holds for the call and all its redirects', async () => {
+  it('[conf 5] applies one timeout to the call and all its redirects', async () => {
     other.on('GET /held', () => 'hold');
     other.take();
-    // A pause of the machine may use up the time before the redirect is followed; then a longer time is tried.
+    // If a pause of the machine uses up the timeout before the redirect, the test retries with a longer one.
     for (let ms = 2000; other.requests.length === 0 && ms <= 16_000; ms *= 2) {
       const location = `${other.url}/held`;
       one.upstream.on('GET /slow', () => ({ status: 302, headers: { location }, delayMs: ms / 2 }));
       const slug = await follow('/slow', { timeout_ms: ms });
-      // A timeout of its own for the redirect would end a second later at the earliest.
+      // A separate timeout for the redirect would end at least a second later.
       const said = await onTime(ms, () => refusalOf(slug));
       if (other.requests.length > 0)
         assert.equal(said, `the upstream did not respond within ${ms} ms, including redirects`);
@@ -264,7 +264,7 @@ describe('redirects that a tool follows', () => {
     assert.equal(await held?.closed, 'aborted');
   });
 
-  it('[conf 5] an error at the end of a redirect is an error of the call, without the credential', async () => {
+  it('[conf 5] returns an error of the redirect target as error of the call, without the credential', async () => {
     lead(one.upstream, '/a', `${other.url}/gone`);
     other.on('GET /gone', () => ({ status: 401, body: 'signature expired' }));
     const slug = await follow('/a', {}, { authentication: { type: 'Bearer' } });
@@ -277,7 +277,7 @@ describe('redirects that a tool follows', () => {
     );
   });
 
-  it('[conf 5] without redirects: "follow" a call is exactly one request', async () => {
+  it('[conf 5] sends exactly one request without redirects: "follow"', async () => {
     lead(one.upstream, '/a', `${other.url}/file`);
     take();
     const said = await refusalOf(await one.serve({ url: '/a' }));

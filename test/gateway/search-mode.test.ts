@@ -45,7 +45,7 @@ describe('a server in search mode', () => {
     return replies.map(({ body }) => (body.result as { tools: Json[] }).tools);
   };
 
-  it('lists three tools and those that are pinned, in every revision [agent 1]', async () => {
+  it('lists the three built-in tools and the pinned tools, in every protocol version [agent 1]', async () => {
     for (const tools of await listed('shop')) {
       assert.deepEqual(
         tools.map(({ name }) => name),
@@ -59,7 +59,7 @@ describe('a server in search mode', () => {
     assert.match(String((body.result as Json).instructions), /search_tools/);
   });
 
-  it('says in the annotations of call_tool what its tools may do [agent 1]', async () => {
+  it('derives the annotations of call_tool from the tools of the server [agent 1]', async () => {
     const hintsOf = async (slug: string) => {
       const call = (await listed(slug))[0]?.find(({ name }) => name === 'call_tool');
       assert.ok(call);
@@ -75,7 +75,7 @@ describe('a server in search mode', () => {
     assert.deepEqual(await hintsOf('writes'), [false, false]);
   });
 
-  it('finds tools by words, names, tags and arguments, always in the same order [agent 1]', async () => {
+  it('finds tools by words, names, tags, and arguments, always in the same order [agent 1]', async () => {
     const names = async (args: Json) =>
       [...textOf(await call('shop', 'search_tools', args)).matchAll(/^- (\w+) \((\w+)\)/gm)].map(
         ([, name, effect]) => `${name} ${effect}`,
@@ -92,7 +92,7 @@ describe('a server in search mode', () => {
     assert.deepEqual(await names({ query: 'order', offset: 9 }), []);
   });
 
-  it('explains a search without results, without a query or with an unknown tag [agent 1]', async () => {
+  it('explains a search without results, without a query, or with an unknown tag [agent 1]', async () => {
     assert.match(textOf(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool matches "xylophone"/);
     assert.match(textOf(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
     const wrong = await call('shop', 'search_tools', { tag: 'order' });
@@ -104,7 +104,7 @@ describe('a server in search mode', () => {
     );
   });
 
-  it('describes tools as the list would, with their annotations [agent 1]', async () => {
+  it('describes tools as tools/list would, with their annotations [agent 1]', async () => {
     const tools = shop().map(({ tags: _, pinned: __, ...rest }) => rest);
     await toolhost.createServer(configWith({ slug: 'shop-list', tools }));
     const [all = []] = await listed('shop-list');
@@ -122,7 +122,7 @@ describe('a server in search mode', () => {
     assert.equal(none.isError, true);
   });
 
-  it('leaves out of a description what would make it too long, and says so [agent 1]', async () => {
+  it('omits tools from a description that would be too long, and lists the omitted ones [agent 1]', async () => {
     const many = Array.from({ length: 8 }, (_, n) =>
       tool(`wide_${n}`, 'x'.repeat(4000), {
         input_schema: Object.fromEntries(
@@ -139,7 +139,7 @@ describe('a server in search mode', () => {
     assert.match(note, new RegExp(`Omitted.*${names.slice(described.length).join(', ')}`));
   });
 
-  it('calls a tool as a direct call does: same request, result and checks [agent 1]', async () => {
+  it('calls a tool exactly like a direct call: same request, result, and validation [agent 1]', async () => {
     upstream.take();
     const args = { item: 'pen', count: 2 };
     const direct = await call('shop', 'create_order', args);
@@ -157,7 +157,7 @@ describe('a server in search mode', () => {
     }
   });
 
-  it('needs no mirrored header for an argument inside call_tool, in the modern revision [agent 1]', async () => {
+  it('requires no mirrored header for an argument inside call_tool in the stateless protocol version [agent 1]', async () => {
     const params = { name: 'call_tool', arguments: { name: 'create_order', arguments: { item: 'pen', count: 1 } } };
     const { body, status } = await toolhost.modern('shop', token, 'tools/call', params);
     assert.deepEqual([status, (body.result as ToolReply).isError], [200, undefined]);
@@ -185,7 +185,7 @@ describe('a server in search mode', () => {
     assert.match(String((body.error as Json).message), /did you mean `create_order`/);
   });
 
-  it('records calls under the name of the real tool, and searches under their own [agent 1]', async () => {
+  it('records calls under the name of the called tool, and searches under the name of the search tool [agent 1]', async () => {
     await toolhost.createServer(configWith({ slug: 'recorded', tool_mode: 'search', tools: shop() }));
     await call('recorded', 'search_tools', { query: 'order' });
     await call('recorded', 'describe_tool', { names: ['create_order'] });
@@ -201,7 +201,7 @@ describe('a server in search mode', () => {
     ]);
   });
 
-  it('limits searches as it limits calls [agent 1]', async () => {
+  it('counts searches toward the call limits [agent 1]', async () => {
     await toolhost.createServer(configWith({ slug: 'limited', tool_mode: 'search', tools: shop() }));
     const limits = { body: { calls_per_day: 2 } };
     assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
@@ -213,7 +213,7 @@ describe('a server in search mode', () => {
     assert.deepEqual(statuses, [200, 200, 429]);
   });
 
-  it('refuses a tool with the name of one of the three, in search mode only [agent 1]', async () => {
+  it('rejects a tool with the name of a built-in tool, in search mode only [agent 1]', async () => {
     const tools = ['search_tools', 'describe_tool', 'call_tool'].map((name) => toolWith({ name }));
     const { problems } = await check(toolhost, configWith({ tool_mode: 'search', tools }));
     const sentence = 'is the name of a built-in tool with these settings; choose another name';
@@ -224,7 +224,7 @@ describe('a server in search mode', () => {
     assert.deepEqual((await check(toolhost, configWith({ tools }))).problems, []);
   });
 
-  it('checks the new fields as it checks all others [agent 1]', async () => {
+  it('validates tool_mode, tags, and pinned [agent 1]', async () => {
     const problemsOf = async (fields: Json, more: Json = {}) =>
       (await check(toolhost, configWith({ tools: [toolWith(fields)], ...more }))).problems;
     assert.deepEqual(await problemsOf({}, { tool_mode: 'find' }), [
@@ -239,7 +239,7 @@ describe('a server in search mode', () => {
     assert.deepEqual(await problemsOf({ tags: ['Größe, ä & ö'], pinned: true }), []);
   });
 
-  it('warns of the size that agents see, and is fine in the connection check [agent 1]', async () => {
+  it('gets no size warnings for many tools and passes the connection check [agent 1]', async () => {
     const many = Array.from({ length: 60 }, (_, n) => tool(`t${n}`, 'd'.repeat(1000)));
     const { warnings } = await check(toolhost, configWith({ tools: many }));
     assert.deepEqual(
@@ -254,7 +254,7 @@ describe('a server in search mode', () => {
     for (const id of ['tool_list', 'tool_count', 'tool_names']) assert.match(judged.get(id) ?? '', /^ok/, id);
   });
 
-  it('changes what it finds when its tools change [agent 1]', async () => {
+  it('finds a new tool after its tools changed [agent 1]', async () => {
     await toolhost.createServer(configWith({ slug: 'changing', tool_mode: 'search', tools: shop() }));
     assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /No tool matches/);
     const tools = [...shop(), tool('feed_zebra', 'Feeds the zebra.', { method: 'POST' })];
@@ -262,7 +262,7 @@ describe('a server in search mode', () => {
     assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /- feed_zebra/);
   });
 
-  it('is tried out and previewed by the names of its tools [agent 1]', async () => {
+  it('supports previews and trial calls by tool name [agent 1]', async () => {
     const body = { arguments: { item: 'pen', count: 1 }, token };
     const preview = await toolhost.rest('POST', '/servers/shop/tools/create_order/preview', {
       body: { arguments: body.arguments },

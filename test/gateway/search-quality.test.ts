@@ -5,7 +5,7 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 
 const token = 'of-the-caller';
 
-describe('searches of real APIs', () => {
+describe('the tool search of real APIs', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -25,7 +25,7 @@ describe('searches of real APIs', () => {
     ['questions', 150],
     ['unseen-questions', 60],
   ] as const) {
-    it(`find the right tool among the first three for 85 %, among the first ten for 95 % of the ${file} [agent 1]`, async () => {
+    it(`finds the right tool among the first three for 85%, among the first ten for 95% of ${file} [agent 1]`, async () => {
       const asked = questions(file);
       assert.ok(asked.length >= least);
       const ranks = await Promise.all(
@@ -41,13 +41,13 @@ describe('searches of real APIs', () => {
     });
   }
 
-  it('find the own profile for "who am I", words written as one, and related words [agent 1]', async () => {
+  it('finds the own profile for "who am I", compound words, and synonyms [agent 1]', async () => {
     assert.ok((await namesFor('box', 'who am I')).includes('get_users_me'));
     assert.ok((await namesFor('zoom', 'voice mails')).includes('phone_user_voice_mails'));
     assert.ok((await namesFor('box', 'collaborators of a file')).includes('get_files_id_collaborations'));
   });
 
-  it('find every tool first by its name [agent 1]', async () => {
+  it('ranks a tool first if the query is its name [agent 1]', async () => {
     for (const api of ['slack', 'asana'] as const) {
       for (const { name } of toolsOf(api, 'https://api.example.com')) {
         assert.equal((await namesFor(api, String(name)))[0], name);
@@ -55,7 +55,7 @@ describe('searches of real APIs', () => {
     }
   });
 
-  it('forgive a slip, a beginning and any mixture of characters [agent 1]', async () => {
+  it('tolerates a typo, a word prefix, and arbitrary characters [agent 1]', async () => {
     assert.ok((await namesFor('github', 'create a relese')).slice(0, 3).includes('repos_create_release'));
     assert.ok((await namesFor('stripe', 'subscr')).length > 0);
     for (const query of ['的问题', '💥💥', '((((', '\u202e', 'a', '____', 'the of', 'x'.repeat(500)]) {
@@ -63,7 +63,7 @@ describe('searches of real APIs', () => {
     }
   });
 
-  it('cost an agent a hundredth of a whole list [agent 1]', async () => {
+  it('needs fewer than 1,500 tokens of tool definitions per API [agent 1]', async () => {
     for (const api of apis) {
       const { text } = await toolhost.rpc(`api-${api}`, token, 'tools/list');
       assert.ok(text.length / 4 < 1500, `${api}: ${text.length / 4} tokens`);

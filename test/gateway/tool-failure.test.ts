@@ -7,13 +7,13 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** The name server of these tests. */
+/** Resolver of these tests. */
 const resolve: Resolve = (hostname, callback) => {
   if (hostname === 'private.example.com') callback(null, [{ address: '10.0.0.1', family: 4 }]);
   else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
 };
 
-describe('the tool result: failures of the upstream', () => {
+describe('the tool result of an upstream failure', () => {
   let one: OneTool;
   let other: RecordingUpstream;
   let closedPort: number;
@@ -28,13 +28,13 @@ describe('the tool result: failures of the upstream', () => {
   });
 
   const message = async (tool: Json, args: Json = {}) => errorOf(await one.call(await one.serve(tool), args));
-  /** Message of a call whose upstream answers with this status and body. */
+  /** Calls a tool whose upstream responds with this status and body, and returns the error message. */
   const saidAt = async (status: number, body: unknown, headers: Record<string, string> = {}, server: Json = {}) => {
     one.upstream.on('GET /fails', () => ({ status, body, headers }));
     return errorOf(await one.call(await one.serve({ url: '/fails' }, server)));
   };
 
-  it('[behaviour The tool result] 4xx and 5xx: the status, its reason and the body', async () => {
+  it('[behaviour The tool result] contains the status, reason phrase, and body of a 4xx or 5xx response', async () => {
     assert.equal(await saidAt(404, { error: 'no such row' }), 'HTTP 404 Not Found\n{"error":"no such row"}');
     assert.equal(await saidAt(400, 'plain words'), 'HTTP 400 Bad Request\nplain words');
     assert.equal(
@@ -50,7 +50,7 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(textOf(result), 'HTTP 422 Unprocessable Entity');
   });
 
-  it('[behaviour The tool result] 429 and 503: with Retry-After when it is given', async () => {
+  it('[behaviour The tool result] contains Retry-After of a 429 or 503 response', async () => {
     assert.equal(
       await saidAt(429, 'slow down', { 'retry-after': '7' }),
       'HTTP 429 Too Many Requests\nRetry-After: 7\nslow down',
@@ -59,7 +59,7 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(await saidAt(503, '', { 'retry-after': date }), `HTTP 503 Service Unavailable\nRetry-After: ${date}`);
   });
 
-  it('[behaviour The tool result] an error body is cut at 8 KiB, between characters', async () => {
+  it('[behaviour The tool result] truncates an error body at 8 KiB, between characters', async () => {
     const bodyOf = (text: string) => text.slice(text.indexOf('\n') + 1);
     assert.equal(bodyOf(await saidAt(500, 'x'.repeat(8192))), 'x'.repeat(8192));
     assert.equal(bodyOf(await saidAt(500, 'x'.repeat(8193))), `${'x'.repeat(8192)}\n… (8193 bytes in all)`);
@@ -67,7 +67,7 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(bodyOf(await saidAt(500, '☃'.repeat(10_000))), `${'☃'.repeat(2730)}\n… (30000 bytes in all)`);
   });
 
-  it('[sec A4] [find D5] redirects are not followed, and their target is named without its query', async () => {
+  it('[sec A4] [find D5] names the target of a redirect without its query instead of following it', async () => {
     const token = 'a'.repeat(41);
     const targets = new Map([
       [`${other.url}/elsewhere?secret-query=1`, '/elsewhere on a host that is specified by its IP address'],
@@ -102,7 +102,7 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(await message({ url: '/moved' }), 'HTTP 304 Not Modified');
   });
 
-  it('[spec 4.3.8] a request times out after timeout_ms', async () => {
+  it('[spec 4.3.8] reports that the request timed out after timeout_ms', async () => {
     one.upstream.on('GET /held', () => 'hold');
     assert.equal(await message({ url: '/held', timeout_ms: 1000 }), 'upstream did not answer within 1000 ms');
     const [request] = one.upstream.take().filter(({ url }) => url === '/held');
@@ -111,7 +111,7 @@ describe('the tool result: failures of the upstream', () => {
     assert.equal(textOf(await one.call(await one.serve({ url: '/slow', timeout_ms: 5000 }))), 'at last');
   });
 
-  it('[behaviour The tool result] each kind of missing answer has its own message, without address, path or query', async () => {
+  it('[behaviour The tool result] has a specific message for each connection failure, without IP address, path, or query', async () => {
     const query = '/secret-path?q=secret-query';
     const cases: [string, string][] = [
       [`http://127.0.0.1:${closedPort}`, 'the upstream refused the connection'],
@@ -125,7 +125,7 @@ describe('the tool result: failures of the upstream', () => {
     for (const [origin, sentence] of cases) assert.equal(await message({ url: `${origin}${query}` }), sentence);
   });
 
-  it('[behaviour The tool result] an answer over the limit is refused with advice', async () => {
+  it('[behaviour The tool result] rejects a response over the limit with advice', async () => {
     const hint =
       '. Request less data with filters or paging, or have the server return fewer fields with response_fields';
     const sized = (size: number, headers: Record<string, string> = {}) => {

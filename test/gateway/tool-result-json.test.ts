@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
-describe('the tool result: parts of a JSON answer', () => {
+describe('the tool result of a JSON response', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -11,7 +11,7 @@ describe('the tool result: parts of a JSON answer', () => {
   after(() => one.stop());
 
   let routes = 0;
-  /** A server whose upstream answers with this JSON text. */
+  /** Creates a server whose upstream responds with this JSON text. */
   const serving = (json: string, tool: Json = {}) => {
     const path = `/json-${++routes}`;
     one.upstream.on(`GET ${path}`, () => ({ headers: { 'content-type': 'application/json' }, body: json }));
@@ -24,7 +24,7 @@ describe('the tool result: parts of a JSON answer', () => {
     return textOf(result);
   };
 
-  it('[behaviour The tool result] numbers keep their digits, in the whole and in parts', async () => {
+  it('[behaviour The tool result] keeps all digits of numbers, in the whole and in selected parts', async () => {
     const json = '{"id":9007199254740993,"price":1.10,"list":[-0,1e2,0.0000001,12345678.123456789,1E400]}';
     for (const tool of [{}, { response_fields: ['id', 'price', 'list'] }]) {
       const slug = await serving(json, tool);
@@ -36,7 +36,7 @@ describe('the tool result: parts of a JSON answer', () => {
   });
 
   for (const length of [10, 4095, 4096, 50_000, 65_536, 65_537, 200_000]) {
-    it(`[behaviour The tool result] ${length} bytes of JSON are passed on as they came, as text and, where asked for, structured`, async () => {
+    it(`[behaviour The tool result] passes on ${length} bytes of JSON unchanged, as text and as structured content with output_schema`, async () => {
       const fixed = '{"quote\\"":"back\\\\slash \\u00e9 é 😀","n":1.10,"pad":""}';
       const json = fixed.replace('""}', `"${'x'.repeat(Math.max(0, length - Buffer.byteLength(fixed)))}"}`);
       const slug = await serving(json, { output_schema: { type: 'object' } });
@@ -47,7 +47,7 @@ describe('the tool result: parts of a JSON answer', () => {
     });
   }
 
-  it('[behaviour The tool result] half a surrogate pair, at which strict parsers refuse a whole message, becomes U+FFFD', async () => {
+  it('[behaviour The tool result] replaces an unpaired surrogate by U+FFFD, because strict parsers reject the whole message', async () => {
     const ofCall = async (json: string, tool: Json = {}) => {
       const slug = await serving(json, { output_schema: { type: 'object' }, ...tool });
       return (await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} })).text;
@@ -67,12 +67,12 @@ describe('the tool result: parts of a JSON answer', () => {
       assert.match(await ofCall(cut), /not strict JSON/);
     const output_schema = { type: 'object', properties: { a: { type: 'number' } } };
     const misfit = await ofCall(`{"a":"${'x'.repeat(993)}${'😀'.repeat(10)}"}`, { output_schema });
-    // No character is cut in two.
+    // The truncation splits no character.
     assert.match(misfit, /x"\}/);
     assert.doesNotMatch(misfit, /\\ud/);
   });
 
-  it('[spec 4.3.9] response_transform selects: everything, a path, an index', async () => {
+  it('[spec 4.3.9] selects everything, a path, or an index with response_transform', async () => {
     const json = '{"data":{"results":[{"id":1},{"id":2}],"empty":null},"a":{"":{"x":1}}}';
     assert.equal(await part(json, '.'), json);
     assert.equal(await part(json, ''), json);
@@ -84,7 +84,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(textOf(structured), '{"id":1}');
   });
 
-  it('[behaviour The tool result] a path that does not exist is an error naming it and the keys that do exist', async () => {
+  it('[behaviour The tool result] is an error with the path and the existing keys if the path of response_transform does not exist', async () => {
     const json = '{"data":{"items":[1,2],"none":[],"text":"x","big":9007199254740993,"o":{}}}';
     const message = async (path: string) => {
       const text = errorOf(await resultOf(json, { response_transform: path }));
@@ -104,7 +104,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.match(errorOf(await resultOf(wide, { response_transform: 'x' })), /"k19" and 5 more; the request/);
   });
 
-  it('[sec C9] a transform reaches own data only', async () => {
+  it('[sec C9] selects only own properties with response_transform', async () => {
     const json = '{"a":[1],"items":[{"y":1}],"__proto__":{"mine":true}}';
     assert.equal(await part(json, '__proto__'), '{"mine":true}');
     assert.equal(await part(json, '__proto__.mine'), 'true');
@@ -127,7 +127,7 @@ describe('the tool result: parts of a JSON answer', () => {
     }
   });
 
-  it('[behaviour Configuration] response_fields keep only their paths, of an object or of each item of an array', async () => {
+  it('[behaviour Configuration] contains only the paths in response_fields, of an object or of each item of an array', async () => {
     const json = '[{"id":1,"name":"A","owner":{"id":5,"mail":"m"},"tags":[{"n":"x","s":1},{"n":"y"}]},{"id":2},null]';
     const kept = async (fields: string[], more: Json = {}) =>
       textOf(await resultOf(json, { response_fields: fields, ...more }));
@@ -145,7 +145,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(textOf(long), '{"list":[{},{"a":1.10}]}');
   });
 
-  it('[mcp 33] with output_schema structuredContent validates, and legacy clients see an object', async () => {
+  it('[mcp 33] has valid structuredContent with output_schema, and an error if the response does not match', async () => {
     const output_schema = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
     const slug = await serving('{"data": {"id": 9007199254740993}}', { output_schema, response_transform: 'data' });
     const listed = await one.toolhost.rpc(slug, callerToken, 'tools/list');
@@ -175,7 +175,7 @@ describe('the tool result: parts of a JSON answer', () => {
     );
   });
 
-  it('[sec A10] a failure that shows the answer shows no credential in it, and no beginning of one', async () => {
+  it('[sec A10] contains no credential and no partial credential if an error quotes the response', async () => {
     const secret = 'stored-upstream-secret-9f8e7d';
     const authentication = { type: 'Bearer', token: secret };
     const key = await one.toolhost.key();
@@ -208,7 +208,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.doesNotMatch(await said(JSON.stringify({ [secret]: 1 }), { response_transform: 'data' }), /stored/);
   });
 
-  it('[sec A10] a password in the token of type Basic is a credential of its own', async () => {
+  it('[sec A10] redacts the password within a Basic token', async () => {
     for (const password of ['Sup3r-geheim-Passw0rd', 'Zauberwört-geheim']) {
       const authentication = { type: 'Basic', token: Buffer.from(`anna:${password}`).toString('base64') };
       const path = `/echoes-${++routes}`;
@@ -219,7 +219,7 @@ describe('the tool result: parts of a JSON answer', () => {
     }
   });
 
-  it('[imp 2] a raw file under a type such as application/vnd.github.raw+json is text, unless it is JSON', async () => {
+  it('[imp 2] is text for a raw file with a type such as application/vnd.github.raw+json, unless it is JSON', async () => {
     const raw = async (body: string | Buffer, tool: Json = {}) => {
       const path = `/raw-${++routes}`;
       const headers = { 'content-type': 'application/vnd.github.raw+json; charset=utf-8' };
@@ -239,7 +239,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal((await raw(Buffer.from([0xff, 0xfd, 0]))).content[1]?.type, 'resource');
   });
 
-  it('[behaviour The tool result] JSON that is too deep is text, and an error where a filter needs it', async () => {
+  it('[behaviour The tool result] is text for JSON that is nested too deep, and an error if a filter needs JSON', async () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     assert.equal(textOf(await resultOf(nested(1000))), nested(1000));
     const { content } = await resultOf(nested(1001));

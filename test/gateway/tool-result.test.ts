@@ -13,7 +13,7 @@ import {
 } from '../support/upstreams/content-upstream.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
-describe('the tool result: kinds of content', () => {
+describe('the content of a tool result', () => {
   let one: OneTool;
   let content: ContentUpstream;
   before(async () => {
@@ -26,7 +26,7 @@ describe('the tool result: kinds of content', () => {
   });
 
   let routes = 0;
-  /** The result of a tool whose upstream answers so. */
+  /** Calls a tool whose upstream sends this response, and returns the result. */
   const resultOf = async (answer: Answer, tool: Json = {}): Promise<ToolReply> => {
     const path = `/answer-${++routes}`;
     const method = String(tool.method ?? 'GET');
@@ -48,7 +48,7 @@ describe('the tool result: kinds of content', () => {
   const fileText = (type: string, bytes: string | Buffer) =>
     text(`The response is a file: ${type}, ${bytes.length} bytes.`);
 
-  it('[behaviour The tool result] JSON: one text block with compact JSON', async () => {
+  it('[behaviour The tool result] is one text block with compact JSON for a JSON response', async () => {
     for (const type of [
       'application/json',
       'application/json; charset=utf-8',
@@ -62,7 +62,7 @@ describe('the tool result: kinds of content', () => {
     }
   });
 
-  /** The result in each revision, as JSON text of its content and of its structured content. */
+  /** Returns the result and the raw response in each protocol version. */
   const inRevisions = async (slug: string): Promise<{ [revision: string]: ToolReply & { raw: string } }> => {
     const params = { name: 'run', arguments: {} };
     const found: { [revision: string]: ToolReply & { raw: string } } = {};
@@ -77,7 +77,7 @@ describe('the tool result: kinds of content', () => {
   };
   const exact = '{"big":12345678901234567890,"price":1.10}';
 
-  it('[behaviour The tool result] without an output_schema no client gets an object twice, nor a changed number', async () => {
+  it('[behaviour The tool result] contains an object only once without output_schema, with unchanged numbers', async () => {
     one.upstream.on('GET /exact', () => typed('application/json', exact));
     for (const [revision, result] of Object.entries(await inRevisions(await one.serve({ url: '/exact' })))) {
       assert.deepEqual([result.content, result.structuredContent], [text(exact), undefined], revision);
@@ -89,12 +89,12 @@ describe('the tool result: kinds of content', () => {
       assert.deepEqual(content, text(exact));
       assert.ok(raw.includes(`"structuredContent":${exact}`), revision);
     }
-    // `tools/list` shows no output schema of a tool with a limit.
+    // `tools/list` omits the output schema of a tool with a token limit.
     const limited = await inRevisions(await one.serve({ url: '/exact', output_schema, max_answer_tokens: 500 }));
     for (const result of Object.values(limited)) assert.equal(result.structuredContent, undefined);
   });
 
-  it('[behaviour The tool result] JSON that is no object is the result of an object for clients before 2026-07-28', async () => {
+  it('[behaviour The tool result] wraps JSON other than an object in structured content for protocol versions before 2026-07-28', async () => {
     const long = JSON.stringify(Array.from({ length: 60_000 }, (_, id) => ({ id, at: '10:00:00.000Z' })));
     const answers: [answer: Answer, json: string, structured: string][] = [
       ...[
@@ -127,7 +127,7 @@ describe('the tool result: kinds of content', () => {
     }
   });
 
-  it('[behaviour The tool result] text, XML, HTML and SVG come as they are, in the character set that they name', async () => {
+  it('[behaviour The tool result] is the unchanged text for text, XML, HTML, and SVG, decoded with the declared charset', async () => {
     assert.deepEqual((await fromContent('/text')).content, text(TEXT));
     const samples: [string, string][] = [
       ['text/plain', 'two\r\nlines é'],
@@ -144,14 +144,14 @@ describe('the tool result: kinds of content', () => {
     assert.deepEqual(await blocks(typed('text/plain; charset=unknown', 'plain')), text('plain'));
   });
 
-  it('[behaviour The tool result] without a media type: JSON when it is JSON, text when it is text, else bytes', async () => {
+  it('[behaviour The tool result] is JSON, text, or bytes depending on the body if the response has no media type', async () => {
     assert.deepEqual(await resultOf({ body: '{"a": 1}' }), { content: text('{"a":1}') });
     assert.deepEqual(await blocks({ body: 'just words' }), text('just words'));
     const [, block] = await blocks({ body: BINARY });
     assert.equal((block?.resource as Json | undefined)?.mimeType, 'application/octet-stream');
   });
 
-  it('[behaviour The tool result] images and sounds come as blocks of their own', async () => {
+  it('[behaviour The tool result] is an image or audio block for images and sounds', async () => {
     const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' };
     const audio = { type: 'audio', data: WAV.toString('base64'), mimeType: 'audio/wav' };
     assert.deepEqual(await fromContent('/image'), { content: [...fileText('image/png', PNG), image] });
@@ -159,7 +159,7 @@ describe('the tool result: kinds of content', () => {
     assert.deepEqual(await blocks(typed('image/PNG; x=y', PNG)), [...fileText('image/png', PNG), image]);
   });
 
-  it('[behaviour The tool result] any other binary comes as an embedded resource with its media type', async () => {
+  it('[behaviour The tool result] is an embedded resource with its media type for any other binary', async () => {
     const resource = (mimeType: string) => [
       ...fileText(mimeType, BINARY),
       { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: BINARY.toString('base64') } },
@@ -168,7 +168,7 @@ describe('the tool result: kinds of content', () => {
     assert.deepEqual(await blocks(typed('application/pdf', BINARY)), resource('application/pdf'));
   });
 
-  it('[behaviour The tool result] each part of a multipart answer becomes a block', async () => {
+  it('[behaviour The tool result] is one block for each part of a multipart response', async () => {
     assert.deepEqual(await fromContent('/mixed'), {
       content: [
         { type: 'text', text: 'Multiple content types test:' },
@@ -209,13 +209,13 @@ describe('the tool result: kinds of content', () => {
     for (const [type, body, message] of refused) assert.match(errorOf(await resultOf(typed(type, body))), message);
   });
 
-  it('[behaviour The tool result] an empty answer or 204 says so in a text block', async () => {
+  it('[behaviour The tool result] is a text block with the status for an empty response', async () => {
     assert.deepEqual(await blocks({ status: 204 }), text('204 No Content: the response has no body'));
     assert.deepEqual(await blocks(typed('application/json', '')), text('200 OK: the response has no body'));
     assert.deepEqual(await blocks({ status: 201 }), text('201 Created: the response has no body'));
   });
 
-  it('[spec 4.3.10] [spec 7] an empty answer to a POST or PATCH without Prefer hints at return=representation', async () => {
+  it('[spec 4.3.10] [spec 7] suggests return=representation for an empty response to a POST or PATCH without Prefer', async () => {
     const hint =
       '204 No Content: the response has no body (with the header "Prefer: return=representation", some upstreams return the written row)';
     for (const method of ['POST', 'PATCH']) {
@@ -227,7 +227,7 @@ describe('the tool result: kinds of content', () => {
       assert.doesNotMatch(textOf(await resultOf({ status: 204 }, { method })), /Prefer/);
   });
 
-  it('[find D4] names the location of a created resource, and mentions Prefer only where that helps', async () => {
+  it('[find D4] contains the Location of a created resource and mentions Prefer only if it helps', async () => {
     const empty = (status: number, location?: string): Answer => ({
       status,
       ...(location !== undefined && { headers: { location } }),
@@ -257,7 +257,7 @@ describe('the tool result: kinds of content', () => {
     );
   });
 
-  it('[behaviour The tool result] a response_transform on an answer other than JSON is an error', async () => {
+  it('[behaviour The tool result] is an error for response_transform on a response other than JSON', async () => {
     const tool = { response_transform: 'data' };
     const message = 'response_transform requires a JSON response, but ';
     assert.equal(

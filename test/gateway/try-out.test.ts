@@ -8,7 +8,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const secret = 'sk-live-0123456789';
 
-describe('trying a tool out', () => {
+describe('a trial call of a tool', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -34,7 +34,7 @@ describe('trying a tool out', () => {
   };
   const recordOf = async (id: unknown) => (await toolhost.rest('GET', `/calls/${id}`)).body;
 
-  it('reports the request, its duration and its size', async () => {
+  it('reports the request, its duration, and its size', async () => {
     upstream.on('POST /things', () => ({ body: { text: 'x'.repeat(100) }, delayMs: 20 }));
     const body = await post('call', { name: 'Ada' });
     const timing = body.timing as { total_ms: number; upstream_ms: number };
@@ -45,7 +45,7 @@ describe('trying a tool out', () => {
     assert.equal(JSON.stringify(body).includes(secret), false);
   });
 
-  it('names the record of the call and its capture', async () => {
+  it('returns the id of its call record, which has the capture', async () => {
     const { call_id, timing } = await post('call', { name: 'Ada' });
     const { call, capture } = (await recordOf(call_id)) as { call: Json; capture?: Json };
     assert.deepEqual({ total_ms: call.duration_ms, upstream_ms: call.upstream_ms }, timing);
@@ -56,7 +56,7 @@ describe('trying a tool out', () => {
     assert.deepEqual([captured.request, captured.curl], [again.request, again.curl]);
   });
 
-  it('is recorded as a try-out of the key or person who asked, and found by that', async () => {
+  it('is recorded with caller_kind try_out and its API key or person, and can be filtered by it', async () => {
     const key = await toolhost.key();
     const { call_id } = await post('call', { name: 'Ada' }, key);
     const { call } = (await recordOf(call_id)) as { call: Json };
@@ -79,7 +79,7 @@ describe('trying a tool out', () => {
     assert.equal((await toolhost.rest('GET', '/calls?caller_kind=dashboard')).status, 400);
   });
 
-  it('leaves no record where the token is missing that it needs', async () => {
+  it('leaves no record if its required token is missing', async () => {
     await toolhost.createServer({
       ...serverAt('forwards', upstream.url),
       authentication: { type: 'Bearer' },
@@ -94,13 +94,13 @@ describe('trying a tool out', () => {
     assert.equal((await records()).length, 1);
   });
 
-  it('shows no request for arguments that do not fit', async () => {
+  it('shows no request for invalid arguments', async () => {
     const { is_error, request, curl, timing } = await post('call', { name: [7] });
     assert.deepEqual([is_error, request, curl], [true, undefined, undefined]);
     assert.deepEqual(Object.keys(timing as Json), ['total_ms']);
   });
 
-  it('names each argument at fault of a request that cannot be shown', async () => {
+  it('names each invalid argument if a request cannot be previewed', async () => {
     const preview = async (args: Json) => {
       const { status, body } = await toolhost.rest('POST', '/servers/tried/tools/get/preview', {
         body: { arguments: args },
@@ -117,13 +117,13 @@ describe('trying a tool out', () => {
     });
   });
 
-  it('shows a key with only the scope call the answer, but not the upstream', async () => {
+  it('shows only the result and not the upstream request to a key with only the scope call', async () => {
     const calling = await toolhost.key({ scopes: ['call'] });
     const { is_error, request, curl, response } = await post('call', { name: 'Ada' }, calling);
     assert.deepEqual([is_error, request, curl, response], [false, undefined, undefined, undefined]);
   });
 
-  it('[agent 5] shows what the API said beside what the agent gets, without credentials', async () => {
+  it('[agent 5] shows the upstream response next to the agent result, without credentials', async () => {
     const answer = { text: `Key ${secret}`, token: secret, more: 'x'.repeat(20_000) };
     upstream.on('POST /things', () => ({
       status: 201,
@@ -150,10 +150,10 @@ describe('trying a tool out', () => {
       [whole, Math.ceil(whole / 4), Math.ceil(JSON.stringify({ text: answer.text }).length / 4)],
     );
     const { capture } = await recordOf(body.call_id);
-    assert.equal(capture, undefined, 'nothing is stored of a call of a server that does not capture');
+    assert.equal(capture, undefined, 'nothing is stored for a server without capture');
   });
 
-  it('[agent 5] shows the whole status and size of an answer that was too long to be read on the event loop', async () => {
+  it('[agent 5] shows status and size of a response that is too long to be parsed on the event loop', async () => {
     const items = Array.from({ length: 30_000 }, (_, id) => ({ id, text: 'x'.repeat(20) }));
     upstream.on('POST /things', () => ({ body: items }));
     const { body } = await toolhost.rest('POST', '/servers/sides/tools/get/call', { body: {} });

@@ -6,10 +6,10 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 
-/** A variable as many programs write it. */
+/** Formats a variable reference such as `${NAME}`. */
 const dollar = (name: string) => `$\{${name}}`;
 
-describe('credentials that cannot be used, and the reason that their sender is told', () => {
+describe('the rejection of an unusable credential', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let aheadMs = 0;
@@ -31,7 +31,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
 
   const asBearer = (slug: string, token: string) =>
     toolhost.post(slug, call, { headers: { authorization: `Bearer ${token}` } });
-  /** The reason in the body, which stands in the challenge too. */
+  /** Returns the reason in the body, and asserts that the challenge contains one too. */
   const reasonOf = (reply: Reply): string => {
     assert.equal(reply.status, 401, reply.text);
     assert.match(reply.headers.get('www-authenticate') ?? '', /error="invalid_token", error_description="/);
@@ -63,7 +63,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
     [/has no token after "Bearer"/, ['']],
   ];
 
-  it('[find D5] refuses a placeholder before anything is sent, and says which kind it is', async () => {
+  it('[find D5] names the kind of placeholder, and nothing is sent to the upstream', async () => {
     for (const [reason, credentials] of placeholders) {
       for (const credential of credentials) {
         for (const slug of ['tokens', 'stored', 'open', 'manage'])
@@ -78,7 +78,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
     assert.deepEqual(upstream.take(), []);
   });
 
-  it('[find E1] takes tokens that only resemble a placeholder', async () => {
+  it('[find E1] does not affect tokens that only resemble a placeholder', async () => {
     const tokens = [
       '$2y$10$abc',
       'a{b}',
@@ -98,7 +98,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
     }
   });
 
-  it('[find D5] says that a key expired or was revoked, and when, to its holder alone', async () => {
+  it('[find D5] tells only the holder of an API key that it expired or was revoked, and when', async () => {
     const expiresAt = new Date(Date.now() + 60_000).toISOString();
     const expiring = await toolhost.key({ expiresAt });
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'short', scopes: ['call'] } });
@@ -113,7 +113,7 @@ describe('credentials that cannot be used, and the reason that their sender is t
       assert.match(reasonOf(await asBearer(slug, revoked)), /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/);
     }
     assert.match(String((await toolhost.rest('GET', '/servers', { key: expiring })).body.detail), /expired at /);
-    // Another secret for the same id, with a checksum that is right or not.
+    // Another secret with the same key id.
     const forged = expiring.replace(/.{12}$/, 'x'.repeat(12));
     assert.doesNotMatch(reasonOf(await asBearer('stored', forged)), /expired|revoked/);
     assert.deepEqual(upstream.take(), []);

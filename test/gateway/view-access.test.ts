@@ -31,7 +31,7 @@ describe('access to views', () => {
     return String(reply.body.key);
   };
 
-  it('is limited by the views of a key, and nothing else answers it [agent 2]', async () => {
+  it('is limited to the views of a key, and every other URL rejects it [agent 2]', async () => {
     await serve('desk', { support: { tools: ['one'] }, finance: { tools: ['two'] } }, [tool('one'), tool('two')]);
     await serve('other', { support: { tools: ['one'] } }, [tool('one')]);
     const key = await keyOf({ views: ['desk/support'] });
@@ -51,7 +51,7 @@ describe('access to views', () => {
     assert.equal(tried.status, 404);
   });
 
-  it('ends with the view, and a key for a server has its views [agent 2]', async () => {
+  it('ends when the view is removed, and a key for a server includes its views [agent 2]', async () => {
     await serve('moved', { before: { tools: ['one'] } }, [tool('one')]);
     const [ofView, ofServer] = [await keyOf({ views: ['moved/before'] }), await keyOf({ servers: ['moved'] })];
     for (const key of [ofView, ofServer])
@@ -63,7 +63,7 @@ describe('access to views', () => {
     assert.equal((await toolhost.rpc('moved/after', ofServer, 'tools/list')).status, 200);
   });
 
-  it('comes back with a view of the same name, by an edit and by a restored version, and not after the key was revoked [agent 2]', async () => {
+  it('is restored with a view of the same name, by an edit or a restored version, unless the key was revoked [agent 2]', async () => {
     const views = { desk: { tools: ['one'] } };
     await serve('again', views, [tool('one'), tool('two')]);
     const [kept, revoked] = [await makeKey({ views: ['again/desk'] }), await makeKey({ views: ['again/desk'] })];
@@ -81,7 +81,7 @@ describe('access to views', () => {
     assert.equal((await listed(revoked.body)).status, 401);
   });
 
-  it('ends with its server, whose slug nobody gets again [agent 2]', async () => {
+  it('ends when the server is deleted, and its slug cannot be reused [agent 2]', async () => {
     await serve('ended', { desk: { tools: ['one'] } }, [tool('one')]);
     const key = await keyOf({ views: ['ended/desk'] });
     assert.equal((await toolhost.rest('DELETE', '/servers/ended')).status, 200);
@@ -90,7 +90,7 @@ describe('access to views', () => {
     assert.equal((await toolhost.rpc('ended/desk', key, 'tools/list')).status, 404);
   });
 
-  it('of a key is shown, and made only for views of the workspace [agent 2]', async () => {
+  it('is shown with the key and can be granted only for views of the workspace [agent 2]', async () => {
     await serve('mine', { v: { tools: ['one'] } }, [tool('one')]);
     const made = await makeKey({ servers: ['desk'], views: ['mine/v', 'mine/v'] });
     const { key: _, ...record } = made.body;
@@ -100,7 +100,7 @@ describe('access to views', () => {
       (listed.body.keys as Json[]).find(({ id }) => id === record.id),
       record,
     );
-    // A version of the program that knows no views compares these with slugs, and so refuses the view.
+    // An older release without views compares these values with slugs and so rejects the view.
     const { db } = toolhost.running.app.runner;
     const rows = await db.selectFrom('api_keys').select('servers').where('id', '=', String(record.id)).execute();
     assert.equal(rows[0]?.servers, '["desk","mine/v"]');
@@ -152,7 +152,7 @@ describe('access to views', () => {
     keys: fc.array(fc.record({ whole: fc.boolean(), views: fc.subarray(viewNames) }), { minLength: 1, maxLength: 3 }),
   });
 
-  it('is the same for the list and for calls, for every pair of key and view [agent 2]', async () => {
+  it('is the same for tools/list and for calls, for every pair of key and view [agent 2]', async () => {
     let count = 0;
     await fc.assert(
       fc.asyncProperty(aCase, async ({ tools, views, keys }) => {
@@ -199,7 +199,7 @@ describe('access to views', () => {
     );
   });
 
-  /** Checks that exactly these tools are listed or found, and can be called; undefined: none, because of the key. */
+  /** Asserts that exactly these tools are listed or found, and can be called. Undefined means none, because of the key. */
   async function compare(address: string, key: string, allowed: string[] | undefined, isSearch: boolean) {
     const list = await toolhost.rpc(address, key, 'tools/list');
     assert.equal(list.status, allowed ? 200 : 403, list.text);

@@ -74,7 +74,7 @@ describe('a view of a server', () => {
   const call = (address: string, name: string, args: Json = {}) => toolhost.callTool(address, token, name, args);
   const messageOf = ({ body }: Reply) => (body.error as { message: string }).message;
 
-  it('lists its tools in its order, with its texts, in every revision [agent 2]', async () => {
+  it('lists its tools in its order, with its texts, in every protocol version [agent 2]', async () => {
     for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
       const { body } = await toolhost.rpc('shop/support', token, 'initialize', { protocolVersion: revision });
       const { serverInfo, instructions, protocolVersion } = body.result as Json;
@@ -111,7 +111,7 @@ describe('a view of a server', () => {
     ]);
   });
 
-  it('sends fixed arguments as if the caller had given them [agent 2]', async () => {
+  it('sends fixed arguments as if the caller had sent them [agent 2]', async () => {
     const sent = async (address: string, name: string, args: Json) =>
       JSON.parse(textOf(await call(address, name, args)));
     assert.deepEqual(
@@ -124,7 +124,7 @@ describe('a view of a server', () => {
     );
   });
 
-  it('refuses fixed arguments from callers, with the name and not the value [agent 2]', async () => {
+  it('rejects fixed arguments from callers, with the name and not the value [agent 2]', async () => {
     const sent = upstream.requests.length;
     for (const [name, args, fixed] of [
       ['list_orders', { account: 'other', limit: 1 }, 'account'],
@@ -138,7 +138,7 @@ describe('a view of a server', () => {
     assert.equal(upstream.requests.length, sent);
   });
 
-  it('knows no tool that it does not have, in any form of call [agent 2]', async () => {
+  it('rejects calls of tools that it does not include, in any form of call [agent 2]', async () => {
     for (const [address, name] of [
       ['shop/support', 'delete_order'],
       ['shop/billing', 'list_orders'],
@@ -158,7 +158,7 @@ describe('a view of a server', () => {
     assert.equal((await call('shop/audit', 'describe_tool', { names: ['delete_order'] })).isError, true);
   });
 
-  it('has a search mode of its own, over the tools that read [agent 2]', async () => {
+  it('supports its own search mode, over its read-only tools [agent 2]', async () => {
     assert.deepEqual(await namesAt('shop/audit'), ['search_tools', 'describe_tool', 'call_tool']);
     const found = textOf(await call('shop/audit', 'search_tools', { query: 'orders invoice' }));
     assert.match(found, /list_orders/);
@@ -168,7 +168,7 @@ describe('a view of a server', () => {
     assert.equal(JSON.parse(textOf(reply)).url, '/get_invoice');
   });
 
-  it('is not found under another name, just like a server that is not there [agent 2]', async () => {
+  it('returns the same 404 for an unknown view as for an unknown server [agent 2]', async () => {
     const plain = ({ status, text, headers }: Reply) => [
       status,
       text,
@@ -193,7 +193,7 @@ describe('a view of a server', () => {
     }
   });
 
-  it('answers GET, OPTIONS and browsers at its address as a server does [agent 2]', async () => {
+  it('responds to GET and browsers at its URL like a server [agent 2]', async () => {
     const url = `${toolhost.url}/mcp/shop/support`;
     const page = await fetch(url, { headers: { accept: 'text/html' } });
     const text = await page.text();
@@ -207,7 +207,7 @@ describe('a view of a server', () => {
     assert.equal(anonymous.status, 401);
   });
 
-  it('follows its configuration when that changes [agent 2]', async () => {
+  it('follows changes of its configuration [agent 2]', async () => {
     await toolhost.createServer(
       configWith({ slug: 'moving', tools: shop(), views: { v: { tools: ['get_invoice'] } } }),
     );
@@ -225,7 +225,7 @@ describe('a view of a server', () => {
     assert.equal((await toolhost.rpc('moving/v', token, 'tools/list')).status, 404);
   });
 
-  it('is in the records of its calls, by which they can be chosen [agent 2]', async () => {
+  it('is stored in its call records, which can be filtered by it [agent 2]', async () => {
     const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'], tool_mode: 'search' } };
     await toolhost.createServer(configWith({ slug: 'recorded', tools: shop(), views }));
     await call('recorded', 'get_invoice');
@@ -252,7 +252,7 @@ describe('a view of a server', () => {
     assert.equal(text.trim().split('\r\n').length, 2);
   });
 
-  it('has the limits of its server, not its own [agent 2]', async () => {
+  it('shares the call limits of its server [agent 2]', async () => {
     const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'] } };
     await toolhost.createServer(configWith({ slug: 'limited', tools: shop(), views }));
     const limits = { body: { calls_per_day: 2 } };
@@ -264,7 +264,7 @@ describe('a view of a server', () => {
     }
   });
 
-  it('can be tried out and previewed with its fixed arguments [agent 2]', async () => {
+  it('supports trial calls and previews with its fixed arguments [agent 2]', async () => {
     const body = { view: 'support', token, arguments: { limit: 2 } };
     const tried = await toolhost.rest('POST', '/servers/shop/tools/list_orders/call', { body });
     assert.equal(tried.status, 200, tried.text);
@@ -279,7 +279,7 @@ describe('a view of a server', () => {
     assert.match(String((await preview({ view: 'billing' })).body.detail), /the view has no tool "list_orders"/);
   });
 
-  it('is not broken by a change of one tool, and follows a new name [agent 2]', async () => {
+  it('cannot be broken by a change of one tool, and follows a renamed tool [agent 2]', async () => {
     const fixed = { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] };
     await toolhost.createServer(configWith({ slug: 'kept', tools: shop(), views: { v: fixed } }));
     const change = (method: string, name: string, body: Json = {}) =>

@@ -4,8 +4,8 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 
 const token = 'local-example-key';
 
-/** Spec 2.5, through the service as local mode starts it. */
-describe('the worked example', () => {
+/** Spec 2.5, on a service in local mode. */
+describe('the example server of local mode', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost({ env: { DEMO: '1' } });
@@ -35,7 +35,7 @@ describe('the worked example', () => {
     ]);
   });
 
-  it('creates, updates, lists and deletes projects and tasks, and the deletion cascades', async () => {
+  it('creates, updates, lists, and deletes projects and tasks, with cascading deletion', async () => {
     const [project] = await rows('create_project', { name: 'Garden' });
     assert.equal(project?.status, 'active');
     const [task] = await rows('create_task', { project_id: project?.id, title: 'Dig', due_date: '2026-12-01' });
@@ -55,7 +55,7 @@ describe('the worked example', () => {
     assert.equal((await rows('list_tasks', { project_id: `eq.${second?.id}` })).length, 0);
   });
 
-  it("requires a token, and reports the upstream's refusal of a wrong one", async () => {
+  it('requires a token, and reports when the upstream rejects it', async () => {
     const { status } = await toolhost.rpc('projects', undefined, 'tools/list');
     assert.equal(status, 401);
     const result = await toolhost.callTool('projects', 'wrong', 'list_projects');

@@ -1,4 +1,4 @@
-/** Another version of the product, and what got worse since. */
+/** Checks out another version of the product, and lists regressions since then. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { judgeOf } from './report.ts';
 
 const run = promisify(execFile);
 
-/** The files of a commit in a new folder, with the dependencies of this checkout. */
+/** Unpacks the files of a commit into a new folder, with the dependencies of this checkout. */
 export async function unpackCommit(commit: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'toolhost-audit-commit-'));
   const checkout = join(folder, 'checkout');
@@ -23,7 +23,7 @@ export async function unpackCommit(commit: string): Promise<string> {
 
 const ranks = ['whole', 'loosened', 'partial', 'skipped'];
 
-/** Operations whose request or outcome was better before. */
+/** Returns operations whose request or outcome was better before. */
 export function listWorse(before: readonly Verdict[], now: readonly Verdict[]): string[] {
   const byKey = new Map(before.map((verdict) => [`${verdict.document} ${verdict.operation}`, verdict]));
   return now.flatMap((verdict) => {
@@ -38,16 +38,16 @@ function findReasons(old: Verdict, verdict: Verdict): string[] {
   const [was, is] = [judgeOf(old), judgeOf(verdict)];
   const reasons: string[] = [];
   if ((was === 'same' || was === 'explained') && is === 'different')
-    reasons.push(`its request agreed; now ${showWire(verdict)}`);
+    reasons.push(`its request no longer agrees: ${showWire(verdict)}`);
   const { outcome } = verdict;
   const fell = ranks.indexOf(outcome.expected) > ranks.indexOf(old.outcome.expected);
-  if (fell) reasons.push(`it was ${old.outcome.expected}; now it is ${outcome.expected}`);
+  if (fell) reasons.push(`its outcome changed from ${old.outcome.expected} to ${outcome.expected}`);
   if (old.outcome.expected === old.outcome.reported && outcome.expected !== outcome.reported)
-    reasons.push(`its outcome agreed; now ${outcome.reported} is reported, and it is ${outcome.expected}`);
+    reasons.push(`its outcome no longer agrees: reported ${outcome.reported}, expected ${outcome.expected}`);
   return reasons;
 }
 
 function showWire({ wire }: Verdict): string {
-  if (wire?.kind === 'refused') return `the call is refused (${wire.reason})`;
+  if (wire?.kind === 'refused') return `the call is rejected (${wire.reason})`;
   return wire?.kind === 'compared' ? wire.differences.map(({ id }) => id).join(', ') : 'it has no tool';
 }

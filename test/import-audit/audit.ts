@@ -16,15 +16,15 @@ export type Verdict = {
   operation: string;
   tool: string;
   outcome: OutcomeVerdict;
-  /** Undefined where there is no tool. */
+  /** Undefined if there is no tool. */
   wire: WireVerdict | undefined;
   args: JsonObject;
 };
 
 export type AuditOptions = {
-  /** Checkout whose service is audited. */
+  /** Checkout of the audited service. */
   checkout: string;
-  /** Folder with the packages of the audit. */
+  /** Folder with the npm packages of the audit. */
   npm: string;
   random: Random;
 };

@@ -1,4 +1,4 @@
-/** Packages that only the audit needs, and that are too large for the dependencies. */
+/** Installs packages that only the audit needs and that are too large for the regular dependencies. */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export type Cache = {
   descriptions: string;
 };
 
-/** @throws Error with what npm wrote, where the packages could not be installed */
+/** @throws Error with npm's output if the packages cannot be installed */
 export async function prepareCache(): Promise<Cache> {
   const folder = join(root, 'node_modules', '.cache', 'import-audit');
   const project = join(folder, 'npm');

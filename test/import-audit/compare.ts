@@ -1,11 +1,11 @@
-/** Differences between two requests. What the standards leave free is no difference. */
+/** Lists the differences between two requests, except those that the standards allow. */
 import { isSameJson } from './json.ts';
 import type { Part, WireRequest } from './wire.ts';
 
-/** `id` names the class of the difference. */
+/** A difference; `id` names its class. */
 export type Difference = { id: string; expected: string; found: string };
 
-/** Headers that belong to HTTP, to the service or to the client library. */
+/** Headers that belong to HTTP, the service, or the client library. */
 const ownHeaders = new Set([
   ...['host', 'connection', 'content-length', 'transfer-encoding', 'accept', 'accept-encoding', 'accept-language'],
   ...[
@@ -21,7 +21,7 @@ const ownHeaders = new Set([
   ...['pragma', 'cache-control', 'priority'],
 ]);
 
-/** `credentials` are the names that carry credentials, in lower case; they are not compared. */
+/** Compares two requests. `credentials` contains the lowercase names that carry credentials, which are not compared. */
 export function compareRequests(
   expected: WireRequest,
   found: WireRequest,
@@ -50,12 +50,12 @@ export function compareRequests(
   return differences;
 }
 
-/** Only a careless join of a server and a path makes repeated slashes; those of a value are encoded. */
+/** Repeated slashes only come from joining a server URL and a path, because slashes in values are encoded. */
 const mergeSlashes = (path: string) => path.replaceAll(/\/{2,}/g, '/');
 
 type Add = (id: string, expected: string, found: string) => void;
 
-/** Decodes a query or path; `+` is read as a space. */
+/** Decodes a query or path; `+` is decoded as a space. */
 function decodeAll(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -107,7 +107,7 @@ function compareHeaders(expected: WireRequest, found: WireRequest, credentials: 
     if (!isOwn(name) && !expected.headers.has(name)) add('header.extra', '', `${name}: ${value}`);
 }
 
-/** RFC 9110, 5.6.1: spaces around the commas of a list do not count. */
+/** Compares header values. RFC 9110, 5.6.1: whitespace around list commas is insignificant. */
 const isSameList = (a: string, b: string) => a.replaceAll(/\s*,\s*/g, ',') === b.replaceAll(/\s*,\s*/g, ',');
 
 function compareBodies(expected: WireRequest, found: WireRequest, add: Add): void {
@@ -127,7 +127,7 @@ function compareBodies(expected: WireRequest, found: WireRequest, add: Add): voi
   else add('body.kind', show(wanted), show(got));
 }
 
-/** A media type within a list of media types and ranges. */
+/** Returns true for a media type that matches a list of media types and ranges. */
 const isTypeOf = (type: string, ranges: string) =>
   ranges.split(',').some((range) => {
     const wanted = (range.split(';', 1)[0] as string).trim().toLowerCase();
@@ -149,7 +149,7 @@ function compareParts(expected: readonly Part[], found: readonly Part[], add: Ad
       add('part.missing', showPart(part), found.map(({ name }) => name).join(', '));
       continue;
     }
-    // RFC 7578, 4.4: a part without a type is text/plain.
+    // RFC 7578, 4.4: the default type of a part is text/plain.
     if (!isTypeOf(got.contentType || 'text/plain', part.contentType || 'text/plain'))
       add('part.content-type', showPart(part), showPart(got));
     if (part.hasFileName !== got.hasFileName) add('part.file-name', showPart(part), showPart(got));

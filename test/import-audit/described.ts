@@ -1,4 +1,4 @@
-/** A document as the audit works with it, and the bodies of its operations. */
+/** Reads a document for the audit, and chooses the bodies of its operations. */
 import { type JsonObject, toObject, toText } from './json.ts';
 import { formType } from './reader/expected-request.ts';
 import type { Body, Operation, Parameter, Version } from './reader/operations.ts';
@@ -12,7 +12,7 @@ export type Described = {
   document: JsonObject;
   schemas: Schemas;
   maker: ValueMaker;
-  /** Names of headers, query parameters and cookies that carry credentials, in lower case. */
+  /** Lowercase names of headers, query parameters, and cookies that carry credentials. */
   credentials: ReadonlySet<string>;
 };
 
@@ -21,7 +21,7 @@ export function describe(name: string, document: JsonObject, version: Version): 
   return { name, document, schemas, maker: createValueMaker(schemas), credentials: findCredentialNames(document) };
 }
 
-/** Parts of an AWS signature (Signature Version 4), in headers and in queries. */
+/** Headers and query parameters of an AWS signature (Signature Version 4). */
 const signatureNames = [
   ...['content-sha256', 'date', 'algorithm', 'credential', 'security-token', 'signature', 'signedheaders'],
 ].map((name) => `x-amz-${name}`);
@@ -38,7 +38,7 @@ function findCredentialNames(document: JsonObject): Set<string> {
   return new Set(names.filter((name) => name !== ''));
 }
 
-/** Returns true for a parameter that carries a credential, by a security scheme or by its own words. */
+/** Returns true for a parameter that carries a credential according to a security scheme or its own description. */
 export function isCredential(
   { credentials }: Described,
   { name, place, description }: Parameter,
@@ -49,7 +49,7 @@ export function isCredential(
   return security !== undefined && place !== 'path' && isSaid;
 }
 
-/** Returns the rules by which values are made for a parameter. */
+/** Returns the context in which values of a parameter are generated. */
 export function getParameterContext({ place, mediaType, style, explode, allowReserved }: Parameter): Context {
   if (mediaType !== undefined && isJsonType(mediaType)) return 'json';
   if (place === 'querystring') return 'form';
@@ -57,7 +57,9 @@ export function getParameterContext({ place, mediaType, style, explode, allowRes
   return !explode && /Delimited|tab/.test(style) ? 'token' : place;
 }
 
-/** Returns the rules for a body; undefined where the document does not say how it is written. */
+/**
+ * Returns the context in which values of a body are generated; undefined if the document does not define its encoding.
+ */
 export function getBodyContext(body: Body, schemas: Schemas): Context | undefined {
   const type = readMediaType(body.mediaType);
   const resolved = schemas.resolve(schemas.convert(body.schema));
@@ -71,7 +73,7 @@ export function getBodyContext(body: Body, schemas: Schemas): Context | undefine
   return /xml|yaml|ndjson|jsonl|x-www/.test(type) ? undefined : 'bytes';
 }
 
-/** The body that a tool sends, of those that the document offers. */
+/** Returns the body that a tool sends, out of those that the document offers. */
 export function chooseBody({ bodies }: Operation, tool: Tool): Body | undefined {
   const find = (test: (type: string) => boolean) => bodies.find(({ mediaType }) => test(readMediaType(mediaType)));
   const said = Object.entries(tool.headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];

@@ -7,10 +7,10 @@ import { chooseSources } from './corpus/sources.ts';
 import { createRandom } from './random.ts';
 import { formatReport, goals, makeReport, type Report } from './report.ts';
 
-/** Floors of this sample; `goals` are for the whole audit. Raise them as the import improves. */
+/** Minimum agreement in this sample; `goals` apply to the whole audit. Raise these values as the import improves. */
 const reached = { wire: 0.97, outcomes: 0.97 };
 
-describe('a small audit of imports', () => {
+describe('import of a small audit sample', () => {
   let report: Report;
 
   before(async () => {
@@ -20,12 +20,12 @@ describe('a small audit of imports', () => {
     report = makeReport(await audit(sources, { checkout: root, npm: cache.npm, random }));
   });
 
-  it('finds requests that agree with those of readers that share nothing with the import [imp 2]', () => {
+  it('creates tools whose requests agree with independent readers of the documents [imp 2]', () => {
     assert.ok(report.wire.compared > 60, formatReport(report));
     assert.ok(report.wire.agreement >= Math.min(reached.wire, goals.wire), formatReport(report));
   });
 
-  it('finds outcomes that agree with a comparison of documents and tools [imp 3]', () => {
+  it('reports outcomes that agree with a comparison of documents and tools [imp 3]', () => {
     assert.ok(report.outcomes.agreement >= Math.min(reached.outcomes, goals.outcomes), formatReport(report));
   });
 });

@@ -1,4 +1,4 @@
-/** JSON values and how the audit reads them. */
+/** JSON values, and how the audit reads them. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [name: string]: Json };
 
@@ -9,7 +9,7 @@ export const toObject = (value: unknown): JsonObject => (isObject(value) ? value
 export const toList = (value: unknown): Json[] => (Array.isArray(value) ? value : []);
 export const toText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Compares two values; the order of names in an object does not count. */
+/** Compares two values. Property order is insignificant. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(sortNames(a)) === JSON.stringify(sortNames(b));
 }
@@ -21,7 +21,7 @@ function sortNames(value: unknown): unknown {
   return Object.fromEntries(names.map((name) => [name, sortNames(value[name])]));
 }
 
-/** Follows a JSON pointer in a URI fragment (RFC 6901, 6). */
+/** Resolves a JSON pointer in a URI fragment (RFC 6901, 6). */
 export function resolvePointer(document: Json, reference: string): Json | undefined {
   if (!reference.startsWith('#')) return undefined;
   let value: Json | undefined = document;

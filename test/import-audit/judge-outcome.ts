@@ -1,4 +1,4 @@
-/** Judges what the import says of an operation. */
+/** Judges the outcome that the import reports for an operation. */
 import { chooseBody, getBodyContext, getParameterContext, isCredential } from './described.ts';
 import { isSameJson, type Json, type JsonObject, toList, toObject, toText } from './json.ts';
 import { findAuxiliary, type Work } from './prepare-call.ts';
@@ -12,7 +12,7 @@ export type OutcomeVerdict = {
   reported: Outcome;
   notes: string[];
   losses: Loss[];
-  /** Media types with another schema than the body of the tool, which no note names. */
+  /** Media types whose schema differs from the tool's body and that no note names. */
   otherBodies: string[];
 };
 
@@ -37,7 +37,7 @@ function listOtherBodies({ operation, tool }: Work, notes: readonly string[]): s
   return others.map(({ mediaType }) => mediaType).filter((type) => !notes.some((note) => note.includes(type)));
 }
 
-/** Required arguments that the document knows. */
+/** Returns the required arguments that exist in the document. */
 function findRequired(tool: Tool): Set<string> {
   const auxiliary = findAuxiliary(tool);
   const required = toList(tool.inputSchema.required).map(toText);
@@ -69,7 +69,7 @@ function* compareBody({ described, operation, tool }: Work, required: Set<string
   const wanted = schemas.convert(body.schema);
   const target = findBodyTarget(tool, []);
   if (!context) {
-    // The caller writes such a body, so the rules of its schema hold for nothing.
+    // The caller writes such a body as text, so its schema rules are not enforced.
     if (target.kind === 'none') yield { kind: 'missing', at: 'body', what: 'input' };
     else if (hasRules(wanted, schemas)) yield { kind: 'loosened', at: 'body', what: 'schema' };
     return;
@@ -83,7 +83,7 @@ function* compareBody({ described, operation, tool }: Work, required: Set<string
   } else yield { at: 'body', context, wanted, offered: joinFields(tool, target.targets, required) };
 }
 
-/** The arguments of a body as the schema of the object that they make. */
+/** Returns the arguments of a body as the schema of the object that they form. */
 function joinFields(tool: Tool, targets: ReadonlyMap<string, Target>, required: ReadonlySet<string>): JsonObject {
   const properties: JsonObject = {};
   const needed: string[] = [];

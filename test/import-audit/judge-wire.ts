@@ -1,4 +1,4 @@
-/** Judges the request of a tool on the wire. */
+/** Judges the request that a tool sends. */
 import { compareRequests, type Difference } from './compare.ts';
 import type { JsonObject } from './json.ts';
 import { getBasePaths } from './localize.ts';
@@ -13,20 +13,23 @@ export type WireVerdict =
   | {
       kind: 'compared';
       judge: 'swagger-client' | 'second reader';
-      /** A class with the prefix `library.` is found by swagger-client alone; the second reader agrees with the tool. */
+      /**
+       * Differences. A class with the prefix `library.` is found by swagger-client alone; the second reader agrees with
+       * the tool.
+       */
       differences: Difference[];
-      /** Reason for which swagger-client did not judge. */
+      /** Reason why swagger-client did not judge the request. */
       unable?: string;
-      /** Differences that the second reader alone finds. */
+      /** Differences that only the second reader finds. */
       doubts?: Difference[];
     }
   | { kind: 'refused'; reason: string }
-  /** No standard says what the request would be, or no value was found. */
+  /** The expected request is not defined by any standard, or no value was found. */
   | { kind: 'undecided'; reason: string };
 
 export type Judges = { product: Product; stub: Stub; slug: string; swaggerClient: SwaggerClient };
 
-/** `args` are those of the call. */
+/** `args` are the arguments of the call. */
 export type Judged = { verdict: WireVerdict; args: JsonObject };
 
 export async function judgeWire(work: Work, reported: Reported, judges: Judges): Promise<Judged> {
@@ -42,7 +45,7 @@ export async function judgeWire(work: Work, reported: Reported, judges: Judges):
   }
 }
 
-/** Parameters without an argument are no difference on the wire where the report names them. */
+/** Removes parameters without an argument from the comparison if the report names them. */
 function leaveOutNamed({ inputs, unplaced }: Prepared, { outcome, notes }: Reported): void {
   for (const parameter of inputs.parameters.keys()) {
     const isNamed = outcome === 'partial' && notes.some((note) => note.includes(parameter.name));
@@ -60,7 +63,7 @@ async function callAndCompare(work: Work, { inputs, args }: Prepared, judges: Ju
   if (!arrived) return { kind: 'refused', reason: result.text };
   const found = readRequest(arrived);
   const { request, base } = buildOwnRequest(work, inputs, found);
-  // An optional body without fields may be left out.
+  // An optional body without fields may be omitted.
   const isFree = !operation.isBodyRequired && isEmpty(inputs.body?.value);
   const compare = (expected: WireRequest) =>
     compareRequests(expected, found, described.credentials).filter(({ id }) => !isFree || !id.startsWith('body.'));
@@ -80,7 +83,7 @@ async function callAndCompare(work: Work, { inputs, args }: Prepared, judges: Ju
 
 type OwnRequest = { request: WireRequest; base: string };
 
-/** The request of the second reader, at that server of the document which was called. */
+/** Builds the request of the second reader at the server of the document that was called. */
 function buildOwnRequest({ operation, described }: Work, inputs: Inputs, found?: WireRequest): OwnRequest {
   const bases = getBasePaths(described.document, operation.path, operation.raw, secret);
   const requests = bases.map((base) => ({ base, request: buildExpectedRequest(operation, base, inputs) }));

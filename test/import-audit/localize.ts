@@ -1,4 +1,4 @@
-/** Moves the servers and token endpoints of a document to the stub; the paths of the servers' URLs stay. */
+/** Replaces the origins of servers and token endpoints in a document by the stub. Server paths remain. */
 import { isObject, type Json, type JsonObject, toList, toObject, toText } from './json.ts';
 
 export function localize(document: JsonObject, stubUrl: string): JsonObject {
@@ -57,7 +57,7 @@ function moveServers(servers: readonly Json[], stubUrl: string): Json[] {
   });
 }
 
-/** The paths of the servers that an operation may be called at; a variable of one may be a secret. */
+/** Returns the server paths at which an operation may be called. A server variable may be a secret. */
 export function getBasePaths(document: JsonObject, path: string, operation: JsonObject, secret: string): string[] {
   if (document.swagger !== undefined) return [toText(document.basePath)];
   const item = toObject(toObject(document.paths)[path]);

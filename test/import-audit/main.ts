@@ -1,6 +1,6 @@
 /**
- * Compares what imported tools send, and what their import says of itself, with readers of the documents that share
- * nothing with the import. `--against COMMIT` lists the operations that got worse since then.
+ * Compares the requests of imported tools and the reported import outcomes with independent readers of the documents,
+ * which share no code with the import. `--against COMMIT` lists the operations that got worse since that commit.
  */
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

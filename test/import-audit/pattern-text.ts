@@ -1,10 +1,10 @@
-/** Makes texts that fit a regular expression of the kinds that API descriptions hold. */
+/** Generates strings that match a regular expression of the kinds that API descriptions contain. */
 import type { Random } from './random.ts';
 
-/** A pattern for which no text can be made. */
+/** Thrown for a pattern for which no string can be generated. */
 export class NoPatternText extends Error {}
 
-/** @throws NoPatternText; a text that it makes still has to be checked */
+/** Generates a string that may still violate the pattern, so the caller must check it. @throws NoPatternText */
 export function makePatternText(pattern: string, random: Random, minLength = 0): string {
   const parser = { pattern, at: 0 };
   const make = readAlternatives(parser, random, minLength);

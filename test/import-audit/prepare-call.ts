@@ -1,4 +1,4 @@
-/** Makes the inputs of a call from the document, and the arguments of the tool that stand for them. */
+/** Generates the inputs of a call from the document, and the corresponding arguments of the tool. */
 
 import { chooseBody, type Described, getBodyContext, getParameterContext, isCredential } from './described.ts';
 import { isObject, type JsonObject, toList, toText } from './json.ts';
@@ -12,10 +12,10 @@ import { readMediaType } from './wire.ts';
 
 export type Work = { described: Described; operation: Operation; tool: Tool; random: Random };
 
-/** `unplaced` are the inputs that have no argument. */
+/** `unplaced` lists the inputs without an argument. */
 export type Prepared = { inputs: Inputs; args: JsonObject; unplaced: string[] };
 
-/** @throws UndefinedForm where no value was found for a required input */
+/** @throws UndefinedForm if no value was found for a required input */
 export function prepareCall(work: Work): Prepared {
   const { described, operation, tool, random } = work;
   const prepared: Prepared = { inputs: { parameters: new Map() }, args: {}, unplaced: [] };
@@ -43,7 +43,7 @@ export function prepareCall(work: Work): Prepared {
   return prepared;
 }
 
-/** Arguments that name or type a file, which the document does not have. */
+/** Returns the arguments for a file's name or type, which the document does not have. */
 export function findAuxiliary(tool: Tool): string[] {
   const names = [...tool.fields.values()].flatMap(({ file_name: name, media_type: type }) => [name, type]);
   return names.flatMap((one) => (isObject(one) ? [toText(one.argument)] : []));
@@ -51,7 +51,7 @@ export function findAuxiliary(tool: Tool): string[] {
 
 type MakeOptions = { random: Random; share: number; variant: number };
 
-/** Empty values and null have no defined form outside of bodies. */
+/** Generates a value. Empty values and null have no defined serialization outside of bodies. */
 function makeParameter({ maker, schemas }: Described, parameter: Parameter, options: MakeOptions): Value | undefined {
   const context = getParameterContext(parameter);
   const value = maker.make(schemas.convert(parameter.schema), { ...options, context })?.value;
@@ -98,7 +98,7 @@ function placeBody(tool: Tool, { args, unplaced }: Prepared, value: Value, given
   }
 }
 
-/** A type within a range such as `image/*`, which the caller names; undefined for a type. */
+/** Returns the type that the caller chooses for a range such as `image/*`; undefined for a specific type. */
 function pickType(mediaType: string): string | undefined {
   if (!mediaType.includes('*')) return undefined;
   const usual: Record<string, string> = { 'image/*': 'image/png', 'audio/*': 'audio/mpeg', 'video/*': 'video/mp4' };

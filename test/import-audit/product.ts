@@ -1,4 +1,4 @@
-/** The product, driven only through its public entries: the command, REST and MCP. */
+/** Drives the product through its public interfaces only: the command, REST, and MCP. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -14,20 +14,20 @@ export type Outcome = 'whole' | 'loosened' | 'partial' | 'skipped';
 export type Reported = { outcome: Outcome; notes: string[] };
 
 export type Imported = {
-  /** The report by operation, such as `GET /pets`. */
+  /** Report entries by operation, such as `GET /pets`. */
   report: Map<string, Reported>;
-  /** The tools by the operation that they were made from. */
+  /** Tools by the operation that they were created from. */
   tools: Map<string, Tool[]>;
   slug: string;
 };
 
 export type ToolResult = { isError: boolean; text: string };
 
-/** The service refused a request. */
+/** Thrown when the service rejects a request. */
 export class Refusal extends Error {}
 
 export type Product = {
-  /** @throws Refusal where the document is refused */
+  /** @throws Refusal if the document is rejected */
   importDocument(document: string, slug: string, include: readonly string[]): Promise<Imported>;
   call(slug: string, tool: string, args: JsonObject): Promise<ToolResult>;
   stop(): Promise<void>;
@@ -36,7 +36,7 @@ export type Product = {
 /** Value of every secret. */
 export const secret = 'audit-secret';
 
-/** Starts the service of a checkout, which may call the stub alone. */
+/** Starts the service of a checkout, which may call only the stub. */
 export async function startProduct(checkout: string, stub: { url: string; port: number }): Promise<Product> {
   const dataDir = await mkdtemp(join(tmpdir(), 'toolhost-audit-'));
   const env = {
@@ -97,7 +97,7 @@ async function readUrl(child: ChildProcess): Promise<string> {
       return url;
     }
   }
-  throw new Error(`The service ended before it was ready: ${errors}`);
+  throw new Error(`The service exited before it was ready: ${errors}`);
 }
 
 type Entries = {
@@ -138,7 +138,7 @@ async function importDocument({ send, rpc }: Entries, request: Request): Promise
   return { report: readReport(created, request.include), tools, slug: request.slug };
 }
 
-/** The report by operation; it cuts long names and marks that with an ellipsis. */
+/** Returns the report entries by operation. The report truncates long names with an ellipsis. */
 function readReport(reply: JsonObject, operations: readonly string[]): Map<string, Reported> {
   const entries = toList(reply.report).map(toObject);
   const isFor = (operation: string, name: string) =>
@@ -151,7 +151,10 @@ function readReport(reply: JsonObject, operations: readonly string[]): Map<strin
   );
 }
 
-/** Takes what is assumed, or the first option; a server that is not named is that of the document. */
+/**
+ * Answers each required question with the assumed value or the first option. An unknown server is at the document's
+ * origin.
+ */
 function answerQuestions(questions: readonly JsonObject[], url: string): JsonObject {
   const answers: JsonObject = {};
   for (const { name, required, assumed, options } of questions) {

@@ -1,13 +1,13 @@
-/** Seeded random numbers (mulberry32), so that a run can be repeated. */
+/** Seeded random number generator (mulberry32), so that a run can be repeated. */
 export type Random = {
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 up to but excluding 1. */
   next(): number;
-  /** An integer from 0 to below `end`. */
+  /** Returns an integer from 0 up to but excluding `end`. */
   below(end: number): number;
   chance(probability: number): boolean;
   pick<Item>(items: readonly Item[]): Item;
   shuffle<Item>(items: readonly Item[]): Item[];
-  /** A generator of its own, so that work on one thing does not change the values of the next. */
+  /** Returns an independent generator, so that work on one item does not change the values of the next one. */
   fork(name: string): Random;
 };
 

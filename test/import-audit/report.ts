@@ -1,4 +1,4 @@
-/** Counts verdicts by class, and says how far the goals are reached. */
+/** Counts verdicts by class, and compares the results with the goals. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Verdict } from './audit.ts';
@@ -7,10 +7,10 @@ import type { Loss } from './reader/expected-outcome.ts';
 
 export const goals = { wire: 0.998, outcomes: 0.99 };
 
-/** Share of explained differences that counts as agreement. */
+/** Maximum share of explained differences that counts as agreement. */
 const maxExplained = 0.01;
 
-/** A class of differences that are right: with the replacement, what was found is what was expected. */
+/** A class of correct differences: after the replacement, the actual request equals the expected one. */
 type Explanation = { class: string; pattern: string; replacement: string; citation: string; reason: string };
 
 const explanations = JSON.parse(readFileSync(join(import.meta.dirname, 'explanations.json'), 'utf8')) as Explanation[];
@@ -37,7 +37,7 @@ const explain = ({ id, expected, found }: Difference) =>
       of === id && found.replaceAll(new RegExp(pattern, 'g'), replacement) === expected,
   );
 
-/** Compares the request of a tool with the expected one; undefined where that cannot be decided. */
+/** Compares the request of a tool with the expected one; undefined if it cannot be decided. */
 export function judgeOf({ wire }: Verdict): 'same' | 'explained' | 'different' | undefined {
   if (wire === undefined || wire.kind === 'undecided') return undefined;
   if (wire.kind === 'refused') return 'different';
@@ -102,7 +102,7 @@ function listClasses({ wire, outcome }: Verdict): Map<string, string> {
   return listed.set(`outcome ${outcome.reported}, judged ${outcome.expected}`, detail);
 }
 
-/** An input has to be named; of rules one note may name several. */
+/** Returns true if a note covers the loss. A missing input must be named, but one note may cover several rules. */
 function isNamed({ kind, at }: Loss, notes: readonly string[]): boolean {
   if (kind === 'loosened') return notes.length > 0;
   const name = at.split(/[ /]/).at(-1) as string;

@@ -10,7 +10,7 @@ import { createSchemas } from './reader/schemas.ts';
 import { createValueMaker, type Value } from './values.ts';
 import { readRequest, type WireRequest } from './wire.ts';
 
-/** Reads the one operation of a document with these parts. */
+/** Reads the operation of a document with a single operation. */
 function readOne(operation: JsonObject, path = '/a', openapi = '3.1.1'): Operation {
   const [read] = readOperations({ openapi, paths: { [path]: { post: operation } } });
   assert.ok(read);
@@ -25,8 +25,8 @@ function buildWith(parameter: JsonObject, value: Value): WireRequest {
 const list = ['blue', 'black'];
 const map = { R: 100, G: 200 };
 
-describe('the second reader', () => {
-  it('writes parameters as the examples of OpenAPI 3.1.1 have them [imp 2]', () => {
+describe('second reader of the audit', () => {
+  it('serializes parameters as in the examples of OpenAPI 3.1.1 [imp 2]', () => {
     const paths: [JsonObject, Value, string][] = [
       [{ style: 'simple' }, list, 'blue,black'],
       [{ style: 'simple', explode: true }, map, 'R=100,G=200'],
@@ -54,7 +54,7 @@ describe('the second reader', () => {
     }
   });
 
-  it('writes bodies by their media types and encodings [imp 2]', () => {
+  it('serializes bodies by media type and encoding [imp 2]', () => {
     const build = (mediaType: string, media: JsonObject, value: Value) => {
       const operation = readOne({ requestBody: { content: { [mediaType]: media } } });
       const [of] = operation.bodies;
@@ -89,7 +89,7 @@ describe('the second reader', () => {
     });
   });
 
-  it('finds inputs that a tool does not take and rules that it does not enforce [imp 3]', () => {
+  it('detects inputs that a tool does not accept and rules that it does not enforce [imp 3]', () => {
     const wanted: JsonObject = {
       type: 'object',
       required: ['size'],
@@ -136,7 +136,7 @@ describe('the second reader', () => {
   });
 });
 
-describe('the comparison of requests', () => {
+describe('request comparison of the audit', () => {
   const request = (target: string, type = '', body = '', headers: string[] = []) =>
     readRequest({
       method: 'POST',
@@ -152,7 +152,7 @@ describe('the comparison of requests', () => {
       `${texts.map((text) => `--b\r\nContent-Disposition: form-data; ${text}\r\n`).join('')}--b--\r\n`,
     );
 
-  it('takes what the standards leave free for the same [imp 2]', () => {
+  it('ignores differences that the standards allow [imp 2]', () => {
     assert.deepEqual(compare(request('/a%7e/b?x=1&y=%c3%a4'), request('/a~/b?y=%C3%A4&x=1')), []);
     assert.deepEqual(compare(request('/a?key=1', '', '', ['X-Key', '1']), request('/a', '', '', ['x-key', '1'])), []);
     assert.deepEqual(
@@ -165,7 +165,7 @@ describe('the comparison of requests', () => {
     assert.deepEqual(compare(parts('name="a"\r\nContent-Type: text/plain\r\n\r\nx'), parts('name="a"\r\n\r\nx')), []);
   });
 
-  it('finds each kind of difference [imp 2]', () => {
+  it('detects each kind of difference [imp 2]', () => {
     assert.deepEqual(compare(request('/a/1'), request('/a/2')), ['path.value']);
     assert.deepEqual(compare(request('/a%2Fb'), request('/a/b')), ['path.encoding']);
     assert.deepEqual(compare(request('/a?x=1&x=2'), request('/a?x=2&x=1')), ['query.value']);

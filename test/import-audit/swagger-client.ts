@@ -1,6 +1,6 @@
 /**
- * The request that `swagger-client` builds of a document, as it sends it to the stub. It gets only the operation that is
- * called and what that refers to, and defaults that it does not know in full.
+ * Builds requests with `swagger-client` and records them at the stub. The library gets only the called operation with
+ * everything it references, and explicit defaults where it does not implement them completely.
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ type Library = {
   execute(options: object): Promise<unknown>;
 };
 
-/** `unable` says why the library cannot build a request. */
+/** `unable` is the reason why the library cannot build a request. */
 export type Built = { request: WireRequest } | { unable: string };
 
 export type SwaggerClient = {
@@ -67,7 +67,7 @@ function hasTypedField(value: Value, encoding: ReadonlyMap<string, Encoding>): b
   return fields.some(([name, one]) => encoding.get(name)?.contentType !== undefined || [one].flat().some(isObject));
 }
 
-/** A document of one operation. */
+/** Returns a document with a single operation. */
 function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url: string): JsonObject {
   const item = toObject(follow(document, toObject(document.paths)[operation.path]));
   const { servers, security, ...own } = operation.raw;
@@ -97,7 +97,7 @@ function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url:
     paths: { [operation.template]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
   };
   copyReferences(document, kept, small, new Set());
-  // The library changes what it is given.
+  // Copies the document because the library modifies its input.
   return structuredClone(small);
 }
 
@@ -111,7 +111,7 @@ function follow(document: JsonObject, value: Json | undefined): Json | undefined
   return isObject(value) && typeof value.$ref === 'string' ? resolvePointer(document, value.$ref) : value;
 }
 
-/** A parameter of the operation replaces one of its path. */
+/** Removes path-level parameters that the operation overrides. */
 function withoutRepeats(document: JsonObject, parameters: readonly Json[]): Json[] {
   const byName = new Map(
     parameters.map((one) => {
@@ -131,8 +131,8 @@ const isDeclared = (document: JsonObject, holders: readonly JsonObject[], name: 
   );
 
 /**
- * Writes out the default of the Encoding Object for lists (OpenAPI 3.0.4, 4.7.15: style `form`, explode true), which
- * the library joins with commas.
+ * Writes the Encoding Object default for lists explicitly (OpenAPI 3.0.4, 4.7.15: style `form`, explode true), because
+ * the library joins them with commas.
  */
 function makeExplicit(document: JsonObject, requestBody: Json | undefined, { body }: Inputs): Json {
   const found = toObject(follow(document, requestBody));
@@ -176,7 +176,7 @@ function putAt(target: JsonObject, reference: string, value: Json): void {
 
 function toOptions(document: JsonObject, { parameters, body }: Inputs): object {
   const values: { [name: string]: unknown } = {};
-  // The library takes content of JSON as a text that the caller wrote.
+  // The library expects JSON content as text.
   for (const [{ place, name, mediaType }, value] of parameters)
     values[`${place}.${name}`] = mediaType !== undefined && isJsonType(mediaType) ? JSON.stringify(value) : value;
   if (!body) return { parameters: values };
@@ -196,7 +196,7 @@ function toFields(value: Value, encoding: ReadonlyMap<string, Encoding>): object
   return Object.fromEntries(fields.map(([name, one]) => [name, toContent(one, encoding.get(name)?.contentType)]));
 }
 
-/** Bytes as the library takes them: as a file of the first type that the encoding names, which the library does not read. */
+/** Returns bytes as a file of the first type in the encoding, because the library does not read the encoding. */
 function toContent(value: Value, types?: string): unknown {
   if (Array.isArray(value)) return value.map((one) => toContent(one, types));
   if (!(value instanceof Uint8Array)) return value;

@@ -1,4 +1,4 @@
-/** Finds the argument of a tool that a parameter or a field of a body belongs to, by the tool's public configuration. */
+/** Finds the tool argument for a parameter or a body field, based on the tool's public configuration. */
 import { isObject, type Json, type JsonObject, toObject, toText } from './json.ts';
 import type { Operation, Parameter, Place } from './reader/operations.ts';
 import type { Value } from './values.ts';
@@ -11,13 +11,13 @@ export type Tool = {
   /** Encoding of the body, or the name of the argument that is the body. */
   body: string | undefined;
   bodyTemplate: Json | undefined;
-  /** Definitions of the arguments, as configured. */
+  /** Argument definitions as configured. */
   fields: ReadonlyMap<string, JsonObject>;
   /** JSON Schema that agents see. */
   inputSchema: JsonObject;
 };
 
-/** Where an input went: to an argument, to a constant of the tool, or nowhere. */
+/** Target of an input: an argument, a constant of the tool, or nothing. */
 export type Target =
   | { kind: 'argument'; argument: string }
   | { kind: 'constant'; value: Json | undefined }
@@ -47,7 +47,7 @@ export function readTool(config: JsonObject, listed: JsonObject): Tool {
 const none: Target = { kind: 'none' };
 const simplify = (name: string) => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '');
 
-/** The argument of each parameter. */
+/** Returns the argument of each parameter. */
 export function findParameterTargets(tool: Tool, operation: Operation): Map<Parameter, Target> {
   const byPosition = findPathTargets(tool, operation.template);
   const taken = new Set<string>();
@@ -89,7 +89,7 @@ function getPlace(tool: Tool, argument: string): ArgumentPlace {
   return hasOwnBody || ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'COPY', 'MOVE'].includes(tool.method) ? 'query' : 'body';
 }
 
-/** The arguments that `:name` in a text stands for; the longest name wins. */
+/** Returns the arguments that `:name` in a text refers to; the longest name wins. */
 function findTokens(text: string, tool: Tool): string[] {
   const names = [...tool.fields.keys()].sort((a, b) => b.length - a.length);
   return [...text.matchAll(/:/g)].flatMap(({ index }) => {
@@ -118,7 +118,7 @@ function findByWireName(tool: Tool, parameter: Parameter): Target {
 const toTarget = (argument: string, field: JsonObject): Target =>
   'value' in field ? { kind: 'constant', value: field.value } : { kind: 'argument', argument };
 
-/** The arguments of a path by their position in it. */
+/** Returns the arguments of a path by their position in it. */
 function findPathTargets(tool: Tool, path: string): Map<string, Target> {
   const template = path.split(/[?#]/, 1)[0] as string;
   const names = [...template.matchAll(/\{([^{}]+)\}/g)].map(([, name]) => name as string);
@@ -135,10 +135,10 @@ function findPathTargets(tool: Tool, path: string): Map<string, Target> {
   return targets;
 }
 
-/** Text that stands for a value in the document, and is none. */
+/** Returns true for a placeholder that was copied from the document instead of a value. */
 const isPlaceholder = (text: string) => /^(:|%3A|\{|%7B)/i.test(text);
 
-/** The arguments of a body; `names` are the fields of the document's body. */
+/** Returns the arguments of a body; `names` are the fields of the body in the document. */
 export function findBodyTarget(tool: Tool, names: Iterable<string>): BodyTarget {
   const encodings = ['json', 'form', 'multipart'];
   if (tool.body !== undefined && tool.fields.has(tool.body) && !encodings.includes(tool.body))
@@ -166,13 +166,16 @@ function findTemplateTarget(tool: Tool, template: Json): BodyTarget {
   return { kind: 'fields', targets: new Map(targets) };
 }
 
-/** PHP, Rails and qs read a name that ends in `[]` as a list, whatever its schema says. */
+/**
+ * Returns true for an argument that is a list because of its name: PHP, Rails, and qs parse a name that ends in `[]` as
+ * a list, whatever its schema is.
+ */
 export function isListByName(tool: Tool, argument: string, name: string): boolean {
   const schema = toObject(toObject(tool.inputSchema.properties)[argument]);
   return name.endsWith('[]') && [schema.type].flat().includes('array');
 }
 
-/** A value as an agent gives it: bytes as Base64. */
+/** Returns a value as an agent passes it, with bytes in Base64. */
 export function toArgument(value: Value): Json {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (Array.isArray(value)) return value.map(toArgument);

@@ -1,10 +1,10 @@
-/** Makes values that fit a schema, and remembers which keywords applied where. */
+/** Generates values that match a schema, and records which keywords applied at which position. */
 import { isObject, isSameJson, type Json, type JsonObject, toList, toObject } from './json.ts';
 import { makePatternText, NoPatternText } from './pattern-text.ts';
 import type { Random } from './random.ts';
 import type { Check, Schemas } from './reader/schemas.ts';
 
-/** A JSON value in which bytes stand for the content of a file. */
+/** A JSON value in which byte arrays represent file content. */
 export type Value = null | boolean | number | string | Uint8Array | Value[] | { [name: string]: Value };
 
 export type Context =
@@ -22,23 +22,23 @@ export type Context =
 export type Options = {
   random: Random;
   context: Context;
-  /** Share of the optional properties that a value has. */
+  /** Share of the optional properties to include. */
   share: number;
-  /** Number of the alternative that is taken of each union. */
+  /** Index of the alternative to take in each union. */
   variant: number;
 };
 
-/** Keywords that applied at a place of a value, by JSON pointer. */
+/** Keywords that applied at each position of a value, by JSON pointer. */
 export type Trace = Map<string, JsonObject[]>;
 
 export type Made = { value: Value; trace: Trace };
 
 export type ValueMaker = {
-  /** Undefined where no value that fits was found. */
+  /** Returns undefined if no matching value was found. */
   make(schema: JsonObject | boolean, options: Options): Made | undefined;
 };
 
-/** Levels that get optional properties, and the most levels at all. */
+/** Maximum depth of optional properties, and maximum depth of all values. */
 const levels = { optional: 9, all: 18 };
 const nodeBudget = 400;
 const tries = 6;
@@ -52,9 +52,9 @@ const text: Record<Context, readonly string[]> = {
   header: ['alpha', 'two words', 'a=b; c'],
   cookie: ['alpha', 'beta-1'],
   bytes: ['alpha'],
-  // Without the delimiters of lists.
+  // Values without list delimiters.
   token: ['alpha', 'ä&b=c', '50%'],
-  // Without the characters that end a pair (OpenAPI 3.1.1, Parameter Object, `allowReserved`).
+  // Values without the characters that end a pair (OpenAPI 3.1.1, Parameter Object, `allowReserved`).
   reserved: ['alpha', 'a/b:c', 'x@y!z', "it's;(1)"],
 };
 
@@ -95,7 +95,7 @@ export function createValueMaker(schemas: Schemas): ValueMaker {
   };
 }
 
-/** The value as JSON, in which texts stand for bytes. */
+/** Returns the value as JSON, with strings in place of bytes. */
 export function toPlain(value: Value): Json {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1');
   if (Array.isArray(value)) return value.map(toPlain);
@@ -105,7 +105,7 @@ export function toPlain(value: Value): Json {
 
 class NoValue extends Error {}
 
-/** Schemas that all apply to one value, put together. */
+/** Combination of all schemas that apply to one value. */
 type Merged = {
   facets: JsonObject[];
   types: string[];
@@ -113,7 +113,7 @@ type Merged = {
   required: Set<string>;
 };
 
-/** A value that is being made. */
+/** A value under construction. */
 type Building = { schemas: Schemas; options: Options; trace: Trace; nodes: number };
 
 function tryMake(schemas: Schemas, options: Options, schema: JsonObject | boolean): Made | undefined {
@@ -144,7 +144,7 @@ function make(building: Building, schema: Json, pointer: string, level: number):
   return null;
 }
 
-/** The schema and all that apply with it; of alternatives one is chosen. */
+/** Returns the schema and all that apply with it. One alternative of each union is chosen. */
 function expand(building: Building, schema: Json, steps: number): JsonObject[] {
   const resolved = building.schemas.resolve(schema as JsonObject | boolean);
   if (resolved === false || steps > 40) throw new NoValue();
@@ -264,7 +264,7 @@ function makeString(building: Building, { facets }: Merged, level: number): Valu
   return start.padEnd(least, 'x').slice(0, most);
 }
 
-/** A usual text that fits a pattern for which none can be made. */
+/** Returns a common string that matches a pattern for which no string can be generated. */
 function pickFitting(building: Building, pattern: string, least: number, most: number): string {
   const usual = [...text[building.options.context], ...Object.values(byFormat), 'a', '1', '10', 'A1'];
   const fitting = usual.filter(
@@ -296,7 +296,7 @@ function makeNumber(building: Building, { facets }: Merged, type: string): Value
     : bounded;
 }
 
-/** JSON pointers of RFC 6901. */
+/** Escapes a token of a JSON pointer (RFC 6901). */
 export const escapeToken = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 const toAll = (schemas: readonly Json[]): Json =>
@@ -344,7 +344,7 @@ const intersectTypes = (a: readonly string[], b: readonly string[]) =>
     )
     .filter((type) => type !== '');
 
-/** Keys without a definition of their own that the document speaks of. */
+/** Additional keys that the document describes but does not name. */
 type Free = { isAllowed: boolean; pattern?: string; schema?: Json };
 
 export function getFree(facets: readonly JsonObject[]): Free {

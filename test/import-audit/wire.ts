@@ -1,4 +1,4 @@
-/** Requests as they arrived at the stub, and what each means. */
+/** Records requests at a stub, and parses them. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,7 +7,7 @@ import { tokenPath } from './localize.ts';
 
 export type Part = { name: string; hasFileName: boolean; contentType: string; content: string };
 
-/** Texts hold one character for each byte, unless they are decoded. */
+/** Parsed body. Strings contain one character per byte, unless they are decoded. */
 export type Body =
   | { kind: 'none' }
   | { kind: 'json'; value: unknown }
@@ -17,24 +17,24 @@ export type Body =
 
 export type WireRequest = {
   method: string;
-  /** Path with its percent-encoding normalized (RFC 3986, 6.2.2). */
+  /** Path with normalized percent-encoding (RFC 3986, 6.2.2). */
   path: string;
-  /** Names and values of the query likewise. */
+  /** Names and values of the query with normalized percent-encoding. */
   query: [string, string][];
   headers: Map<string, string>;
   cookies: [string, string][];
-  /** Media type without its parameters, empty where there is none. */
+  /** Media type without parameters; empty if there is none. */
   contentType: string;
   body: Body;
 };
 
 export type Arrived = { method: string; target: string; rawHeaders: string[]; body: Buffer };
 
-/** Records requests and answers each with an empty JSON object; it is a token endpoint, too. */
+/** Records requests and answers each with an empty JSON object. Also serves as a token endpoint. */
 export type Stub = {
   url: string;
   port: number;
-  /** Requests since the last call, which forgets them. */
+  /** Returns and forgets the requests since the last call. */
   take(): Arrived[];
   close(): Promise<void>;
 };
@@ -44,7 +44,7 @@ const tokenReply = JSON.stringify({ access_token: 'audit-token', token_type: 'be
 export async function startStub(): Promise<Stub> {
   let arrived: Arrived[] = [];
   const server: Server = createServer({ maxHeaderSize: 256 * 1024 }, async (message, response) => {
-    // Undefined where the client left before its request was complete.
+    // Undefined if the client disconnected before its request was complete.
     const body = await buffer(message).catch(() => undefined);
     if (body === undefined) return;
     const { method = '', url: target = '', rawHeaders } = message;
@@ -95,7 +95,10 @@ export const readMediaType = (type: string) => (type.split(';', 1)[0] as string)
 
 export const isJsonType = (mediaType: string) => /[/+]json$/.test(readMediaType(mediaType));
 
-/** Decodes what needs no encoding, encodes what no URI may hold, and writes the digits as capitals. */
+/**
+ * Decodes characters that need no encoding, encodes characters that are not allowed in a URI, and uses uppercase hex
+ * digits.
+ */
 export function normalizePercent(text: string): string {
   const legal = text.replaceAll(/[^\w\-.~!$&'()*+,;=:@/?%[\]]/gu, encodeURIComponent);
   return legal.replaceAll(/%([0-9a-fA-F]{2})/g, (_, digits: string) => {

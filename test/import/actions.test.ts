@@ -4,7 +4,7 @@ import { written } from '../support/import/written-requests.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('requests of one address', () => {
+describe('import of requests that share an address', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let count = 0;
@@ -17,7 +17,10 @@ describe('requests of one address', () => {
     await upstream.close();
   });
 
-  /** The tools of a document and a way to see what one of them sends. */
+  /**
+   * Imports a document, and returns the names of its tools and a function that calls a tool and returns the request
+   * sent.
+   */
   async function imported(document: string) {
     const slug = `actions-${++count}`;
     const body = { mode: 'create', document, include: ['*'], server: upstream.url, slug };
@@ -40,7 +43,7 @@ describe('requests of one address', () => {
     { method: 'GET', url: `${url}?m=users`, name: 'List users' },
   ];
 
-  it('[imp 2] are a tool for each action that the query names', async () => {
+  it('[imp 2] creates one tool per action when the query names the action', async () => {
     for (const [format, write] of Object.entries(written)) {
       const { names, sent } = await imported(write(gates));
       const expected = format === 'Postman' ? ['list_gates', 'open_a_gate', 'list_users'] : ['list', 'open', 'users'];
@@ -51,7 +54,7 @@ describe('requests of one address', () => {
     }
   });
 
-  it('[imp 2] are a tool for each action in a form, in JSON, and in several parts of the query', async () => {
+  it('[imp 2] creates one tool per action when a form field, a JSON field, or several query parameters name it', async () => {
     const at = 'https://a.example.com';
     const requests = [
       { method: 'POST', url: `${at}/do.cgi`, form: { cmd: 'start', pump: '3' }, name: 'Start a pump' },
@@ -74,7 +77,7 @@ describe('requests of one address', () => {
     }
   });
 
-  it('[imp 2] are a tool for each call of GraphQL, JSON-RPC and SOAP', async () => {
+  it('[imp 2] creates one tool per GraphQL operation, JSON-RPC method, and SOAP action', async () => {
     const at = 'https://b.example.com';
     const query = 'query GetUser($id: ID!, $first: Int) { user(id: $id) { posts(first: $first) { title } } }';
     const soap = (name: string) =>
@@ -119,7 +122,7 @@ describe('requests of one address', () => {
     assert.deepEqual(JSON.parse(body.toString()), { query, variables: { id: '9' } });
   });
 
-  it('[imp 2] are one tool with the inputs of all where no value names an action', async () => {
+  it('[imp 2] creates a single tool with the inputs of all requests when no value names an action', async () => {
     const at = 'https://c.example.com/orders';
     const headers = { 'X-Region': 'eu' };
     const requests = [
@@ -145,7 +148,7 @@ describe('requests of one address', () => {
     for (const write of Object.values(written)) assert.equal((await imported(write(kinds))).names.length, 2);
   });
 
-  it('[imp 1] are read of every address, part and file of a curl command', async () => {
+  it('[imp 1] reads every URL, every --next part, and every file of a curl command', async () => {
     const text = [
       "curl https://d.example.com/a https://d.example.com/b --url-query 'q=x&y' --next -T photo.png https://d.example.com/c",
       "curl https://d.example.com/d --data-urlencode 'text=a&b=c'",

@@ -3,13 +3,13 @@ import { after, before, describe, it } from 'node:test';
 import { type Imports, importCase, startImports } from '../support/import/imports.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-/** The schema of an argument, in either form of a configuration. */
+/** Returns the schema of an argument, in either form of `input_schema`. */
 function argumentOf(tool: Json | undefined, name: string): Json {
   const schema = (tool?.input_schema ?? {}) as Json;
   return ((schema.type === 'object' ? schema.properties : schema) as Record<string, Json>)[name] ?? assert.fail(name);
 }
 
-describe('an imported collection', () => {
+describe('import of a collection', () => {
   let imports: Imports;
   before(async () => {
     imports = await startImports();
@@ -18,12 +18,12 @@ describe('an imported collection', () => {
 
   const outcomes = ({ report }: { report: { outcome: string }[] }) => report.map(({ outcome }) => outcome);
 
-  it('[imp 1] is read as the Postman API answers it', async () => {
+  it('[imp 1] reads a collection as the Postman API returns it', async () => {
     const made = await imports.imported(importCase('collections/answer-of-the-postman-api.json'));
     assert.equal((await made.sent('get_user', { user_id: 5 })).url, '/users/5');
   });
 
-  it('[imp 2] has an argument for a placeholder in a segment, whatever its spelling, and none goes out as written', async () => {
+  it('[imp 2] turns a path placeholder in any spelling into an argument, and never sends it literally', async () => {
     const invoice = await imports.imported(importCase('collections/braces-inside-a-segment.postman.json'));
     assert.equal((await invoice.sent('invoice_as_json', { invoice: 'v' })).url, '/invoices/v.json');
     const shop = await imports.imported(importCase('collections/placeholders.curl.txt'));
@@ -51,7 +51,7 @@ describe('an imported collection', () => {
     );
   });
 
-  it('[imp 2] has a tool for each action, also where the body names it inside of other fields', async () => {
+  it('[imp 2] creates one tool per action when a nested body field names the action', async () => {
     const made = await imports.imported(importCase('collections/nested-action.postman.json'));
     assert.deepEqual(made.names, ['pay_10_eur', 'abort', 'print']);
     assert.deepEqual(outcomes(made), ['whole', 'whole', 'whole']);
@@ -59,7 +59,7 @@ describe('an imported collection', () => {
     assert.deepEqual(JSON.parse((await made.sent('abort', { Till: till })).body.toString()), { Till: till });
   });
 
-  it('[imp 2] has separate tools for bodies that share less than half of their fields', async () => {
+  it('[imp 2] creates separate tools for bodies that share less than half of their fields', async () => {
     const post = (name: string, body: object) => ({
       name,
       request: { method: 'POST', url: 'https://a.example.com/run', body: { mode: 'raw', raw: JSON.stringify(body) } },
@@ -75,7 +75,7 @@ describe('an imported collection', () => {
     assert.deepEqual(JSON.parse((await made.sent('book_a_room', body)).body.toString()), body);
   });
 
-  it('[imp 2] sends the type that a request has, and reads what is JSON with placeholders', async () => {
+  it('[imp 2] sends the content type of the request, and parses JSON that contains placeholders', async () => {
     const bulk = await imports.imported(importCase('collections/bulk.curl.txt'));
     const lines = '{"index":{"_index":"b"}}\n{"f":2}\n';
     const sent = await bulk.sent('create_bulk', { body: lines });
@@ -98,7 +98,7 @@ describe('an imported collection', () => {
     assert.equal((await form.sent('create_login', { area: 'south', page: 3 })).body.toString(), 'area=south&page=3');
   });
 
-  it('[imp 2] keeps descriptions and the known values of variables', async () => {
+  it('[imp 2] keeps descriptions, and shows known variable values as examples', async () => {
     const { config } = await imports.imported(importCase('collections/descriptions.postman.json'));
     assert.equal(argumentOf(config.tools[0], 'id').description, 'Number of the order. Example: 42');
     assert.equal(argumentOf(config.tools[0], 'part').description, 'What to add: lines or notes. Example: lines');
@@ -124,14 +124,14 @@ describe('an imported collection', () => {
     assert.doesNotMatch(JSON.stringify(parcels.config), /zq-1/);
   });
 
-  it('[imp 2] sends a User-Agent that the author wrote, and not that of the program that exported the request', async () => {
+  it('[imp 2] sends a User-Agent that the author wrote, but not the one of the exporting program', async () => {
     const own = await imports.imported("curl https://a.example.com/items -A 'shop-sync (ops@example.com)'");
     assert.equal((await own.sent('list_items')).headers['user-agent'], 'shop-sync (ops@example.com)');
     const other = await imports.imported("curl https://a.example.com/items -H 'User-Agent: insomnia/11.2.0'");
     assert.deepEqual(other.config.tools[0]?.headers ?? {}, {});
   });
 
-  it('[imp 2] sends the headers that the author wrote, and of a browser only those of the page', async () => {
+  it('[imp 2] sends headers that the author wrote, and only the application headers of a browser request', async () => {
     const made = await imports.imported(importCase('collections/headers-of-the-author.postman.json'));
     const sent = await made.sent('change_order', { id: '5', state: 'sent', 'If-Match': '"e1"' });
     const names = ['if-match', 'x-requested-with', 'accept-version'];

@@ -14,8 +14,8 @@ const shown = (text: string, answers: Record<string, string> = {}) => {
   return { base: config.base_url, authentication: config.authentication, tools };
 };
 
-describe('imports of requests', () => {
-  it('[imp 1] curl commands: quotes, continued lines, options in every form; no credential is kept', () => {
+describe('import of recorded requests', () => {
+  it('[imp 1] imports curl commands with quotes, line continuations, and every option form, and stores no credential', () => {
     const text = `
 # two commands
 $ curl -sSL -XPOST 'https://api.example.com/v1/orders?dry_run=true' \\
@@ -50,7 +50,7 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
     assert.deepEqual(tools[3]?.inputs, ['q', 'page']);
   });
 
-  it('[imp 1] "Copy as cURL (cmd)" of Windows, as browsers write it today and wrote it before', () => {
+  it('[imp 1] imports "Copy as cURL (cmd)" commands of current and older browsers on Windows', () => {
     const today = String.raw`curl ^"https://shop.example.com/orders?status=open^&limit=20^&q=a^%^20b^" ^
   -H ^"Accept: application/json^" ^
   -H ^"Authorization: Bearer xyz^" &
@@ -87,7 +87,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     }
   });
 
-  it('[imp 1] a Postman collection: folders, variables, inherited credentials and every kind of body', () => {
+  it('[imp 1] imports a Postman collection with folders, variables, inherited credentials, and every kind of body', () => {
     const collection = {
       info: { name: 'Shop', schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json' },
       auth: {
@@ -176,7 +176,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     assert.doesNotMatch(JSON.stringify(plan), /secret-value/);
   });
 
-  it('[imp 1] a recording of a browser: requests for data, each shape once, without cookies', () => {
+  it('[imp 1] imports the API requests of a browser recording, one tool per request shape, without cookies', () => {
     const entry = (method: string, url: string, mimeType: string, postData?: object) => ({
       request: {
         method,
@@ -213,7 +213,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     assert.doesNotMatch(JSON.stringify(planOf(JSON.stringify(har))), /session=abc|csrf"/);
   });
 
-  it('[imp 1] no value of a request that may be a credential becomes a part of a tool', () => {
+  it('[imp 1] keeps request values that may be credentials out of the tools', () => {
     const entries = [
       {
         method: 'POST',
@@ -252,7 +252,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     });
   });
 
-  it('[imp 1] a credential goes to no other address than that of the requests that had it', () => {
+  it('[imp 1] sends a credential only to the origin whose requests had it', () => {
     const request = (url: string, token?: string) => ({
       request: {
         method: 'GET',
@@ -285,7 +285,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     assert.deepEqual(made(both, { server: 'https://api.example.com' }).urls, ['/things', '/open', '/collect']);
   });
 
-  it('[imp 1] words of an API, versions and dates stay what they are', () => {
+  it('[imp 1] keeps API words, versions, and dates of a path as constants', () => {
     const curls = (...urls: string[]) => planOf(urls.map((url) => `curl ${url}`).join('\n'), { include: ['*'] });
     const { config } = curls(
       "'https://api.example.com/rpc/getCustomerSubscriptionDetails?customer=5'",
@@ -308,7 +308,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     assert.match(JSON.stringify(dated.config), /prompt-caching-2024-07-31.*DynamoDB_20120810\.ListTables/);
   });
 
-  it('[imp 1] values of tracing are left out, and the header need not be given', () => {
+  it('[imp 1] omits tracing header values, and makes the header optional', () => {
     const trace =
       "-H 'X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7' -H 'X-Client-Version: 9fceb02d0ae598e95dc970b74767f193'";
     const plan = planOf(`curl https://api.example.com/a -H 'Authorization: Bearer t' ${trace}`, { include: ['*'] });
@@ -319,7 +319,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
     assert.doesNotMatch(JSON.stringify([plan.all, plan.config]), /80f198ee|9fceb02d/);
   });
 
-  it('[imp 1] a credential is the same over http and https, and in any case of the host', () => {
+  it('[imp 1] treats a credential as the same over http and https, and in any case of the host name', () => {
     const key = "-H 'X-Api-Key: k'";
     const text = `curl http://api.example.com/a ${key}\ncurl https://API.example.com/b ${key}`;
     const { config } = planOf(text, { include: ['*'] });

@@ -69,11 +69,11 @@ const operation = fc
 
 type Mutation = { what: string; tool: ImportedTool };
 
-/** Keywords that refuse values. */
+/** Schema keywords that reject values. */
 const rules = ['type', 'enum', 'pattern', 'minLength', 'maxLength', 'minimum', 'exclusiveMinimum', 'exclusiveMaximum'];
 const lists = ['minItems', 'additionalProperties', 'anyOf', 'items', 'required'];
 
-/** The tool without one of its parts, for each part. */
+/** Returns a copy of the tool for each of its parts, without that part. */
 function mutationsOf(tool: ImportedTool): Mutation[] {
   const found: Mutation[] = [];
   const mutate = (what: string, path: readonly (string | number)[], change: (parent: Json, key: string) => void) => {
@@ -89,7 +89,7 @@ function mutationsOf(tool: ImportedTool): Mutation[] {
   const walk = (schema: Json, path: readonly (string | number)[], isArgument: boolean) => {
     const isInUrl = isArgument && tool.url.includes(`:${path.at(-1)}`);
     if (isArgument && !isInUrl) mutate('no argument', path, remove);
-    // A list of values says their type too.
+    // A type is redundant next to an enum.
     for (const keyword of [...rules, ...lists])
       if (schema[keyword] !== undefined && !(keyword === 'type' && schema.enum !== undefined))
         mutate('no', [...path, keyword], remove);
@@ -118,8 +118,8 @@ function mutationsOf(tool: ImportedTool): Mutation[] {
   return found;
 }
 
-describe('the comparison of a document with a finished tool', () => {
-  it('[imp 3] notices every part that a tool lacks, and nothing where it lacks none', () => {
+describe('comparison of a document with the finished tool', () => {
+  it('[imp 3] detects every part that a tool lacks, and reports nothing when no part is missing', () => {
     fc.assert(
       fc.property(operation, (post) => {
         const document = openApi({ '/things/{id}': { post: { summary: 'Changes a thing of the shop', ...post } } });
@@ -146,7 +146,7 @@ describe('the comparison of a document with a finished tool', () => {
     );
   });
 
-  it('[imp 3] names in the notes each part of an operation that its tool does not have', () => {
+  it('[imp 3] names in the notes every part of an operation that its tool lacks', () => {
     const text = { type: 'string' };
     const object = (more: Json) => ({ type: 'object', properties: { kind: text }, ...more });
     const bodies: [word: string, schema: Json][] = [

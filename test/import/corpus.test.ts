@@ -8,7 +8,7 @@ import { configOf, planOf } from '../support/import/plan-of.ts';
 import { reportOf, reportsFile } from '../support/import/reports.ts';
 import { wantedTools } from '../support/import/wanted-tools.ts';
 
-/** The plan of a document with everything in it and everything answered. */
+/** Plans an import with every operation included and every required question answered. */
 function answeredPlan(text: string) {
   const plan = planOf(text);
   const required = plan.questions.filter((question) => question.required);
@@ -17,7 +17,7 @@ function answeredPlan(text: string) {
   return planOf(text, { include: ['*'], deprecated: true, answers: Object.fromEntries(answers) });
 }
 
-describe('imports of public API descriptions', () => {
+describe('import of public API descriptions', () => {
   let files: CorpusFile[];
   let more: CorpusFile[];
   before(async () => {
@@ -25,19 +25,19 @@ describe('imports of public API descriptions', () => {
     more = await readMore();
   });
 
-  it('[imp 3] make what the reports in the repository say; npm run import-reports writes them anew', () => {
+  it('[imp 3] matches the stored reports (update them with npm run import-reports)', () => {
     const found = Object.fromEntries(files.map((file) => [file.name, reportOf(file)]));
     assert.deepEqual(found, JSON.parse(readFileSync(reportsFile, 'utf8')));
     assert.ok(files.length >= 30);
   });
 
-  it('[imp 2] pass the check of configurations, and no client refuses one of their tools', () => {
+  it('[imp 2] passes the configuration check, and creates no tool that a client rejects', () => {
     for (const { name, text } of [...files, ...more]) {
       const { slug, tools } = configOf(answeredPlan(text));
       assert.ok(tools.length > 0, name);
       const refusals = tools.flatMap((tool) => refusalsOf(tool, toJsonSchema(tool.input_schema)));
       assert.deepEqual(refusals, [], name);
-      // As Claude Code names them.
+      // Tool names as Claude Code builds them.
       const names = tools.map((tool) => `mcp__${slug}__${tool.name}`);
       assert.deepEqual(
         names.filter((one) => one.length > 64),
@@ -48,17 +48,17 @@ describe('imports of public API descriptions', () => {
     }
   });
 
-  it('[imp 3] lose nothing of 99.5 % of the operations, and of 95 % of the documents, with fifty more', () => {
+  it('[imp 3] loses nothing in 99.5% of the operations and 95% of the documents, with fifty more documents', () => {
     const counts = [...files, ...more].map(({ text }) => planOf(text).counts);
     const sum = (of: (one: (typeof counts)[number]) => number) => counts.reduce((total, one) => total + of(one), 0);
     const operations = sum((one) => one.operations);
     const lossy = sum(({ partial, skipped }) => partial + skipped);
     const whole = counts.filter(({ partial, skipped }) => partial + skipped === 0).length;
-    assert.ok(lossy <= 0.005 * operations, `${lossy} of ${operations} operations`);
-    assert.ok(whole >= 0.95 * counts.length, `${whole} of ${counts.length} documents`);
+    assert.ok(lossy <= 0.005 * operations, `${lossy} of ${operations} operations are partial or skipped`);
+    assert.ok(whole >= 0.95 * counts.length, `${whole} of ${counts.length} documents are whole`);
   });
 
-  it('[imp 3] propose what agents want of well-known APIs', () => {
+  it('[imp 3] proposes the tools that agents need of well-known APIs', () => {
     for (const { file, atLeast, operations } of wantedTools) {
       const { text } = files.find(({ name }) => name === file) ?? assert.fail(file);
       const { chosen } = planOf(text, {});
@@ -68,7 +68,7 @@ describe('imports of public API descriptions', () => {
     }
   });
 
-  it('[imp 3] have a proposal that fits 40 tools and 10,000 tokens', () => {
+  it('[imp 3] proposes at most 40 tools and 10,000 tokens', () => {
     for (const { name, text } of files) {
       const { chosen, tokens, proposal } = planOf(text, {});
       assert.ok(chosen.length > 0 && chosen.length <= 40 && tokens <= 10_000, `${name}: ${chosen.length}, ${tokens}`);

@@ -9,7 +9,7 @@ const paths = { '/a': { get: { operationId: 'getA', summary: 'Returns the only t
 const document = JSON.stringify(openApi(paths));
 const ofOneName = { 200: { description: 'ok' } };
 
-/** Pages by the way in which they lead to a description, with the other files of their site. */
+/** Documentation pages by the way in which they reference a description, with the other files of their site. */
 const pages: Record<string, Record<string, string>> = {
   'Swagger UI of FastAPI': {
     '/docs': `<!DOCTYPE html><html><head><link rel="stylesheet" href="https://cdn.example.com/swagger-ui.css"></head><body>
@@ -58,14 +58,14 @@ oauth2RedirectUrl: window.location.origin + '/docs/oauth2-redirect', })</script>
   },
 };
 
-describe('a document that is one step away', () => {
+describe('import of a wrapped or referenced document', () => {
   let imports: Imports;
   before(async () => {
     imports = await startImports();
   });
   after(() => imports.stop());
 
-  it('[imp 1] is read behind the page that shows it, over the service and the command line', async () => {
+  it('[imp 1] finds the description behind a documentation page, over the API and the command line', async () => {
     for (const [name, site] of Object.entries(pages)) {
       const [first = ''] = Object.keys(site);
       const answers = Object.fromEntries(Object.entries(site).map(([path, body]) => [path, { body }]));
@@ -80,7 +80,7 @@ describe('a document that is one step away', () => {
     assert.equal((plan.body.operations as Json).operations, 1, plan.text);
   });
 
-  it('[imp 1] is looked for again behind the page when the server is imported again', async () => {
+  it('[imp 1] resolves the documentation page again when the server is re-imported', async () => {
     const page = '<html><redoc spec-url="/again.json"></redoc></html>';
     let found = openApi(paths);
     imports.upstream.on('GET /again', () => ({ body: page }));
@@ -105,7 +105,7 @@ describe('a document that is one step away', () => {
     assert.equal(await compare(), true);
   });
 
-  it('[imp 3] a page with several descriptions, or with none, is refused with what to do', async () => {
+  it('[imp 3] rejects a page with several descriptions or none, and says what to do', async () => {
     const urls = [{ url: '/one.json' }, { url: '/two.json' }];
     const several = { body: `<html><script>SwaggerUIBundle({ urls: ${JSON.stringify(urls)} })</script></html>` };
     const refused = await imports.planFrom('/several', { '/several': several });
@@ -123,7 +123,7 @@ describe('a document that is one step away', () => {
     assert.match(pasted, /shows the API description at .*\/v3\/api-docs.*Import that address/);
   });
 
-  it('[imp 1] is read as Base64, as a text of JSON, behind comments and between fences', () => {
+  it('[imp 1] reads a document in Base64, in a JSON string, after comments, and in fenced code blocks', () => {
     const fenced = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\`\n`;
     for (const text of [
       importCase('documents/base64.json'),
@@ -146,7 +146,7 @@ describe('a document that is one step away', () => {
     assert.equal(planOf(two).all.length, 2);
   });
 
-  it('[imp 1] without servers has the address that it was read from, unless that keeps only files', () => {
+  it('[imp 1] uses the document URL as base URL when servers are missing, unless its host only stores files', () => {
     const { servers: _, ...bare } = openApi(paths);
     const from = (documentUrl?: string) =>
       planOf(bare, { include: ['*'], documentUrl, answers: { credential: 'none' } });
@@ -161,7 +161,7 @@ describe('a document that is one step away', () => {
   });
 });
 
-describe('a format that is not read', () => {
+describe('import of an unsupported format', () => {
   const xml = '<?xml version="1.0"?>\n';
   const formats: [text: string, name: RegExp, way: RegExp][] = [
     [`${xml}<wsdl:definitions xmlns:wsdl="http://schemas.xmlsoap.org/wsdl/" name="A"/>`, /WSDL/, /curl commands/],
@@ -219,7 +219,7 @@ describe('a format that is not read', () => {
     ['%PDF-1.7 …', /PDF/, /curl commands/],
   ];
 
-  it('[imp 3] is named, with the way to one that is read', () => {
+  it('[imp 3] names the format in the error, and the way to a supported one', () => {
     for (const [text, name, way] of formats) {
       assert.throws(
         () => planOf(text),

@@ -6,14 +6,14 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 
 const format = (name: string) => importCase(`formats/${name}`);
 
-describe('a collection of a further format', () => {
+describe('import of further request formats', () => {
   let imports: Imports;
   before(async () => {
     imports = await startImports();
   });
   after(() => imports.stop());
 
-  /** Imports a text all of whose requests become whole tools and none of whose credentials is kept. */
+  /** Imports a text, and requires that every request becomes a whole tool and that no credential is stored. */
   async function whole(text: string): Promise<Imported> {
     const made = await imports.imported(text);
     for (const { operation, outcome, notes } of made.report)
@@ -32,7 +32,7 @@ describe('a collection of a further format', () => {
     };
   }
 
-  it('[imp 1] fetch calls, as Chrome, Firefox and Node copy them: without what the browser adds', async () => {
+  it('[imp 1] imports fetch calls as Chrome, Firefox, and Node copy them, without the headers that the browser adds', async () => {
     const chrome = await whole(format('chrome.fetch.txt'));
     assert.deepEqual(chrome.names, ['create_order', 'get_order']);
     const order = { customer: { name: 'ann' }, count: 3 };
@@ -50,7 +50,7 @@ describe('a collection of a further format', () => {
     assert.equal((await sent(firefox, 'create_search', { words: 'hat', limit: 2 })).body, 'words=hat&limit=2');
   });
 
-  it('[imp 1] fetch calls in a script: templates, sums, JSON.stringify and values that are not written', async () => {
+  it('[imp 1] imports fetch calls of a script with templates, concatenation, JSON.stringify, and unknown values', async () => {
     const made = await whole(format('script.fetch.txt'));
     assert.deepEqual(made.names, ['list_project_tasks', 'replace_project', 'create_upload', 'create_login']);
     const [list, save, upload, login] = made.names as [string, string, string, string];
@@ -64,7 +64,7 @@ describe('a collection of a further format', () => {
     assert.equal((await sent(made, login, { user: 'ann', pin: '1' })).body, 'user=ann&pin=1');
   });
 
-  it('[imp 1] Insomnia 4: folders, environments inside of each other, switched-off credentials and tags', async () => {
+  it('[imp 1] imports Insomnia 4 exports with folders, nested environments, disabled credentials, and tags', async () => {
     const made = await whole(format('insomnia-4.json'));
     assert.deepEqual(made.names, ['list_orders', 'list_customers', 'cancel_an_order', 'things']);
     assert.deepEqual(
@@ -81,7 +81,7 @@ describe('a collection of a further format', () => {
     assert.match(JSON.stringify(plan.config?.authentication), /"header":"apikey"/);
   });
 
-  it('[imp 1] Insomnia 5: what a folder gives to its requests, and values of several environments as a question', async () => {
+  it('[imp 1] imports Insomnia 5 exports with inherited folder settings, and asks for values that environments disagree on', async () => {
     const made = await whole(format('insomnia-5.yaml'));
     assert.deepEqual(made.names, ['get_an_order', 'add_an_order', 'upload']);
     const got = await sent(made, 'get_an_order', { 'order.id': 7, part: 'notes', limit: 2 });
@@ -102,7 +102,7 @@ describe('a collection of a further format', () => {
     );
   });
 
-  it('[imp 1] a design document of Insomnia, of which the OpenAPI document in it is read', () => {
+  it('[imp 1] imports the OpenAPI document of an Insomnia design document', () => {
     const spec = 'openapi: 3.0.0\nservers: [{url: https://a.example.com}]\npaths: {/a: {get: {operationId: getA}}}';
     const list = JSON.parse(format('insomnia-4.json')) as { resources: Json[] };
     for (const resource of list.resources) if (resource._type === 'api_spec') resource.contents = spec;
@@ -118,7 +118,7 @@ describe('a collection of a further format', () => {
       );
   });
 
-  it('[imp 1] .bru files of Bruno, one behind the other: shared headers and credentials, every kind of body', async () => {
+  it('[imp 1] imports concatenated Bruno .bru files with shared headers and credentials, and every kind of body', async () => {
     const made = await whole(format('collection.bru'));
     assert.deepEqual(made.names, ['add_order', 'upload', 'log_in', 'things', 'get_a_user']);
     assert.match(JSON.stringify(made.findings), /has 1 scripts, which are left out/);
@@ -133,7 +133,7 @@ describe('a collection of a further format', () => {
     assert.equal(planOf(format('collection.bru')).config?.base_url, 'https://api.example.com');
   });
 
-  it('[imp 1] the export of a Bruno collection and an OpenCollection document', async () => {
+  it('[imp 1] imports a Bruno collection export and an OpenCollection document', async () => {
     const bruno = await whole(format('bruno.json'));
     assert.deepEqual(bruno.names, ['add_an_order', 'upload']);
     const added = await sent(bruno, 'add_an_order', { shop: 'b', q: 'x', message: 'm', at: 'n' });
@@ -152,7 +152,7 @@ describe('a collection of a further format', () => {
     assert.equal((await sent(open, 'things', { variables: { first: 1 } })).json().variables instanceof Object, true);
   });
 
-  it('[imp 1] .http files of REST Client and JetBrains', async () => {
+  it('[imp 1] imports .http files of REST Client and JetBrains', async () => {
     const made = await imports.imported(format('requests.http'));
     assert.deepEqual(
       made.report.map(({ operation, outcome, notes }) => [operation, outcome, ...notes]),

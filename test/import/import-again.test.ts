@@ -27,13 +27,13 @@ const list = (more: Json = {}) => ({
 });
 const limit = { name: 'limit', in: 'query', schema: { type: 'integer' }, description: 'How many' };
 
-/** The description of an API of pets, with these paths. */
+/** Returns the description of a pet API with these paths. */
 const documentOf = (paths: Json, more: Json = {}) =>
   JSON.stringify(openApi(paths, { servers: [{ url: 'https://pets.example.com' }], ...more }));
 const first = documentOf({ '/pets/{id}': pet(), '/pets': list() });
 
 for (const engine of engines) {
-  describe(`importing again, on ${engine}`, () => {
+  describe(`re-import on ${engine}`, () => {
     let running: EngineToolhost;
     let toolhost: TestToolhost;
     let key: string;
@@ -61,7 +61,7 @@ for (const engine of engines) {
       (await configOf(slug)).tools.find((tool) => tool.name === name);
     const edit = (slug: string, tool: string, fields: Json) => rest('PATCH', `/servers/${slug}/tools/${tool}`, fields);
 
-    it('[imp 5] keeps the tool of an operation that can give none today as it is', async () => {
+    it('[imp 5] keeps a tool unchanged when its operation can no longer be imported', async () => {
       const slug = await imported();
       await edit(slug, 'get_pet', { description: 'Finds a pet by its number.' });
       const before = await configOf(slug);
@@ -73,7 +73,7 @@ for (const engine of engines) {
       assert.deepEqual((await configOf(slug)).tools, before.tools);
     });
 
-    it('[imp 5] keeps edits, and follows the document elsewhere', async () => {
+    it('[imp 5] keeps edited fields, and updates all others from the document', async () => {
       const slug = await imported();
       const edited = await edit(slug, 'get_pet', { description: 'Finds a pet by its number.' });
       assert.equal(edited.status, 200, edited.text);
@@ -96,7 +96,7 @@ for (const engine of engines) {
       assert.equal((await toolOf(slug, 'list_pets'))?.description, 'List the pets of the shop');
     });
 
-    it('[imp 5] keeps the answers to questions of the document', async () => {
+    it('[imp 5] keeps the answers to the import questions', async () => {
       const servers = [{ url: 'https://{shop}.example.com', variables: { shop: { default: 'a' } } }];
       const document = (summary: string) => documentOf({ '/pets': list({ summary }) }, { servers });
       const slug = await imported(document('List all the pets there are'), { answers: { shop: 'first' } });
@@ -106,7 +106,7 @@ for (const engine of engines) {
       assert.match(JSON.stringify([base_url, variables]), /first/);
     });
 
-    it('[imp 5] shows a conflict, in which the edit stays unless the document is taken', async () => {
+    it('[imp 5] reports a conflict, and keeps the edit unless the document side is taken', async () => {
       const slug = await imported();
       await edit(slug, 'get_pet', { description: 'Mine, and long enough to say something.' });
       const document = documentOf({ '/pets/{id}': pet({ summary: 'Theirs, which is new' }), '/pets': list() });
@@ -117,14 +117,18 @@ for (const engine of engines) {
       );
       await again(slug, { mode: 'apply', document });
       assert.equal((await toolOf(slug, 'get_pet'))?.description, 'Mine, and long enough to say something.');
-      assert.deepEqual((await again(slug, { document })).body.conflicts, [], 'a decided conflict is not asked again');
+      assert.deepEqual(
+        (await again(slug, { document })).body.conflicts,
+        [],
+        'a resolved conflict is not reported again',
+      );
       const other = await imported();
       await edit(other, 'get_pet', { description: 'Mine, and long enough to say something.' });
       await again(other, { mode: 'apply', document, take: ['get_pet.description'] });
       assert.equal((await toolOf(other, 'get_pet'))?.description, 'Theirs, which is new');
     });
 
-    it('follows a new name into the views, and reports tools there that are gone or no longer fit [agent 2]', async () => {
+    it('updates renamed tools in views, and reports tools there that were removed or no longer fit [agent 2]', async () => {
       const slug = await imported();
       const views = { desk: { tools: ['get_pet', { name: 'list_pets', arguments: { limit: 3 } }] } };
       assert.equal((await rest('PATCH', `/servers/${slug}`, { views })).status, 200);
@@ -149,7 +153,7 @@ for (const engine of engines) {
       assert.ok(refused.text.includes('views.desk.tools[1].arguments.limit'));
     });
 
-    it('[imp 5] offers new operations, and disables tools whose operation is gone', async () => {
+    it('[imp 5] offers new operations, and disables tools whose operation was removed', async () => {
       const slug = await imported();
       const document = documentOf({
         '/pets': list(),
@@ -170,7 +174,7 @@ for (const engine of engines) {
       assert.deepEqual([offered?.operation, offered?.removed], ['GET /owners', true]);
     });
 
-    it('[imp 5] follows an operation that has moved, with the name, the edits and the views of its tool', async () => {
+    it('[imp 5] follows a moved operation with the name, edits, and views of its tool', async () => {
       const owner = { get: { summary: 'Get the owner of a pet', parameters: [id] } };
       const fastApi = (version: number) => list({ operationId: `things_v${version}_things_get` });
       const slug = await imported(
@@ -213,7 +217,7 @@ for (const engine of engines) {
       assert.deepEqual(after.views, views);
       assert.equal((await toolOf(slug, 'list_pets'))?.description, 'Mine, and long enough to say something.');
       const { counts, gone } = (await again(slug, { document })).body;
-      assert.deepEqual([counts.moved, counts.changed, gone], [0, 0, []], 'it has moved once');
+      assert.deepEqual([counts.moved, counts.changed, gone], [0, 0, []], 'the move is reported once');
       const back = documentOf({ '/v3/a': pet(), '/v3/b': pet({ operationId: 'listPets' }), '/v3/owners': owner });
       const third = (await again(slug, { document: back })).body;
       assert.deepEqual(third.moved, [
@@ -223,7 +227,7 @@ for (const engine of engines) {
       assert.deepEqual(third.gone, ['get_owner', 'things_v1_things_get']);
     });
 
-    it('[imp 5] goes on with its credential, and new tools name another one that more operations need', async () => {
+    it('[imp 5] keeps the server credential, and gives new tools another credential if their operations require it', async () => {
       const securitySchemes = {
         key: { type: 'apiKey', in: 'header', name: 'X-Key' },
         login: { type: 'http', scheme: 'bearer' },
@@ -251,12 +255,12 @@ for (const engine of engines) {
       );
       const { body: same } = await again(slug, { document });
       assert.deepEqual([same.counts.changed, same.counts.unchanged, same.server], [0, 3, []]);
-      // A caller who brings the credential is not one for whom another one is stored.
+      // A server whose callers send their own credential offers no operations that need a stored one.
       await rest('PATCH', `/servers/${slug}`, { authentication: { type: 'Bearer' }, credentials: null, tools: [] });
       assert.deepEqual((await again(slug, { document })).body.counts.offered, 2);
     });
 
-    it('[imp 5] tells new operations from those that nobody wanted, and lists all of them on request', async () => {
+    it('[imp 5] distinguishes new operations from skipped ones, and lists all of them on request', async () => {
       const slug = await imported(first, { include: ['listPets'] });
       const owners = { get: { operationId: 'listOwners', summary: 'List owners', tags: ['owners'] } };
       const document = documentOf({ '/pets/{id}': pet(), '/pets': list(), '/owners': owners });
@@ -275,10 +279,14 @@ for (const engine of engines) {
         ],
       );
       await again(slug, { mode: 'apply', document });
-      assert.equal((await again(slug, { document })).body.counts.new, 0, 'it is known from now on');
+      assert.equal(
+        (await again(slug, { document })).body.counts.new,
+        0,
+        'an applied import marks the operation as known',
+      );
     });
 
-    it('[imp 5] lists the edits that stay beside what the description says, and applies only the planned document', async () => {
+    it('[imp 5] lists the edits that differ from the document, and applies only the planned document', async () => {
       const slug = await imported();
       await edit(slug, 'get_pet', { title: 'A pet', description: 'Mine, and long enough to say something.' });
       const document = documentOf({ '/pets/{id}': pet({ summary: 'Theirs, which is new' }), '/pets': list() });
@@ -293,7 +301,7 @@ for (const engine of engines) {
       assert.deepEqual(stays?.fields, [{ path: 'title', after: 'A pet' }]);
     });
 
-    it('[imp 5] makes one version, which restoring undoes together with what it was based on', async () => {
+    it('[imp 5] creates one version, and restoring a version also restores its import base', async () => {
       const slug = await imported();
       const document = documentOf({ '/pets/{id}': pet({ summary: 'Theirs, which is new' }), '/pets': list() });
       await again(slug, { mode: 'apply', document });
@@ -303,11 +311,11 @@ for (const engine of engines) {
       assert.deepEqual(
         [body.counts.changed, body.counts.conflicts],
         [1, 0],
-        'the restored text is not taken for an edit',
+        'the restored text does not count as an edit',
       );
     });
 
-    it('[imp 5] changes nothing for the same document, and stores no version', async () => {
+    it('[imp 5] stores no version when the document is unchanged', async () => {
       const slug = await imported();
       await edit(slug, 'get_pet', { title: 'A pet' });
       const { body } = await again(slug, { mode: 'apply', document: first });
@@ -315,7 +323,7 @@ for (const engine of engines) {
       assert.equal(((await rest('GET', `/servers/${slug}`)).body.server as Json).version, 2);
     });
 
-    it('[imp 5] refuses servers that were not imported, and documents that cannot be read', async () => {
+    it('[imp 5] rejects servers that were not imported, and documents that cannot be read', async () => {
       await toolhost.createServer({ name: 'By hand', slug: `by-hand-${engine}`, tools: [] });
       assert.match((await again(`by-hand-${engine}`, { document: first })).text, /was not imported/);
       const slug = await imported();
@@ -326,7 +334,7 @@ for (const engine of engines) {
       assert.equal((await again(slug, { mode: 'apply', document: changed, expected_version: 7 })).status, 409);
     });
 
-    it('[imp 5] is part of a workspace of its own', async () => {
+    it('[imp 5] returns 404 to callers of another workspace', async () => {
       const slug = await imported();
       const stranger = await toolhost.key({ workspace: 'strangers' });
       const reply = await toolhost.rest('POST', `/servers/${slug}/import`, {

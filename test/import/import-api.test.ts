@@ -14,7 +14,7 @@ type Plan = Json & {
   created?: { server: { slug: string; tool_count: number }; next_steps: string[] };
 };
 
-/** Fifty reading and fifty writing operations in ten tags. */
+/** Returns an API with fifty read and fifty write operations in ten tags. */
 function shop(address: string): Json {
   const paths: Json = {};
   for (let index = 0; index < 50; index++) {
@@ -29,10 +29,10 @@ function shop(address: string): Json {
   return openApi(paths, { servers: [{ url: address }], components: { securitySchemes }, security: [{ key: [] }] });
 }
 
-/** A document, or where it has moved to. */
+/** A document, or the location that it redirects to. */
 type Answer = string | Buffer | { redirect: string };
 
-/** A web server that has documents at paths. */
+/** Starts a web server that serves documents by path. */
 async function startDocuments(
   documents: Map<string, Answer>,
 ): Promise<{ url: string; port: number; server: Server; asked: string[] }> {
@@ -74,7 +74,7 @@ describe('importApi', () => {
     return reply.body as Plan;
   };
 
-  it('[imp 3] a plan stores nothing, and proposes what fits 40 tools', async () => {
+  it('[imp 3] plans without storing anything, and proposes at most 40 tools', async () => {
     const plan = await imported({ url: `${documents.url}/openapi.json` });
     assert.deepEqual(plan.operations, { operations: 100, whole: 100, loosened: 0, partial: 0, skipped: 0 });
     assert.equal((plan.groups as unknown[]).length, 10);
@@ -92,7 +92,7 @@ describe('importApi', () => {
     assert.ok(!events.some(({ operation }) => operation === 'importApi'));
   });
 
-  it('[imp 4] an agent makes a server in three calls, and its tools send what the description says', async () => {
+  it('[imp 4] lets an agent create a server in three calls, and its tools send the requests of the description', async () => {
     const key = await toolhost.key();
     const use = (name: string, args: Json) => toolhost.callTool('manage', key, name, args);
     const url = `${documents.url}/moved`;
@@ -114,7 +114,7 @@ describe('importApi', () => {
     assert.deepEqual([sent?.method, sent?.url, sent?.headers['x-shop-key']], ['GET', '/things7/a%2Fb', 'the-shop-key']);
   });
 
-  it('[agent 1] tools have the tags of their operations, and a search finds them by these', async () => {
+  it('[agent 1] copies the tags of an operation to its tool, and search finds the tool by tag', async () => {
     const tags = ['Things\u202e', ' Things ', '\u2028', 'x'.repeat(80)];
     const paths = { '/a': { get: { operationId: 'readA', summary: 'Something to read here', tags } } };
     const document = JSON.stringify(openApi(paths, { servers: [{ url: upstream.url }] }));
@@ -129,7 +129,7 @@ describe('importApi', () => {
     assert.match(content[0]?.text ?? '', /- read_a \(reads\)/);
   });
 
-  it('[imp 3] of a large answer the report proposes the fields to keep, and the tool keeps them when that is asked for', async () => {
+  it('[imp 3] proposes response fields for a large response, and stores them in the tool on request', async () => {
     const text = { type: 'string' };
     const object = (properties: Json) => ({ type: 'object', properties });
     const links = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`part${index}_url`, text]));
@@ -175,7 +175,7 @@ describe('importApi', () => {
     assert.deepEqual([tool?.description, tool?.response_fields], ['Lists each of the things', kept]);
   });
 
-  it('[imp 3] what must be answered is asked, and refused until it is', async () => {
+  it('[imp 3] asks required questions, and rejects the import until they are answered', async () => {
     const document = JSON.stringify(
       openApi({ '/a': { get: { summary: 'Something to read here' } } }, { servers: [{ url: '/api' }] }),
     );
@@ -197,7 +197,7 @@ describe('importApi', () => {
     );
   });
 
-  it('[imp 1] an address is fetched only where tools may call, redirects included', async () => {
+  it('[imp 1] fetches a URL only where tools may call, including redirects', async () => {
     for (const [url, message] of [
       ['http://169.254.169.254/latest/meta-data', /not on the public internet|allowed: https/],
       ['file:///etc/passwd', /allowed: https/],
@@ -213,7 +213,7 @@ describe('importApi', () => {
     }
   });
 
-  it('[imp 4] a workspace has two imports at a time', async () => {
+  it('[imp 4] limits a workspace to two concurrent imports', async () => {
     upstream.on('GET /held.json', () => 'hold');
     upstream.take();
     const body = { url: `${upstream.url}/held.json` };
@@ -232,7 +232,7 @@ describe('importApi', () => {
     );
   });
 
-  it('[imp 1] names with escapes are read as what they mean, after others at the same place', async () => {
+  it('[imp 1] decodes escaped names, also after other names in the same object', async () => {
     const operation = (properties: string) =>
       `{"post":{"summary":"Does something","requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":${properties}}}}}}}`;
     const text = '{"type":"string"}';
@@ -244,7 +244,7 @@ describe('importApi', () => {
     assert.match((await toolhost.rest('GET', '/servers/escaped-names')).text, /é/);
   });
 
-  it('[imp 1] UTF-16 is read, as Windows writes it', async () => {
+  it('[imp 1] reads UTF-16 documents, with and without a byte order mark', async () => {
     const document = JSON.stringify(openApi({ '/é': { get: { summary: 'Something to read here' } } }));
     const little = Buffer.from(document, 'utf16le');
     files.set('/le', Buffer.concat([Buffer.from([0xff, 0xfe]), little]));

@@ -9,7 +9,7 @@ type Plan = Json & {
   created?: { server: { slug: string; tool_count: number } };
 };
 
-describe('the bounds of imports', () => {
+describe('import limits', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -29,7 +29,7 @@ describe('the bounds of imports', () => {
     return reply.body as Plan;
   };
 
-  it('[imp 4] the text of a document is taken up to 16 MB, from credentials that may write', async () => {
+  it('[imp 4] accepts a document text of up to 16 MB from credentials that may write', async () => {
     const description = 'x'.repeat(12 * 1024 * 1024);
     const document = JSON.stringify({ ...things(), info: { title: 'Large', version: '1', description } });
     const made = await imported({ mode: 'create', document, include: ['*'], report: 'chosen' });
@@ -42,7 +42,7 @@ describe('the bounds of imports', () => {
     assert.equal(refused.status, 403);
   });
 
-  it('[imp 4] a long text that cannot be taken is refused with its field, and nothing else of the body may be long', async () => {
+  it('[imp 4] rejects an unusable long text with its field name, and limits the rest of the body to 1 MiB', async () => {
     const most = 16 * 1024 * 1024;
     const long = 'x'.repeat(2_000_000);
     const cases: [Json, number, RegExp][] = [
@@ -66,7 +66,7 @@ describe('the bounds of imports', () => {
     }
   });
 
-  it('[imp 4] a workspace has a few long texts read at a time, and the others wait or are refused', async () => {
+  it('[imp 4] reads only a few long texts per workspace concurrently, and queues or rejects the others', async () => {
     const body = { document: `openapi: 3\n${'x'.repeat(3_500_000)}` };
     const answers = await Promise.all(Array.from({ length: 20 }, () => toolhost.rest('POST', '/import', { body })));
     assert.ok(answers.some(({ status, headers }) => status === 429 && headers.has('retry-after')));
@@ -74,7 +74,7 @@ describe('the bounds of imports', () => {
     assert.ok(answers.some(({ status }) => status === 400));
   });
 
-  it('[imp 4] all requests of a document together have twenty seconds', async (t) => {
+  it('[imp 4] limits all requests for a document to twenty seconds in total', async (t) => {
     let aheadMs = 0;
     const runningClock = () => performance.now() + aheadMs;
     const own = await startToolhost({ egress: [upstream.port], surroundings: { runningClock } });
@@ -89,7 +89,7 @@ describe('the bounds of imports', () => {
     assert.match(text, /could not be fetched: it did not arrive within 20 seconds, with redirects/);
   });
 
-  it('[imp 4] workspaces whose descriptions are slow to come leave a place to the next one', async (t) => {
+  it('[imp 4] evicts imports from slow hosts when another workspace needs the slot', async (t) => {
     let at = 0;
     const own = await startToolhost({
       egress: [upstream.port],
@@ -106,12 +106,12 @@ describe('the bounds of imports', () => {
     const quick = `${upstream.url}/quick.json`;
     const held = [0, 1, 2].flatMap((index) => [importing(index, slow), importing(index, slow)]);
     await upstream.waitForRequest(6);
-    assert.equal((await importing(3, quick)).status, 200, 'three workspaces leave a place to the fourth');
+    assert.equal((await importing(3, quick)).status, 200, 'three workspaces leave a slot for the fourth');
     held.push(importing(3, slow), importing(4, slow));
     await upstream.waitForRequest(8);
-    assert.equal((await importing(5, quick)).status, 429, 'what has just begun stays');
+    assert.equal((await importing(5, quick)).status, 429, 'an import that has just started is not evicted');
     at += 3000;
-    assert.equal((await importing(5, quick)).status, 200, 'what takes long gives way');
+    assert.equal((await importing(5, quick)).status, 200, 'a slow import is evicted');
     const [first] = held;
     const reply = await first;
     assert.equal(reply?.status, 429);

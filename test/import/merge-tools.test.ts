@@ -33,7 +33,7 @@ const generated = fc
   .subarray(operations)
   .chain((some) => fc.tuple(...some.map((operation) => fields.map((more) => [operation, more] as const))));
 
-/** The tools that a document gives; names follow from operations. */
+/** Returns the tools of a document, with names derived from the operations. */
 function toolsOf(made: readonly (readonly [string, Fields])[]): ToolsByOperation {
   return new Map(
     made.map(([operation, more]) => [
@@ -51,7 +51,7 @@ const edit: fc.Arbitrary<Edit> = fc.record({
   name: fc.constantFrom('mine', 'get_c', 'other'),
 });
 
-/** The tools of a server after people have edited them. */
+/** Returns the tools of a server after people have edited them. */
 function edited(before: ToolsByOperation, edits: readonly Edit[]): ConfigTool[] {
   const tools: ConfigTool[] = [...before.values()].map((tool) => structuredClone(tool));
   tools.push({ name: 'by_hand', description: 'Written by hand.', url: 'one' });
@@ -67,21 +67,21 @@ function edited(before: ToolsByOperation, edits: readonly Edit[]): ConfigTool[] 
   return tools;
 }
 
-/** Every value in a tool with its path; arrays count as one value. */
+/** Returns every value of a tool by path; an array counts as one value. */
 function leaves(value: unknown, path = ''): Map<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return new Map(value === undefined ? [] : [[path, JSON.stringify(value)]]);
   return new Map(Object.entries(value).flatMap(([name, entry]) => [...leaves(entry, `${path}/${name}`)]));
 }
 
-/** Whether a conflict of an operation is about this path or something around it. */
+/** Returns true if a conflict of the operation covers this path. */
 function isIn(conflicts: readonly ToolConflict[], operation: string, path: string): boolean {
   return conflicts.some(
     (conflict) => conflict.operation === operation && `${path}/`.startsWith(`/${conflict.path.replaceAll('.', '/')}/`),
   );
 }
 
-/** Whether a list of edits has this path or something around it. */
+/** Returns true if a listed edit of the operation covers this path. */
 function isListed(edits: readonly ToolChange[], operation: string, path: string): boolean {
   return edits.some(
     (edit) =>
@@ -94,8 +94,8 @@ const keepYours = { shouldAdd: () => false, moves: new Map(), choose: () => 'you
 const runs = { numRuns: tries(2000) };
 const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
 
-describe('importing again', () => {
-  it('[imp 5] loses no edit, and follows the document where nobody edited', () => {
+describe('merging of re-imported tools', () => {
+  it('[imp 5] loses no edit, and updates every unedited value from the document', () => {
     fc.assert(
       fc.property(...cases, (first, second, edits) => {
         const before = toolsOf(first);
@@ -163,7 +163,7 @@ describe('importing again', () => {
     );
   });
 
-  it('[imp 5] changes nothing when the document did not change, nor when it is done twice', () => {
+  it('[imp 5] changes nothing if the document is unchanged or the merge is repeated', () => {
     fc.assert(
       fc.property(...cases, (first, second, edits) => {
         const before = toolsOf(first);
@@ -181,7 +181,7 @@ describe('importing again', () => {
     );
   });
 
-  it('[imp 5] keeps the names of tools apart, and offers new operations without adding them', () => {
+  it('[imp 5] keeps tool names unique, and offers new operations without adding them', () => {
     fc.assert(
       fc.property(...cases, fc.subarray(operations), (first, second, edits, wanted) => {
         const before = toolsOf(first);

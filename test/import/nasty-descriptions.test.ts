@@ -9,14 +9,14 @@ import { goodOperation, nastyDescriptions } from '../support/import/nasty-descri
 import { openApi, outcomesOf } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-/** A rule like that of a deployment: public https only. */
+/** Allows only public https URLs, like a deployment. */
 function urlProblem({ protocol, hostname }: URL): string | undefined {
   if (protocol !== 'https:') return 'allowed: https';
   return /^localhost$|^10\.|^\[/.test(hostname) ? 'is not public' : undefined;
 }
 
-describe('a description of which some parts are wrong', () => {
-  it('[imp 1] is imported with its good operations, or asks for its address', () => {
+describe('import of a partly malformed description', () => {
+  it('[imp 1] imports the valid operations, or asks for the address', () => {
     let made = 0;
     const check = fc.property(nastyDescriptions, (document) => {
       const description = readDescription(JSON.stringify(document));
@@ -38,7 +38,7 @@ describe('a description of which some parts are wrong', () => {
     assert.ok(made > tries(100), String(made));
   });
 
-  it('[imp 3] says which part was left out, and why', () => {
+  it('[imp 3] reports which part was left out, and why', () => {
     const query = (name: string, more: Json = {}) => ({ name, in: 'query', schema: { type: 'string' }, ...more });
     const summary = 'Does something that is described';
     const deep = query('filter', { style: 'deepObject', schema: { type: 'object' } });

@@ -6,7 +6,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const responses = { 200: { description: 'ok' } };
 
-/** A document with one operation that takes a body of this schema. */
+/** Returns a document with one operation that takes a body with this schema. */
 const withBody = (schema: unknown, mediaType = 'application/json', required = true) =>
   openApi({
     '/things': {
@@ -24,15 +24,15 @@ const key = {
   security: [{ k: [] }],
 };
 
-/** Names of the arguments of each tool of a document. */
+/** Returns the argument names of each tool of a document. */
 function argumentsIn(document: Json | string): string[][] {
   return configOf(planOf(document)).tools.map(({ input_schema: schema }) =>
     Object.keys((schema.type === 'object' ? schema.properties : schema) as Json),
   );
 }
 
-describe('an imported tool', () => {
-  it('[imp 2] has hints by what the operation does, and a read-only import follows them', () => {
+describe('imported tool', () => {
+  it('[imp 2] has hints derived from the operation, and a read-only import follows them', () => {
     const named = (operationId: string, summary = '') => ({ operationId, summary, responses });
     const paths = {
       '/rides/{id}/cancel': { get: named('rides1', 'One ride') },
@@ -67,7 +67,7 @@ describe('an imported tool', () => {
     );
   });
 
-  it('[imp 2] has a name that fits Claude Code behind the slug that the server gets', () => {
+  it('[imp 2] has a name that fits Claude Code together with the server slug', () => {
     for (const title of [
       'Amazon Elastic Compute Cloud',
       'Internationalization',
@@ -87,7 +87,7 @@ describe('an imported tool', () => {
     assert.equal(slug, 'things');
   });
 
-  it('[imp 2] has the values of a discriminator, and which fields go with each, at every level', () => {
+  it('[imp 2] lists the discriminator values, and the fields of each, at every level', () => {
     const petType = { type: 'string' };
     const kind = (name: string, more: Json) => ({ type: 'object', properties: { ...more, [name]: petType } });
     const schemas = {
@@ -129,7 +129,7 @@ describe('an imported tool', () => {
       }
   });
 
-  it('[imp 3] has each operation of a path that is written twice, and the plan says what is gone', () => {
+  it('[imp 3] includes every operation of a path that is written twice, and the plan reports what was replaced', () => {
     const yaml = `openapi: 3.0.3
 info: { title: Twice, version: "1" }
 servers: [{ url: https://twice.example.com }]
@@ -158,7 +158,7 @@ paths:
     ]);
   });
 
-  it('[imp 2] takes a token as an argument, unless it is the parameter of the credential or one of most operations', () => {
+  it('[imp 2] takes a token as an argument, unless it is the credential or a parameter of most operations', () => {
     const form = (properties: Json) => ({
       requestBody: { content: { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties } } } },
       responses,
@@ -184,7 +184,7 @@ paths:
   });
 });
 
-describe('what an imported tool sends', () => {
+describe('request of an imported tool', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let count = 0;
@@ -197,7 +197,7 @@ describe('what an imported tool sends', () => {
     await upstream.close();
   });
 
-  /** The request of the first tool of a document. */
+  /** Returns the request of the first tool of a document. */
   async function sentBy(document: Json | string, args: Json) {
     const slug = `lost-${++count}`;
     const text = typeof document === 'string' ? document : JSON.stringify(document);
@@ -213,7 +213,7 @@ describe('what an imported tool sends', () => {
     return sent ?? assert.fail(JSON.stringify(result.content));
   }
 
-  it('[imp 2] a JSON body that is a text is sent as JSON, with a type that says so', async () => {
+  it('[imp 2] encodes a string body as JSON, and sends a JSON content type', async () => {
     const cases: [unknown, string][] = [
       [{ type: 'string' }, 'application/json'],
       [{ type: 'string' }, 'text/json'],
@@ -237,7 +237,7 @@ describe('what an imported tool sends', () => {
     assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['<b/>', 'text/plain']);
   });
 
-  it('[imp 2] a body that the description leaves open is an argument, also one that is a file, and never dropped', async () => {
+  it('[imp 2] takes an unspecified body as an argument, also as a file, and never drops it', async () => {
     const open = { type: 'object', description: 'Depends on the workflow', properties: {} };
     for (const schema of [open, { ...open, required: ['state'] }, { type: 'object' }, {}]) {
       const { body } = await sentBy(withBody(schema), { body: { state: 'done' } });
@@ -267,7 +267,7 @@ describe('what an imported tool sends', () => {
     assert.deepEqual(outcomesOf(openApi(untyped)), ['POST /a: skipped; a body without a type']);
   });
 
-  it('[conf 1] a parameter with alternatives is written in its style, whichever of them is given', async () => {
+  it('[conf 1] serializes a parameter in its style, whichever of its alternatives is passed', async () => {
     const one = (name: string) => ({ type: 'object', required: [name], properties: { [name]: { type: 'string' } } });
     const filter = { type: 'object', oneOf: [one('user_id'), one('email')] };
     const list = { type: 'array', items: { type: 'string' } };

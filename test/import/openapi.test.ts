@@ -39,8 +39,8 @@ const pets = openApi({
   },
 });
 
-describe('the reader of API descriptions', () => {
-  it('[imp 1] makes a tool of each operation, below the address of the server', () => {
+describe('reading of API descriptions', () => {
+  it('[imp 1] creates a tool for each operation below the server URL', () => {
     const config = configOf(planOf(pets));
     assert.deepEqual(config, {
       name: 'Things',
@@ -72,7 +72,7 @@ describe('the reader of API descriptions', () => {
     });
   });
 
-  it('[imp 1] makes the same of JSON and YAML, and of a document with another order of its keys', () => {
+  it('[imp 1] creates the same tools from JSON, YAML, and a document with another key order', () => {
     const reversed = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(reversed);
       if (typeof value !== 'object' || value === null) return value;
@@ -92,7 +92,7 @@ describe('the reader of API descriptions', () => {
     assert.deepEqual(byName(reversed(pets) as typeof pets), byName(pets));
   });
 
-  it('[imp 1] reads Swagger 2: host, formats of arrays, body and form', () => {
+  it('[imp 1] reads the host, array formats, body, and form of Swagger 2', () => {
     const body = { in: 'body', name: 'pet', required: true, schema: { $ref: '#/definitions/Pet' } };
     const document = swagger(
       {
@@ -163,7 +163,7 @@ describe('the reader of API descriptions', () => {
     );
   });
 
-  it('[imp 1] reports what cannot be read with its location, and reads the rest', () => {
+  it('[imp 1] reports the location of unreadable parts, and reads the remainder', () => {
     const document = openApi({
       '/broken': 'text',
       '/elsewhere': { $ref: 'https://example.com/paths.yaml#/x' },
@@ -193,7 +193,7 @@ describe('the reader of API descriptions', () => {
     );
   });
 
-  it('[imp 1] repairs what descriptions get wrong', () => {
+  it('[imp 1] repairs common errors in descriptions', () => {
     const document = openApi(
       {
         '/a/{id}//b': {
@@ -244,7 +244,7 @@ describe('the reader of API descriptions', () => {
     ]);
   });
 
-  it('[imp 2] writes arrays and objects as the description says', () => {
+  it('[imp 2] serializes arrays and objects as described', () => {
     const array = { type: 'array', items: { type: 'string' } };
     const object = { type: 'object', properties: { a: { type: 'string' } } };
     const tool = onlyTool(
@@ -296,7 +296,7 @@ describe('the reader of API descriptions', () => {
     ]);
   });
 
-  it('[imp 2] takes the body as one argument where its fields cannot stand for themselves', () => {
+  it('[imp 2] takes the body as one argument when its fields cannot be separate arguments', () => {
     const withBody = (schema: object, path = '/x', contents = ['application/json']) =>
       onlyTool(
         openApi({
@@ -331,7 +331,7 @@ describe('the reader of API descriptions', () => {
     assert.deepEqual(patch.headers, { 'Content-Type': 'application/merge-patch+json' });
   });
 
-  it('[imp 3] says what was loosened, what is missing, and why an operation was skipped', () => {
+  it('[imp 3] reports what was loosened, what is missing, and why an operation was skipped', () => {
     const node = {
       type: 'object',
       properties: { name: { type: 'string', pattern: '^(?=a)' }, next: { $ref: '#/components/schemas/Node' } },
@@ -372,7 +372,7 @@ describe('the reader of API descriptions', () => {
     ]);
   });
 
-  it('[imp 2] compares the names of credentials as receivers do, beside arguments and one another', () => {
+  it('[imp 2] compares credential names as receivers do, with parameters and with each other', () => {
     const apiKey = (where: string, name: string) => ({ type: 'apiKey', in: where, name });
     const securitySchemes = {
       dotted: apiKey('query', 'api.key'),
@@ -403,7 +403,7 @@ describe('the reader of API descriptions', () => {
     }
   });
 
-  it('[imp 2] tools name a credential where that of most is not enough, and none where the document asks for none', () => {
+  it('[imp 2] assigns a tool credential when the server credential is not enough, and none when the document requires none', () => {
     const get = (...security: object[]) => ({ get: { summary: 'Everything that there is', security } });
     const document = openApi(
       {
@@ -459,7 +459,7 @@ describe('the reader of API descriptions', () => {
     });
     const few = made(['/a', '/pair', '/open']);
     assert.deepEqual([few.secrets, Object.keys(few.credentials)], [['API_TOKEN', 'ID_KEY', 'KEY'], ['id_key']]);
-    // The credential of the server is that of most tools that it gets.
+    // The credential of most imported tools becomes the server credential.
     const other = made(['/either', '/admin']);
     assert.deepEqual(
       [other.authentication, other.named, other.secrets],
@@ -472,7 +472,7 @@ describe('the reader of API descriptions', () => {
     assert.deepEqual([byHand.credentials, byHand.named.filter((text) => text.includes(' '))], [{}, []]);
   });
 
-  it('[imp 2] schemas are inline and have nothing that clients refuse', () => {
+  it('[imp 2] inlines schemas, and omits everything that clients reject', () => {
     const tool = onlyTool(
       openApi(
         {
@@ -548,7 +548,7 @@ describe('the reader of API descriptions', () => {
     });
   });
 
-  it('[imp 2] names that are one in other letters refuse no import, and share no secret', () => {
+  it('[imp 2] accepts names that differ only in case or separators, and assigns separate secrets', () => {
     const key = (name: string) => ({ type: 'apiKey', in: 'header', name });
     const headers = ['X_Y', 'X-Y', 'x-y'].map((name) => ({ name, in: 'header', schema: { type: 'string' } }));
     const get = { summary: 'Gets one thing', parameters: headers, security: [{ 'X-Key': [], x_key: [] }] };

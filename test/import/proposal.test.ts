@@ -5,7 +5,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
 
-/** Operations that list, create, read, change and delete one noun. */
+/** Returns operations that list, create, read, change, and delete one resource. */
 function noun(name: string, tag = name): Json {
   const at = (summary: string) => ({ summary: `${summary} ${name}`, tags: [tag], responses });
   return {
@@ -14,7 +14,7 @@ function noun(name: string, tag = name): Json {
   };
 }
 
-/** A help desk: who administers what comes first in the document, and tickets are what it is about. */
+/** A help desk API. Administration comes first in the document, but tickets are its main resource. */
 const desk = openApi({
   ...noun('admin-user'),
   ...noun('permission-scheme'),
@@ -37,8 +37,8 @@ function proposed(choices: Parameters<typeof planOf>[1]): string[] {
   return planOf(desk, choices).proposal.include;
 }
 
-describe('the proposal of an import', () => {
-  it('[imp 3] has the nouns that an API is about first, and administration last', () => {
+describe('import proposal', () => {
+  it('[imp 3] ranks the main resources of an API first, and administration last', () => {
     const all = proposed({});
     assert.equal(all.length, 40);
     const tickets = ['GET /tickets', 'GET /tickets/{id}', 'POST /tickets', 'PATCH /tickets/{id}'];
@@ -69,7 +69,7 @@ describe('the proposal of an import', () => {
   });
 });
 
-describe('a tool of an import', () => {
+describe('imported tool', () => {
   const long = 'Says something about this field that takes a good part of the list of tools, as real ones do. ';
   const fields = (count: number): Json =>
     Object.fromEntries(
@@ -79,7 +79,7 @@ describe('a tool of an import', () => {
       ]),
     );
 
-  it('[imp 2] that is large keeps its small fields whole, names the others, and can send them', () => {
+  it('[imp 2] keeps the small fields of a large schema, names the others in the description, and can send all of them', () => {
     const schema = {
       type: 'object',
       required: ['field_1'],
@@ -106,7 +106,7 @@ describe('a tool of an import', () => {
     );
   });
 
-  it('[imp 2] says how to get the next page, where the description shows it', () => {
+  it('[imp 2] explains how to get the next page if the description shows it', () => {
     const listed = (names: string[], answer: string[], type = 'integer') => ({
       get: {
         summary: 'List all of the things',
@@ -155,7 +155,7 @@ describe('a tool of an import', () => {
     );
   });
 
-  it('[imp 2] has texts that end with a sentence, and nothing that leads to what is not there', () => {
+  it('[imp 2] has descriptions that end with a complete sentence, and no references to missing text', () => {
     const texts = [
       'The kind of the thing. Supported values are:\n\n* one\n\n* two',
       'Supported values are:',

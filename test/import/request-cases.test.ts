@@ -11,7 +11,7 @@ const base64 = bytes.toString('base64');
 const png = `data:image/png;base64,${base64}`;
 const binary = { type: 'string', format: 'binary' };
 
-/** A document with one operation `run` at `/run` that has this body. */
+/** Returns a document with one operation `run` at `/run` that takes this body. */
 function withBody(content: Json, method = 'post'): string {
   const operation = { operationId: 'run', requestBody: { required: true, content }, responses: {} };
   return JSON.stringify(openApi({ '/run': { [method]: operation } }));
@@ -19,7 +19,7 @@ function withBody(content: Json, method = 'post'): string {
 
 const typeOf = ({ headers }: RecordedRequest) => headers['content-type'] ?? '';
 
-describe('an imported operation', () => {
+describe('imported operation', () => {
   let imports: Imports;
   before(async () => {
     imports = await startImports();
@@ -34,7 +34,7 @@ describe('an imported operation', () => {
     return Object.fromEntries(partsOf(typeOf(sent), sent.body).map((part) => [part.name, part]));
   }
 
-  it('[imp 2] sends an optional file as bytes with a name, however the document says that it is optional', async () => {
+  it('[imp 2] sends an optional file as bytes with a file name, however the document declares it optional', async () => {
     const made = await imports.imported(importCase('openapi/optional-file.yaml'));
     assert.deepEqual(outcomesOf(made), ['whole']);
     const sent = await made.sent('add_scan', { scan: png, scan_name: 'a.png' });
@@ -57,7 +57,7 @@ describe('an imported operation', () => {
     assert.equal(parts.picture?.type, 'image/png');
   });
 
-  it('[imp 2] sends the types that the document writes for parts', async () => {
+  it('[imp 2] sends the content types that the document declares for parts', async () => {
     const made = await imports.imported(importCase('openapi/part-with-a-type.yaml'));
     const sent = await made.sent('add_letter', { about: '{"a":1}', page: base64, page_name: 'p' });
     const [about] = partsOf(typeOf(sent), sent.body);
@@ -92,7 +92,7 @@ describe('an imported operation', () => {
     assert.equal(jpeg.picture?.type, 'image/jpeg');
   });
 
-  it('[imp 2] sends other kinds of multipart as they are written', async () => {
+  it('[imp 2] sends multipart bodies other than form-data as described', async () => {
     const made = await imports.imported(importCase('openapi/multipart-related.yaml'));
     assert.deepEqual(outcomesOf(made), ['whole']);
     const sent = await made.sent('add_document', { metadata: { title: 'T' }, media: png, media_name: 'm.png' });
@@ -131,7 +131,7 @@ describe('an imported operation', () => {
     assert.equal((await json.sent('run', { a: 'b' })).body.toString(), '{"a":"b"}');
   });
 
-  it('[imp 2] never replaces the written type of a body, nor its parameters', async () => {
+  it('[imp 2] never replaces the declared content type of a body or its parameters', async () => {
     const json = { schema: { type: 'object', properties: { a: { type: 'string' } } } };
     const type = 'application/json; odata=verbose';
     const made = await imports.imported(withBody({ [type]: json }));
@@ -150,7 +150,7 @@ describe('an imported operation', () => {
     }
   });
 
-  it('[imp 2] sends the fields of an object as parts where its style says so', async () => {
+  it('[imp 2] sends the fields of an object as separate parts when its style requires it', async () => {
     const properties = { metadata: { type: 'object', properties: { comment: { type: 'string' } } } };
     const encoding = { metadata: { style: 'form' } };
     const parts = await partsSent(
@@ -160,7 +160,7 @@ describe('an imported operation', () => {
     assert.equal(parts.comment?.content.toString(), 'c');
   });
 
-  it('[imp 2] sends one part for a file of a DELETE request', async () => {
+  it('[imp 2] sends the file of a DELETE request exactly once', async () => {
     const schema = { type: 'object', properties: { file: binary } };
     const made = await imports.imported(withBody({ 'multipart/form-data': { schema } }, 'delete'));
     const sent = await made.sent('run', { file: base64, file_name: 'f' });
@@ -170,7 +170,7 @@ describe('an imported operation', () => {
     );
   });
 
-  /** The request of each tool of a document with one path, sent with these arguments. */
+  /** Calls each tool of a document with one path with these arguments, and returns the URLs of the requests. */
   async function urlsOf(path: string, parameters: Json[], args: Json, choices: Json = {}): Promise<string[]> {
     const operation = { operationId: 'run', parameters, responses: {} };
     const made = await imports.imported(JSON.stringify(openApi({ [path]: { get: operation } })), choices);
@@ -192,7 +192,7 @@ describe('an imported operation', () => {
     ...fields,
   });
 
-  it('[imp 2] has an argument for a parameter of the path, whatever its spelling', async () => {
+  it('[imp 2] has an argument for a path parameter in any spelling', async () => {
     const users = await imports.imported(importCase('openapi/colon-path.yaml'));
     assert.equal((await users.sent('list_posts', { userId: 'v' })).url, '/users/v/posts');
     for (const spelling of [
@@ -221,7 +221,7 @@ describe('an imported operation', () => {
     assert.match(skipped ?? '', /skipped; the path segment "\{id", whose brackets contain no parameter name$/);
   });
 
-  it('[imp 2] keeps the slashes of a parameter that is the rest of the path', async () => {
+  it('[imp 2] keeps the slashes of a parameter that matches the remainder of the path', async () => {
     const files = await imports.imported(importCase('openapi/rest-of-the-path.yaml'));
     assert.equal((await files.sent('get_file', { path: 'a/b.txt' })).url, '/files/a/b.txt');
     const spellings = [
@@ -243,7 +243,7 @@ describe('an imported operation', () => {
     assert.deepEqual(await urlsOf('/f/{rest}', [marked], { rest: 'a/b' }), ['/f/a/b']);
   });
 
-  it('[imp 2] makes a tool with and one without an optional segment', async () => {
+  it('[imp 2] creates a tool with and a tool without an optional segment', async () => {
     const boxes = await imports.imported(importCase('openapi/optional-segment.yaml'));
     assert.deepEqual(boxes.names, ['empty_box', 'empty_box_without_label']);
     assert.deepEqual(outcomesOf(boxes), ['whole', 'whole']);
@@ -255,7 +255,7 @@ describe('an imported operation', () => {
     assert.deepEqual(await urlsOf('/a/{x?}/{y?}', [], { x: '1', y: '2' }), ['/a/1/2', '/a/1', '/a']);
   });
 
-  it('[imp 2] sends a query that the path writes once, with the values of its parameters', async () => {
+  it('[imp 2] sends a query that is part of the path once, with the values of its parameters', async () => {
     const near = await imports.imported(importCase('openapi/query-in-the-path.yaml'));
     assert.equal((await near.sent('list_near', { zip: 'v' })).url, '/near?zip=v');
     const query = (name: string) => ({ name, in: 'query', schema: { type: 'string' } });
@@ -266,7 +266,7 @@ describe('an imported operation', () => {
     assert.deepEqual(await urlsOf('/list{?q,r}', [], { r: 'b' }), ['/list?r=b']);
   });
 
-  it('[imp 2] sends what a document writes as the whole query', async () => {
+  it('[imp 2] sends a querystring parameter as the whole query', async () => {
     const rows = await imports.imported(importCase('openapi/querystring.yaml'));
     assert.deepEqual(outcomesOf(rows), ['whole']);
     const { url } = await rows.sent('list_rows', { query: { area: 'a b', years: [1, 2] } });
@@ -285,7 +285,7 @@ describe('an imported operation', () => {
     assert.match(skipped ?? '', /partial; the input in "querystring" "q": makes this argument the whole query/);
   });
 
-  it('[imp 2] keeps reserved characters where the document allows them, and JSON texts in a path', async () => {
+  it('[imp 2] keeps reserved characters where the document allows them, and encodes JSON in a path', async () => {
     const reserved = { name: 'p', in: 'query', allowReserved: true, schema: { type: 'string' } };
     assert.deepEqual(await urlsOf('/a', [reserved], { p: "/x:y@z!$'()*,;?&=+#" }), [
       "/a?p=/x:y@z!$'()*,;?%26%3D%2B%23",
@@ -298,7 +298,7 @@ describe('an imported operation', () => {
     assert.deepEqual(await urlsOf('/a/{id}', [json], { id: 'two words' }), ['/a/%22two%20words%22']);
   });
 
-  it('[imp 2] passes on every declared response header that does not belong to HTTP', async () => {
+  it('[imp 2] returns every declared response header that does not belong to HTTP itself', async () => {
     const analyses = await imports.imported(importCase('openapi/operation-location.yaml'));
     assert.deepEqual(analyses.config.tools[0]?.response_headers, ['Operation-Location', 'Retry-After']);
     const named = ['X-Page', 'Content-Type', 'Cache-Control', 'X-RateLimit-Limit', 'Set-Cookie', 'x-page', 'ETag'];
@@ -308,7 +308,7 @@ describe('an imported operation', () => {
     assert.deepEqual(made.config.tools[0]?.response_headers, ['x-page', 'X-RateLimit-Limit', 'ETag']);
   });
 
-  it('[imp 2] lets an agent choose one of several types of the response', async () => {
+  it('[imp 2] lets an agent choose one of several response types', async () => {
     const report = await imports.imported(importCase('openapi/accept-without-json.yaml'));
     assert.equal((await report.sent('get_report', { Accept: 'application/pdf' })).headers.accept, 'application/pdf');
     assert.equal((await report.sent('get_report')).headers.accept, 'text/csv');
@@ -319,7 +319,7 @@ describe('an imported operation', () => {
     assert.equal((await optional.sent('a', { Accept: 'text/html' })).headers.accept, 'text/html');
   });
 
-  it('[imp 2] sends parameters in cookies beside the credential, and no cookie of the credential twice', async () => {
+  it('[imp 2] sends cookie parameters together with the credential, and never sends the credential cookie twice', async () => {
     const cookie = (name: string, schema: Json) => ({ name, in: 'cookie', explode: false, schema });
     const parameters = [
       cookie('theme', { type: 'string' }),

@@ -4,14 +4,14 @@ import { type Imported, type Imports, importCase, startImports } from '../suppor
 import { openApi } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('the schema of an imported operation', () => {
+describe('schema of an imported operation', () => {
   let imports: Imports;
   before(async () => {
     imports = await startImports();
   });
   after(() => imports.stop());
 
-  /** The import of one operation `POST /things`, whose JSON body has this schema. */
+  /** Imports one operation `POST /things` whose JSON body has this schema. */
   const withBody = (schema: Json, components: Json = {}): Promise<Imported> => {
     const content = { 'application/json': { schema } };
     const post = { operationId: 'addThing', requestBody: { required: true, content } };
@@ -25,7 +25,7 @@ describe('the schema of an imported operation', () => {
   };
   const outcome = ({ report }: Imported) => [report[0]?.outcome, ...(report[0]?.notes ?? [])];
 
-  it('[imp 2] has the fields of conditional schemas as optional ones, and says that it is loosened', async () => {
+  it('[imp 2] has the fields of conditional schemas as optional fields, and is reported as loosened', async () => {
     const pay = await imports.imported(importCase('openapi/conditional-fields.yaml'));
     for (const args of [
       { method: 'card', number: '1' },
@@ -56,7 +56,7 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(outcome(await withBody({ type: 'object', properties, dependentSchemas: onlyFields })), ['whole']);
   });
 
-  it('[imp 2] has an argument of any type for a required name without a property', async () => {
+  it('[imp 2] has an argument of any type for a required name that is not declared as a property', async () => {
     const share = await imports.imported(importCase('openapi/required-without-a-property.yaml'));
     assert.deepEqual(await bodySent(share, { with: 'kim', level: 3 }), { with: 'kim', level: 3 });
     await assert.rejects(share.sent('share', { with: 'kim' }), /level: is missing/);
@@ -76,7 +76,7 @@ describe('the schema of an imported operation', () => {
     assert.equal((argumentsOf(body).body as Json).anyOf, undefined);
   });
 
-  it('[imp 2] takes free keys where the names of the properties have a pattern', async () => {
+  it('[imp 2] accepts arbitrary keys for patternProperties', async () => {
     const labels = await imports.imported(importCase('openapi/pattern-properties.yaml'));
     assert.deepEqual(await bodySent(labels, { body: { 'l-a': 'x', 'l-b': 'y' } }), { 'l-a': 'x', 'l-b': 'y' });
     await assert.rejects(labels.sent('set_labels', { body: { 'l-a': {} } }), /body\.l-a: found .*; allowed: string/);
@@ -88,7 +88,7 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(outcome(beside), ['loosened', 'patternProperties']);
   });
 
-  it('[imp 2] is read where it stands in the fields of its media type or its parameter, with a finding', async () => {
+  it('[imp 2] accepts a misplaced schema of a media type or parameter, and reports a finding', async () => {
     const note = await imports.imported(importCase('openapi/schema-at-the-wrong-place.yaml'));
     assert.deepEqual(await bodySent(note, { text: 'hi' }), { text: 'hi' });
     assert.match(JSON.stringify(note.findings), /in the wrong place.*content\.application\/json\.schema/);
@@ -100,7 +100,7 @@ describe('the schema of an imported operation', () => {
     assert.equal(made.findings.length, 2);
   });
 
-  it('[imp 2] keeps multipleOf, which decimals fit exactly', async () => {
+  it('[imp 2] keeps multipleOf, and checks decimals exactly', async () => {
     const price = { type: 'number', multipleOf: 0.1 };
     const prices = { type: 'array', items: price };
     const made = await withBody({
@@ -114,7 +114,7 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(outcome(made), ['whole']);
   });
 
-  it('[imp 2] may be null where an alternative is null in the ways of Django and Rust, and keeps the others', async () => {
+  it('[imp 2] accepts null for the null alternatives of Django and Rust, and keeps the other alternatives', async () => {
     const ticket = await imports.imported(importCase('openapi/null-enum.yaml'));
     const { state } = argumentsOf(ticket);
     assert.deepEqual(state, { type: ['string', 'null'], enum: ['open', 'done', '', null] });
@@ -142,7 +142,7 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(outcome(made), ['whole']);
   });
 
-  it('[imp 2] says what listed values mean, and nothing where the names only repeat them', async () => {
+  it('[imp 2] describes enum values, except when their names only repeat them', async () => {
     const lamps = await imports.imported(importCase('openapi/names-of-values.yaml'));
     assert.match(String((argumentsOf(lamps).mode as Json).description), /0 = Off, 1 = On, 2 = Auto/);
     const listed = { type: 'integer', enum: [10, 20] };
@@ -178,7 +178,7 @@ describe('the schema of an imported operation', () => {
     assert.equal(text('same'), undefined);
   });
 
-  it('[imp 2] refuses no value for its format, also where the description writes the format in capitals', async () => {
+  it('[imp 2] rejects no value because of its format, also when the format is written in capitals', async () => {
     const slots = await imports.imported(importCase('openapi/local-date-time.yaml'));
     const { url } = await slots.sent('list_slots', { from: '2026-01-31T10:00:00' });
     assert.equal(url, '/slots?from=2026-01-31T10%3A00%3A00');
@@ -191,7 +191,7 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(await bodySent(made, { who: ['kim'] }), { who: ['kim'] });
   });
 
-  it('[imp 2] has the patterns of other languages as ECMAScript with the flag u reads them, or none and says so', async () => {
+  it('[imp 2] translates regular expressions of other languages to ECMAScript, or drops them and says so', async () => {
     const ruby = JSON.parse(importCase('openapi/ruby-pattern.json')) as { document: Json };
     const made = await imports.imported(JSON.stringify(ruby.document));
     assert.equal((argumentsOf(made).tag as Json).pattern, '^[a-z0-9-]+$');
@@ -227,7 +227,7 @@ describe('the schema of an imported operation', () => {
     }
   });
 
-  it('[imp 2] names nested properties that clients refuse in the description of their object, which takes them', async () => {
+  it('[imp 2] names nested properties that clients reject in the object description, and still accepts them', async () => {
     const nested = JSON.parse(importCase('openapi/nested-names.json')) as { document: Json };
     const made = await imports.imported(JSON.stringify(nested.document));
     const { description, properties } = argumentsOf(made).item as Json;
@@ -251,7 +251,7 @@ describe('the schema of an imported operation', () => {
     ]);
   });
 
-  it('[imp 2] has arguments with names that can be read, and tools whose long names keep their verb', async () => {
+  it('[imp 2] has readable argument names, and shortened tool names keep their verb', async () => {
     const query = (name: string) => ({ name, in: 'query', schema: { type: 'string', description: 'A word.' } });
     const operationId = 'OrganizationsBillingAccountsDeletePaymentInstrumentsOfFormerSubscriptionOwners';
     const parameters = ['größe', '名前', '年齢', 'цена_max'].map(query);
@@ -272,7 +272,7 @@ describe('the schema of an imported operation', () => {
     });
   });
 
-  it('[imp 3] is whole for a body that is a text, and loosened for fields that are written as one', async () => {
+  it('[imp 3] is whole for a string body, and loosened for an object that is sent as text', async () => {
     const bodyOf = async (mediaType: string, schema: Json) => {
       const requestBody = { required: true, content: { [mediaType]: { schema } } };
       const made = await imports.imported(
@@ -291,7 +291,7 @@ describe('the schema of an imported operation', () => {
     assert.match(String(outcome(await bodyOf('application/xml', fields))), /^loosened,the body as text/);
   });
 
-  it('[imp 3] is loosened where a rule about several fields of a body has no place', async () => {
+  it('[imp 3] is loosened when a rule about several body fields cannot be kept', async () => {
     const properties = { a: { type: 'string' }, b: { type: 'string' } };
     const made = await withBody({ type: 'object', properties, dependentRequired: { a: ['b'] } });
     assert.deepEqual(outcome(made), ['loosened', 'dependentRequired']);
@@ -303,7 +303,7 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(outcome(nested), ['whole']);
   });
 
-  it('[imp 2] has the items of every part of allOf, and the fields of alternatives beside one that allows anything', async () => {
+  it('[imp 2] merges the array items of allOf, and keeps alternatives next to one that allows anything', async () => {
     const part = (items: Json) => ({ properties: { list: { type: 'array', items: { type: 'object', ...items } } } });
     const parts = [part({}), part({ required: ['a'], properties: { a: { type: 'string' } } })];
     const made = await withBody({ type: 'object', allOf: parts });

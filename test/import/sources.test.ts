@@ -8,7 +8,10 @@ import { after, before, describe, it } from 'node:test';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 
-/** A description in four files: of paths, of an operation's body, and of schemas that refer to each other and back. */
+/**
+ * A description in four files: paths, the body of an operation, and schemas that reference each other in both
+ * directions.
+ */
 const files: Record<string, string> = {
   'openapi.yaml': `
 openapi: 3.1.0
@@ -55,7 +58,7 @@ function toolsOf(config: Json): Map<string, Json> {
   return new Map((config.tools as Json[]).map((tool) => [String(tool.name), tool]));
 }
 
-/** What the description says is in the tools, whichever way its files were read. */
+/** Checks that the tools contain the description, however its files were read. */
 function checkTools(config: Json): void {
   const text = JSON.stringify(toolsOf(config).get('create_order'));
   assert.match(text, /"enum":\["red","blue"\]/);
@@ -73,7 +76,7 @@ async function startSite(answer: (request: IncomingMessage) => { status: number;
   return { server, port, url: `http://127.0.0.1:${port}` };
 }
 
-describe('where descriptions come from', () => {
+describe('import sources', () => {
   let site: Awaited<ReturnType<typeof startSite>>;
   let other: Awaited<ReturnType<typeof startSite>>;
   let toolhost: TestToolhost;
@@ -106,7 +109,7 @@ describe('where descriptions come from', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('[imp 3] a description behind a login, in several files, is imported, and read again with the same headers', async () => {
+  it('[imp 3] imports a description in several files behind a login, and re-imports it with the same headers', async () => {
     const url = `${site.url}/openapi.yaml`;
     const refused = await toolhost.rest('POST', '/import', { body: { url } });
     assert.equal(refused.status, 400);
@@ -117,7 +120,7 @@ describe('where descriptions come from', () => {
     assert.deepEqual(made.body.findings, []);
     const server = await toolhost.rest('GET', '/servers/files');
     checkTools(server.body.config as Json);
-    // The headers are kept, and shown nowhere.
+    // The headers are stored, but never returned.
     const secrets = await toolhost.rest('GET', '/servers/files/secrets');
     const audit = await toolhost.rest('GET', '/audit');
     for (const { text } of [made, server, secrets, audit]) assert.doesNotMatch(text, /the-token-of/);
@@ -132,7 +135,7 @@ describe('where descriptions come from', () => {
     assert.equal((compared.body.imported as Json).error, undefined, compared.text);
   });
 
-  it('[imp 3] headers go to the origin of the address alone, and a file that is missing is a finding', async () => {
+  it('[imp 3] sends headers only to the origin of the URL, and reports a missing file as a finding', async () => {
     const plan = await toolhost.rest('POST', '/import', {
       body: { url: `${site.url}/elsewhere`, headers: { Authorization: token } },
     });
@@ -152,7 +155,7 @@ describe('where descriptions come from', () => {
     assert.match(JSON.stringify(partly.body.findings), /schemas\/gone\.json.*HTTP 404/);
   });
 
-  it('[imp 4] the command line reads files below the folder of a description, and headers for an address', async () => {
+  it('[imp 4] reads files below the folder of the description, and accepts headers for a URL, on the command line', async () => {
     const description = join(folder, 'api', 'openapi.yaml');
     const out = join(folder, 'shop.json');
     const made = await command(['import', description, '--include', '*', '--out', out]);

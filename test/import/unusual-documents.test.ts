@@ -8,12 +8,12 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const summary = 'Does something that is described';
 const text = { type: 'string' };
 
-/** A document with one operation that has these parameters. */
+/** Returns a document with one operation that has these parameters. */
 const withParameters = (parameters: Json[], more: Json = {}) =>
   openApi({ '/incidents': { get: { operationId: 'listIncidents', summary: 'List all incidents', parameters } } }, more);
 
-describe('descriptions as they are published', () => {
-  it('[imp 2] references to an anchor are followed, also where it refers to itself', () => {
+describe('published descriptions with unusual features', () => {
+  it('[imp 2] resolves references to an anchor, also recursive ones', () => {
     const node = {
       $anchor: 'node',
       type: 'object',
@@ -31,7 +31,7 @@ describe('descriptions as they are published', () => {
     assert.deepEqual(tool.input_schema.name, { type: 'string', optional: true });
   });
 
-  it('[imp 2] dates and bytes of YAML are the texts that they look like', () => {
+  it('[imp 2] reads YAML dates and binary values as the strings that they look like', () => {
     const yaml = (start: string) => `${start}openapi: 3.0.0
 info: {title: Dated, version: 2020-01-01}
 servers: [{url: "https://api.example.com"}]
@@ -50,7 +50,7 @@ paths:
     }
   });
 
-  it('[imp 3] credentials of a collection that no tool can send are named, and AWS signs for its region', () => {
+  it('[imp 3] names collection credentials that no tool can send, and signs AWS requests for the declared region', () => {
     const request = (type: string, values: object[] = []) => ({
       name: type,
       request: { method: 'GET', url: `https://api.example.com/${type}`, auth: { type, [type]: values } },
@@ -78,7 +78,7 @@ paths:
     assert.doesNotMatch(JSON.stringify(config), /never-kept/);
   });
 
-  it('[imp 3] a secret in the address is no answer, and a variable beside it takes none of its names', () => {
+  it('[imp 3] rejects a secret in the URL as an answer, and gives other variables a name that does not collide with it', () => {
     const paths = { '/a': { get: { summary } } };
     const inPath = openApi(paths, { servers: [{ url: 'https://api.example.com/{api-key}/v1' }] });
     const { config, questions, secrets } = planOf(inPath);
@@ -110,7 +110,7 @@ paths:
     assert.match(String(asked?.question), /everyone who can read the configuration sees it/);
   });
 
-  it('[imp 2] a schema with a discriminator takes the fields of its kinds, where no oneOf names them', () => {
+  it('[imp 2] takes the fields of all subtypes for a discriminator without oneOf', () => {
     const Pet = {
       type: 'object',
       required: ['kind'],
@@ -155,7 +155,7 @@ paths:
     assert.deepEqual(outcomesOf(post({ Pet })), ['POST /a: whole']);
   });
 
-  it('[imp 1] types of a body are read as people write them', () => {
+  it('[imp 1] accepts body types in the spellings that people use', () => {
     const schema = { type: 'object', properties: { name: { type: 'string' } } };
     for (const consumes of ['json', '*', 'application/xml, application/json', 'text/plain,JSON']) {
       const parameters = [{ in: 'body', name: 'thing', schema }];
@@ -168,7 +168,7 @@ paths:
     }
   });
 
-  it('[imp 2] an operation with a server of its own is sent there, or skipped when its address is not known', () => {
+  it('[imp 2] sends an operation to its own server, or skips it when the server URL is unknown', () => {
     const post = (url: string, variables = {}) => ({
       servers: [{ url, variables }],
       post: { summary: 'Makes a thing of some kind' },
@@ -207,7 +207,7 @@ paths:
     );
   });
 
-  it('[imp 2] writes values of a path in the styles matrix and label, and skips what it cannot write', () => {
+  it('[imp 2] serializes path values in the styles matrix and label, and skips other styles that it cannot write', () => {
     const path = (style: string, schema: object = { type: 'string' }, explode = false) => ({
       get: {
         summary: 'Gets one thing',
@@ -239,7 +239,7 @@ paths:
     ]);
   });
 
-  it('[imp 2] one argument stands for the fields of a form and of a query beyond those that a tool may have', () => {
+  it('[imp 2] collects form fields and query parameters above the argument limit in one argument', () => {
     const names = Array.from({ length: 203 }, (_, index) => `field${index}`);
     const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
     const schema = { type: 'object', properties, required: ['field202'] };
@@ -264,8 +264,8 @@ paths:
     );
   });
 
-  describe('each a small copy of one that somebody published', () => {
-    it('[imp 2] a header for the version of the answer is sent, with its parameters (PagerDuty)', () => {
+  describe('small copies of published descriptions', () => {
+    it('[imp 2] sends a header for the response version with its parameters (PagerDuty)', () => {
       const accept = {
         name: 'Accept',
         in: 'header',
@@ -279,7 +279,7 @@ paths:
       assert.equal(onlyTool(withParameters([unsure])).headers, undefined);
     });
 
-    it('[imp 2] the words before a key are kept to the last character (PagerDuty)', () => {
+    it('[imp 2] keeps the prefix of a key to the last character (PagerDuty)', () => {
       for (const [description, token] of [
         ['The API Key with format `Token token=<API_KEY>`', 'Token token={{KEY}}'],
         ['Format: `Token <key>`', 'Token {{KEY}}'],
@@ -290,7 +290,7 @@ paths:
       }
     });
 
-    it('[imp 2] a query parameter with brackets takes a list, also where its schema has one value (PagerDuty)', () => {
+    it('[imp 2] takes a list for a query parameter with brackets, also when its schema has a single value (PagerDuty)', () => {
       const statuses = { name: 'statuses[]', in: 'query', schema: { ...text, enum: ['triggered', 'resolved'] } };
       const fields = onlyTool(withParameters([statuses])).input_schema as { statuses: Json };
       assert.deepEqual([fields.statuses.type, fields.statuses.wire_name], ['array', 'statuses[]']);
@@ -307,7 +307,7 @@ paths:
       assert.deepEqual([swagger.ids.type, swagger.ids.style], ['array', undefined]);
     });
 
-    it('[imp 2] an answer that is raw text is not asked for where there is another one (GitHub)', () => {
+    it('[imp 2] does not request raw text when the response has another type (GitHub)', () => {
       const content = { 'application/vnd.github.raw+json': {}, 'application/vnd.github.html+json': {} };
       const get = { summary: 'Get the readme of a repository', responses: { 200: { content } } };
       assert.deepEqual(onlyTool(openApi({ '/readme': { get } })).headers, {
@@ -315,7 +315,7 @@ paths:
       });
     });
 
-    it('[imp 2] a slug is short, without words that say nothing, so that names of tools fit into clients', () => {
+    it('[imp 2] creates a short slug without generic words, so that tool names fit into clients', () => {
       const slugs: [string, string][] = [
         ["Netlify's API documentation", 'netlify'],
         ['API Reference', 'example'],
@@ -331,7 +331,7 @@ paths:
       }
     });
 
-    it('[imp 1] operations in other files are named, with what makes one file of them (DigitalOcean)', () => {
+    it('[imp 1] names operations in other files, and suggests how to bundle them (DigitalOcean)', () => {
       const document = openApi({ '/v2/droplets': { get: { $ref: 'resources/droplets/list.yml' } } });
       assert.throws(() => readDescription(JSON.stringify(document)), /resources\/droplets\/list\.yml.*bundle/);
       const partly = {
@@ -341,7 +341,7 @@ paths:
       assert.match(JSON.stringify(planOf(openApi(partly)).findings), /refers to .*list\.yml.*not fetched/);
     });
 
-    it('[imp 1] a script is read with its variables, and a key of one request is an argument (Stripe)', () => {
+    it('[imp 1] reads a script with its variables, and turns the idempotency key of one request into an argument (Stripe)', () => {
       const script = `#!/usr/bin/env bash
 set -e
 export ADDR="https://api.example.com"
@@ -358,14 +358,14 @@ curl $ADDR/v1/charges -u sk_test_4eC39: -d 'amount=$2000' -H "Idempotency-Key: K
         ],
       );
       assert.doesNotMatch(JSON.stringify(plan), /eyJhbGciOiJI|sk_test|KG5LxwFB/);
-      assert.match(JSON.stringify(plan.all[1]?.operation.body), /\$2000/, 'single quotes keep what is in them');
+      assert.match(JSON.stringify(plan.all[1]?.operation.body), /\$2000/, 'single quotes keep their content');
       const short = planOf('curl "$ADDR/v1/charges"', { include: ['*'], answers: { ADDR: 'api.example.com' } });
       assert.equal(configOf(short).base_url, 'https://api.example.com');
       const host = planOf('curl https://api.stripe.com/v1/charges -d amount=1', { include: ['*'] });
       assert.equal(configOf(host).slug, 'stripe');
     });
 
-    it('[imp 1] a collection whose addresses have only their parts is read, and no key is shared by requests (Lob)', () => {
+    it('[imp 1] reads a collection whose URLs are split into parts, and shares no idempotency key between requests (Lob)', () => {
       const collection = {
         info: { name: 'Lob' },
         variable: [{ key: 'baseUrl', value: 'https://api.lob.com/v1' }],

@@ -24,7 +24,7 @@ type State = {
 const hour = 3_600_000;
 const day = 24 * hour;
 
-/** The description of an API with these operations, by their summaries. */
+/** Returns the description of an API with these operations and summaries. */
 function things(summaries: { [name: string]: string }): string {
   const paths = Object.fromEntries(
     Object.entries(summaries).map(([name, summary]) => [`/${name}`, { get: { operationId: name, summary } }]),
@@ -33,7 +33,7 @@ function things(summaries: { [name: string]: string }): string {
 }
 const first = { apples: 'List all the apples', pears: 'List all the pears' };
 
-/** A web server whose answer can be changed, and that notes what it was asked. */
+/** Starts a web server with an adjustable response that records its requests. */
 async function startDocument(): Promise<{
   url: string;
   port: number;
@@ -55,14 +55,14 @@ async function startDocument(): Promise<{
 }
 
 for (const engine of engines) {
-  describe(`watched descriptions, on ${engine}`, () => {
+  describe(`watch of imported descriptions on ${engine}`, () => {
     let document: Awaited<ReturnType<typeof startDocument>>;
     let world: EngineToolhost;
     let watchers: LeaderJob[];
     let count = 0;
     before(async () => {
       document = await startDocument();
-      // Only the test says when a process looks.
+      // Prevents automatic polls, so that only the test polls.
       const pollIntervalMs = day;
       world = await startOn(engine, {
         egress: [document.port],
@@ -71,7 +71,7 @@ for (const engine of engines) {
       const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: 'silent' });
       const database = await world.database();
-      // Two more processes on the same database. Their own clocks are hours off, which must not matter.
+      // Two more processes on the same database. Their clocks are hours off, which must not matter.
       watchers = [0, 1].map(() => startImportWatcher(database, log, { ...deps, pollIntervalMs }));
     });
     after(async () => {
@@ -102,7 +102,7 @@ for (const engine of engines) {
       assert.equal(reply.status, 200, reply.text);
       return reply.body;
     };
-    /** Every process looks for due checks, several times. */
+    /** Lets every process poll for due checks, several times. */
     const look = async () => {
       for (let turn = 0; turn < 2; turn++) {
         await Promise.all(watchers.map((watcher) => watcher.poll()));
@@ -111,7 +111,7 @@ for (const engine of engines) {
       }
     };
 
-    /** Waits until the next check is due, and lets every process look. Gives the time that passed. */
+    /** Waits until the next check is due, lets every process poll, and returns the elapsed time. */
     const untilDue = async (slug: string): Promise<number> => {
       const before = world.now();
       const due = Date.parse((await state(slug)).next_check_at ?? '');
@@ -121,7 +121,7 @@ for (const engine of engines) {
       return passed;
     };
 
-    it('[imp 5] are read once a day by one of several processes, and the list says what has changed', async () => {
+    it('[imp 5] checks a description once a day in one of several processes, and reports the changes in the server list', async () => {
       const slug = await imported();
       const watched = await watch(slug, 'daily');
       assert.equal((await watch(slug, 'daily')).unchanged, true);
@@ -129,7 +129,11 @@ for (const engine of engines) {
       assert.ok(due > world.now() && due <= world.now() + day, String(watched.imported.next_check_at));
       serves(things({ apples: 'List the apples of the shop', plums: 'List all the plums' }));
       await look();
-      assert.deepEqual([document.asked.length, (await state(slug)).checked_at], [0, undefined], 'not before its time');
+      assert.deepEqual(
+        [document.asked.length, (await state(slug)).checked_at],
+        [0, undefined],
+        'no check before it is due',
+      );
       await untilDue(slug);
       await look();
       assert.equal(document.asked.length, 1);
@@ -141,7 +145,7 @@ for (const engine of engines) {
       assert.equal(servers.find((server) => server.slug === slug)?.imported?.changed, true);
       assert.equal(((await rest('GET', `/servers/${slug}`)).body.server as unknown as Json).version, 1);
       for (let days = 1; days <= 3; days++) {
-        assert.ok(Math.abs((await untilDue(slug)) - day) < hour / 4, 'a day later');
+        assert.ok(Math.abs((await untilDue(slug)) - day) < hour / 4, 'one day later');
         assert.equal(document.asked.length, 1 + days);
       }
       await watch(slug, 'never');
@@ -150,7 +154,7 @@ for (const engine of engines) {
       assert.equal(document.asked.length, 4);
     });
 
-    it('[imp 5] are asked for only if they have changed, and count as unchanged after importing again', async () => {
+    it('[imp 5] downloads a description only if it changed, and reports no changes after a re-import', async () => {
       const slug = await imported();
       const other = things({ ...first, plums: 'List all the plums' });
       document.answer = (request, response) => {
@@ -169,11 +173,15 @@ for (const engine of engines) {
       assert.deepEqual(await state(slug), { watch: 'never' });
       assert.deepEqual((await check()).imported.changed, false);
       await rest('POST', `/servers/${slug}/versions/1/restore`);
-      assert.deepEqual(await state(slug), { watch: 'never' }, 'the result was about another import');
+      assert.deepEqual(
+        await state(slug),
+        { watch: 'never' },
+        'a restored version discards the result of another import',
+      );
       assert.equal((await check()).imported.changed, true);
     });
 
-    it('[imp 5] that cannot be read are tried again less and less often, and the owner sees why', async () => {
+    it('[imp 5] retries an unreadable description with increasing delays, and shows the reason to the owner', async () => {
       const slug = await imported();
       await watch(slug, 'daily');
       document.answer = (_, response) => {
@@ -185,7 +193,7 @@ for (const engine of engines) {
       for (const hours of [1, 2, 4, 8, 16, 24, 24]) {
         await world.wait((hours / 2) * hour);
         await look();
-        assert.equal(document.asked.length, asked, `not before ${hours} hours`);
+        assert.equal(document.asked.length, asked, `no retry before ${hours} hours`);
         await world.wait((hours / 2) * hour);
         await look();
         assert.equal(document.asked.length, ++asked);
@@ -197,7 +205,7 @@ for (const engine of engines) {
       await watch(slug, 'never');
     });
 
-    it('[imp 5] harm nothing when their server is hostile', async () => {
+    it('[imp 5] handles redirects, HTML, oversized bodies, and long validators of an adversarial server', async () => {
       const slug = await imported();
       const errorOf = async () => (await rest('POST', `/servers/${slug}/import/compare`)).body.imported.error ?? '';
       document.answer = (_, response) => {
@@ -214,14 +222,14 @@ for (const engine of engines) {
       serves(things(first), { etag: `"${'x'.repeat(2000)}"`, 'last-modified': 'x'.repeat(500) });
       assert.equal(await errorOf(), '');
       await rest('POST', `/servers/${slug}/import/compare`);
-      assert.equal(document.asked.at(-1)?.ifNoneMatch, undefined, 'a long one is not kept');
+      assert.equal(document.asked.at(-1)?.ifNoneMatch, undefined, 'a long ETag is not stored');
       document.answer = (_, response) => {
         response.writeHead(304).end();
       };
       assert.match(await errorOf(), /HTTP 304/);
     });
 
-    it('[find A8] of a creator whose servers never answer delay those of nobody else', async () => {
+    it('[find A8] does not delay other owners when the servers of one owner never respond', async () => {
       const creator = 'm'.repeat(22);
       const watched: [workspace: string, path: string][] = [
         [`wsp_${creator}1`, '/never'],
@@ -260,7 +268,7 @@ for (const engine of engines) {
       await db.deleteFrom('import_checks').where('workspace_id', 'like', 'wsp_%').execute();
     });
 
-    it('[imp 5] are few in a workspace, need an address, and end with their server', async () => {
+    it('[imp 5] limits watches per workspace, requires a URL, and ends with the server', async () => {
       await world.toolhost.createServer({ name: 'By hand', slug: `hand-${engine}`, tools: [] });
       assert.match(
         (await rest('PUT', `/servers/hand-${engine}/import/watch`, { watch: 'daily' })).text,

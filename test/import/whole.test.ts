@@ -10,7 +10,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 type Tool = { name: string; method: string; url: string; headers?: Json; body?: string; input_schema: Json };
 type Argument = { wire: string; location: string; schema: Json; required: boolean; value: unknown };
 
-/** The arguments of a tool by where they go and what they are called there. */
+/** Returns the arguments of a tool by location and name on the wire. */
 function argumentsOf({ method, input_schema: given, body, url }: Tool): Map<string, Argument> {
   const isSchema = given.type === 'object' && typeof given.properties === 'object';
   const definitions = (isSchema ? given.properties : given) as Record<string, Json>;
@@ -31,7 +31,7 @@ function argumentsOf({ method, input_schema: given, body, url }: Tool): Map<stri
   return new Map(found);
 }
 
-/** Whether a schema takes a value and names every field in it. Where it says nothing it takes everything. */
+/** Returns true if a schema accepts a value and names all of its fields. An empty schema accepts everything. */
 function takes(schema: Json, value: unknown): boolean {
   const types = [schema.type ?? []].flat() as string[];
   const isType = (type: string) => types.length === 0 || types.includes(type);
@@ -40,7 +40,7 @@ function takes(schema: Json, value: unknown): boolean {
   if (typeof value === 'object') {
     const properties = schema.properties as Record<string, Json> | undefined;
     if (properties === undefined) return isType('object');
-    // A name that clients refuse is not in the schema, and the report says so.
+    // A name that clients reject is not in the schema, but in the report.
     const isNamed = (name: string) => Object.hasOwn(properties, name) || !/^[\w.-]+$/.test(name);
     return (
       isType('object') &&
@@ -51,7 +51,7 @@ function takes(schema: Json, value: unknown): boolean {
   return isType(typeof value);
 }
 
-/** Values in URLs and forms are texts; one value is also a list of one. */
+/** Returns true if a schema accepts string values of a URL or form. A single value is also a list of one. */
 function takesTexts(schema: Json, values: readonly string[]): boolean {
   const readings = (text: string) => [text, Number(text), text === 'true'];
   const isTaken = (one: Json) => values.every((text) => readings(text).some((value) => takes(one, value)));
@@ -59,7 +59,7 @@ function takesTexts(schema: Json, values: readonly string[]): boolean {
   return (isList && isTaken((schema.items ?? {}) as Json)) || (values.length === 1 && isTaken(schema));
 }
 
-/** Why a tool cannot send exactly a request; undefined when it can. */
+/** Returns the reason why a tool cannot send exactly this request, or undefined if it can. */
 function whyNot(tool: Tool, { method, url, headers = {}, body, form }: Sent): string | undefined {
   const asked = new URL(url);
   const [route = '', constants = ''] = tool.url.split('?');
@@ -209,7 +209,7 @@ const described: fc.Arbitrary<Described> = fc
   })
   .map(({ route, inputs, method, content }) => {
     const [path = '', end = ''] = route.split(/(?=[?#])/);
-    // A list in a path and a header with other than ASCII characters are no parameters.
+    // Lists in a path and header names with non-ASCII characters are not valid parameters.
     const usable = inputs.filter(
       (one) => (one.in !== 'path' || one.schema.type !== 'array') && (one.in !== 'header' || /^[\w-]+$/.test(one.name)),
     );
@@ -271,7 +271,7 @@ const descriptions: Record<string, (all: readonly Described[]) => Json> = {
   }),
 };
 
-/** Parts of an operation that neither its tool nor its report has. */
+/** Returns the parts of an operation that are neither in its tool nor in its report. */
 function lostIn(one: Described, plan: ImportPlan, isSwagger: boolean): string[] {
   const key = `${one.method.toUpperCase()} ${one.route}`;
   const made = plan.all.find(({ operation }) => `${operation.method} ${operation.path}` === key);
@@ -312,9 +312,9 @@ function lostIn(one: Described, plan: ImportPlan, isSwagger: boolean): string[] 
   ];
 }
 
-describe('a document of any form', () => {
+describe('import of generated documents', () => {
   for (const [format, write] of Object.entries(written))
-    it(`[imp 2] of ${format}: some tool can send each of its requests as it is`, () => {
+    it(`[imp 2] creates a tool for every request of a ${format} document that can send it unchanged`, () => {
       fc.assert(
         fc.property(fc.array(request, { minLength: 1, maxLength: 5 }), (requests) => {
           const plan = planOf(write(requests));
@@ -333,7 +333,7 @@ describe('a document of any form', () => {
     });
 
   for (const [format, write] of Object.entries(descriptions))
-    it(`[imp 2] of ${format}: each operation, parameter, value and field is in a tool or in its report`, () => {
+    it(`[imp 2] puts every operation, parameter, value, and field of a ${format} document into a tool or its report`, () => {
       fc.assert(
         fc.property(operations, (all) => {
           const plan = planOf(write(all));

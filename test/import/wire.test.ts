@@ -25,7 +25,7 @@ const mostOfEach = 5;
 
 type StoredTool = { name: string; body?: string; input_schema: Json; imported_from?: string };
 
-/** Arguments of a tool for values by their names on the wire. */
+/** Returns the tool arguments for values by their names on the wire. */
 function argumentsFor({ input_schema, body }: StoredTool, { inputs }: ExpectedRequest): Json {
   const definitions = (
     input_schema.type === 'object' && input_schema.properties ? input_schema.properties : input_schema
@@ -46,7 +46,7 @@ function argumentsFor({ input_schema, body }: StoredTool, { inputs }: ExpectedRe
   return args;
 }
 
-describe('imported tools', () => {
+describe('imported tool of a public API', () => {
   let files: CorpusFile[];
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -60,7 +60,7 @@ describe('imported tools', () => {
     await upstream.close();
   });
 
-  it('[imp 2] send what an independent reader finds in the descriptions', async () => {
+  it('[imp 2] sends the request that an independent reader derives from the description', async () => {
     let compared = 0;
     for (const name of descriptions) {
       const document = files.find((file) => file.name === `${name}.json`)?.text ?? assert.fail(name);

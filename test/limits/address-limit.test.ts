@@ -18,7 +18,7 @@ const madeUpKey = (n: number) =>
     Uint8Array.from({ length: 32 }, (_, at) => (n * 7 + at * 13) % 256),
   ).key;
 
-/** Requests that are refused before it is known who sent them, at every entry. */
+/** Requests to every entry point that are rejected before the caller is identified. */
 const refusedRequests: [method: string, path: string, headers: Record<string, string>, status: number][] = [
   ['POST', '/mcp/nobody', json, 404],
   ['POST', '/mcp/keyed', json, 401],
@@ -36,7 +36,7 @@ const refusedRequests: [method: string, path: string, headers: Record<string, st
   ['GET', '/mcp//keyed', {}, 400],
 ];
 
-describe('the limit of refused requests of an address', () => {
+describe('the limit of rejected requests per address', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -67,7 +67,7 @@ describe('the limit of refused requests of an address', () => {
   const waits = ({ status, headers }: WireReply) => [status, /^[1-9]\d*$/.test(String(headers['retry-after']))];
 
   for (const [method, path, headers, status] of refusedRequests) {
-    it(`[find A3] counts ${method} ${path} (${status}) and answers it with 429 above the limit`, async () => {
+    it(`[find A3] counts ${method} ${path} (${status}) and responds with 429 above the limit`, async () => {
       const from = newAddress();
       const body = method === 'POST' ? ping : undefined;
       for (let n = 0; n < perMinute; n++) assert.equal((await send(from, method, path, headers, body)).status, status);
@@ -77,7 +77,7 @@ describe('the limit of refused requests of an address', () => {
     });
   }
 
-  it('[sec A1] counts a bearer that no API has accepted by its length, although its request succeeds', async () => {
+  it('[sec A1] charges an unconfirmed bearer token by its length, although its request succeeds', async () => {
     let from = newAddress();
     const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
     const ask = (bearer: string) =>
@@ -91,7 +91,7 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await ask('short')).status, 200);
   });
 
-  it('[find A3] says it as each kind of entry says errors, with the id of a message', async () => {
+  it('[find A3] returns the 429 in the error format of each entry point, with the message ID', async () => {
     const from = newAddress();
     await exhaust(from);
     const { text } = await refuse(from);
@@ -103,7 +103,7 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await scrape(toolhost.url)).value('toolhost_address_limit_refusals_total') > 0, true);
   });
 
-  it('[find A3] ends with its minute, which Retry-After tells', async () => {
+  it('[find A3] ends with the minute that Retry-After announces', async () => {
     const from = newAddress();
     await exhaust(from);
     at += 59_000;
@@ -113,7 +113,7 @@ describe('the limit of refused requests of an address', () => {
     await exhaust(from);
   });
 
-  it('[find A3] serves valid credentials, even unused ones, whoever shares the address', async () => {
+  it('[find A3] serves valid credentials, even unused ones, from an address over the limit', async () => {
     const from = newAddress();
     await exhaust(from);
     const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":{}}}';
@@ -131,7 +131,7 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse(from)).status, 429);
   });
 
-  it('[find A3] one /64 of IPv6 addresses counts as one address', async () => {
+  it('[find A3] counts a /64 of IPv6 addresses as one address', async () => {
     await exhaust('2001:db8:1:2::1');
     assert.equal((await refuse('2001:db8:1:2:ffff::9')).status, 429);
     assert.equal((await refuse('2001:db8:1:3::1')).status, 404);
@@ -140,10 +140,10 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse('::ffff:203.0.113.9')).status, 429);
   });
 
-  it('[find A3] the /56 and the /48 around a /64 have turns too: four and sixteen times as many', async () => {
+  it('[find A3] limits the /56 and the /48 around a /64 to four and sixteen times as many requests', async () => {
     at += 60_000;
     let sent = 0;
-    /** How many of so many refused requests, each from a /64 of its own, are within the limit. */
+    /** Counts how many of these rejected requests, each from its own /64, are within the limit. */
     const within = async (networkOf: (n: number) => string, requests: number) => {
       const statuses = Array.from({ length: requests }, async () => (await refuse(`${networkOf(++sent)}::1`)).status);
       return (await Promise.all(statuses)).filter((status) => status === 404).length;
@@ -156,7 +156,7 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse('2001:db8:77:1::1')).status, 404);
   });
 
-  it('[find A3] an address is the same in every form that proxies write', async () => {
+  it('[find A3] recognizes an address in every form that proxies write', async () => {
     await exhaust('203.0.113.20:51000');
     for (const form of [
       '203.0.113.20',
@@ -186,7 +186,7 @@ describe('the limit of refused requests of an address', () => {
       assert.equal((await refuse(other)).status, 404, other);
   });
 
-  it('[find A3] what is no address counts for the proxy that wrote it, not as a new address each', async () => {
+  it('[find A3] charges invalid forwarded addresses to the proxy that wrote them, not to a new address each', async () => {
     const made = (n: number) => [
       ...['unknown', `_hidden${n}`, `unknown:${n}`, `"`, `[]:${n}`, `${n}`, `0x${n}.1`, `203.0.113.${300 + n}`],
       ...[
@@ -208,7 +208,7 @@ describe('the limit of refused requests of an address', () => {
     at += 60_000;
   });
 
-  it('[find A3] errors of an admitted caller do not count', async () => {
+  it('[find A3] does not count errors of an authenticated caller', async () => {
     const from = newAddress();
     const headers = { ...json, authorization: `Bearer ${key}` };
     for (let n = 0; n < 2 * perMinute; n++) {
@@ -220,8 +220,8 @@ describe('the limit of refused requests of an address', () => {
 });
 
 for (const engine of engines) {
-  describe(`addresses above their limit, on ${engine}`, () => {
-    it('[find A3] ask the database a few questions in a second, and a valid key is answered', async () => {
+  describe(`addresses over their limit, on ${engine}`, () => {
+    it('[find A3] send few queries to the database, and a valid key is still served', async () => {
       const { toolhost, stop, wait } = await startOn(engine, {
         env: { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' },
       });

@@ -29,7 +29,7 @@ const calls = (toolhost: TestToolhost, slug: string, key: string, times: number)
   Promise.all(Array.from({ length: times }, () => call(toolhost, slug, key)));
 
 for (const engine of engines) {
-  describe(`quotas on ${engine}`, () => {
+  describe(`call quotas on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let upstream: RecordingUpstream;
     let toolhost: TestToolhost;
@@ -73,7 +73,7 @@ for (const engine of engines) {
     };
     const set = (limits: Json) => toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: limits });
 
-    it('[find C6] of a server, a minute: calls above it are refused, with the quota and the time to wait', async () => {
+    it("[find C6] rejects calls above a server's quota per minute, with the quota and the time to wait", async () => {
       assert.equal((await set({ calls_per_minute: 5 })).status, 200);
       const replies = await calls(toolhost, slug, key, 8);
       assert.deepEqual([count(replies, 200), count(replies, 429)], [5, 3]);
@@ -93,7 +93,7 @@ for (const engine of engines) {
       assert.equal((await call(toolhost, slug, key)).status, 200);
     });
 
-    it('[find C6] of a server, a day: use survives a restart, and starts anew with the day', async () => {
+    it("[find C6] keeps the use of a server's daily quota across a restart, and resets it the next day", async () => {
       await set({ calls_per_day: 6 });
       assert.equal(count(await calls(toolhost, slug, key, 4), 200), 4);
       await toolhost.stop();
@@ -109,7 +109,7 @@ for (const engine of engines) {
       assert.equal(count(await calls(toolhost, slug, key, 3), 200), 1);
     });
 
-    it('[find C6] of a workspace: all its servers together, set by the operator', async () => {
+    it('[find C6] counts all servers of a workspace together against quotas set by the operator', async () => {
       const other = `${slug}-other`;
       await toolhost.createServer(serverAt(other, upstream.url, stored));
       await wait(24 * 60 * minuteMs);
@@ -132,7 +132,7 @@ for (const engine of engines) {
       }
     });
 
-    it('[find C6] of a key: a rate, a minute and a day, given when it is made or later', async () => {
+    it('[find C6] applies a rate, a quota per minute, and a quota per day to a key, set at creation or later', async () => {
       const body = { name: 'limited', scopes: ['call'], calls_per_minute: 3, calls_per_day: 5 };
       const made = (await toolhost.rest('POST', '/keys', { body })).body;
       assert.deepEqual(made.limits, { calls_per_minute: 3, calls_per_day: 5 });
@@ -168,7 +168,7 @@ for (const engine of engines) {
         assert.equal((await toolhost.rest('PATCH', path, { body: { calls_per_day: wrong } })).status, 400);
     });
 
-    it('of a key and of all keys made with it are counted together, whoever of them calls [find F2]', async () => {
+    it('counts the calls of a key and of all keys created with it together [find F2]', async () => {
       await wait(24 * 60 * minuteMs);
       const make = async (with_: string, limits: Json): Promise<{ id: string; key: string }> => {
         const body = { name: 'family', scopes: ['manage', 'call'], ...limits };
@@ -183,7 +183,7 @@ for (const engine of engines) {
       const succeeded = async ({ key: own }: { key: string }, times: number) =>
         count(await calls(toolhost, slug, own, times), 200);
       assert.equal(await succeeded(grandchild, 1), 1);
-      assert.equal(await succeeded(child, 3), 1, 'the child and its child share two calls');
+      assert.equal(await succeeded(child, 3), 1, 'the child and the grandchild share two calls');
       assert.equal(await succeeded(sibling, 3), 3);
       assert.equal(await succeeded(parent, 3), 1);
       const refused = await call(toolhost, slug, sibling.key);
@@ -200,7 +200,7 @@ for (const engine of engines) {
       const removed = { key, body: { calls_per_day: null, calls_per_second: null } };
       assert.equal((await toolhost.rest('PATCH', `/keys/${sibling.id}/limits`, removed)).status, 200);
       await toolhost.running.app.runner.onCommitted();
-      assert.equal(await succeeded(sibling, 6), 3, 'a second of its rate at once, and one call more');
+      assert.equal(await succeeded(sibling, 6), 3, 'one second of its rate immediately, and one more call');
       assert.equal(await succeeded(parent, 1), 0, 'the child without a limit used up the rate of its parent');
       const again = await toolhost.rest('PATCH', `/keys/${parent.id}/limits`, {
         key: sibling.key,
@@ -209,7 +209,7 @@ for (const engine of engines) {
       assert.equal(again.status, 400, again.text);
     });
 
-    it('[find C6] of a key: tools that are tried out count, over REST and over MCP', async () => {
+    it('[find C6] counts test calls of tools against the key, over REST and over MCP', async () => {
       const body = { name: 'tries', scopes: ['call', 'manage:read'], calls_per_day: 2 };
       const made = (await toolhost.rest('POST', '/keys', { body })).body;
       const limited = String(made.key);
@@ -234,7 +234,7 @@ for (const engine of engines) {
       assert.equal(messageOf(await call(toolhost, slug, limited)).includes('2 per day'), true);
     });
 
-    it('[find C6] calls that are refused for another reason do not count', async () => {
+    it('[find C6] does not count calls that are rejected for another reason', async () => {
       await set({ calls_per_day: 3, concurrent_calls: 1 });
       upstream.on('*', () => 'hold');
       const many = calls(toolhost, slug, key, 3);

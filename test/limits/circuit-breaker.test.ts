@@ -11,7 +11,7 @@ const openAfter = 20;
 const isHeldBack = (result: ToolReply | undefined) =>
   result?.isError === true && /so nothing was sent/.test(result.content[0]?.text ?? '');
 
-/** A call that can be cancelled by going away. */
+/** A call that the caller can cancel by disconnecting. */
 const modernCall = {
   method: 'POST',
   headers: {
@@ -47,7 +47,7 @@ describe('[sec 4.1] the circuit breaker', () => {
 
   type Server = { slug: string; key: string; call: () => Promise<ToolReply> };
 
-  /** A server of a workspace of its own, so that no test sees the circuits of another one. */
+  /** Creates a server in its own workspace, so that no test sees the circuits of another one. */
   const serve = async (url: string, tool: Json = {}, more: Json = {}): Promise<Server> => {
     const workspace = `breaker-${++count}`;
     const key = await toolhost.key({ workspace });
@@ -88,7 +88,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.ok(nextAt > before - 5000 && nextAt < Date.now() + 5000, String(state.next_attempt_at));
   });
 
-  it('makes one attempt after ten seconds, which closes it or opens it for ten more', async () => {
+  it('makes one attempt after 10 seconds, which closes it or keeps it open for another 10', async () => {
     const path = '/half-opens';
     const server = await serve(`${upstream.url}${path}`);
     await fail(server, path);
@@ -113,7 +113,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.equal(requestsAt(path), openAfter + 7);
   });
 
-  it('belongs to one workspace and one origin', async () => {
+  it('applies to one workspace and one origin', async () => {
     const server = await serve(`${upstream.url}/shared`);
     const neighbour = await serve(`${upstream.url}/shared`);
     await fail(server, '/shared');
@@ -125,7 +125,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.equal((await toolhost.callTool('breaker-other-origin', 'token', 'get')).isError, undefined);
   });
 
-  it('stays closed while half of the calls succeed, and forgets failures after half a minute', async () => {
+  it('stays closed while half of the calls succeed, and forgets failures after 30 seconds', async () => {
     const path = '/mixed';
     const server = await serve(`${upstream.url}${path}`);
     answering(path, 200);
@@ -144,11 +144,11 @@ describe('[sec 4.1] the circuit breaker', () => {
     ['502', () => [`${hostile.url}/status/502`]],
     ['503', () => [`${hostile.url}/status/503`]],
     ['504', () => [`${hostile.url}/status/504`]],
-    ['silence', () => [`${hostile.url}/silence`, { timeout_ms: 50 }]],
+    ['no response', () => [`${hostile.url}/silence`, { timeout_ms: 50 }]],
     ['a closed port', () => [`http://127.0.0.1:${closedPort}/`]],
-    ['a reset', () => [`${hostile.url}/reset`, { method: 'POST' }]],
-    ['half an answer', () => [`${hostile.url}/half-close`]],
-    ['garbage', () => [`${hostile.url}/garbage`]],
+    ['a connection reset', () => [`${hostile.url}/reset`, { method: 'POST' }]],
+    ['a truncated response', () => [`${hostile.url}/half-close`]],
+    ['an invalid response', () => [`${hostile.url}/garbage`]],
   ];
   for (const [name, tool] of failures) {
     it(`counts ${name} as a failure`, async () => {
@@ -157,7 +157,7 @@ describe('[sec 4.1] the circuit breaker', () => {
       do {
         server = await serve(...tool());
         results = await times(openAfter, server);
-        // A call during which a busy machine stopped this process counts neither way.
+        // A call during which a busy machine paused this process counts neither way.
       } while (results.some(({ content }) => /this service was paused/.test(content[0]?.text ?? '')));
       assert.equal(results.filter((result) => result.isError && !isHeldBack(result)).length, openAfter);
       assert.ok(isHeldBack(await server.call()));
@@ -168,7 +168,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     ['4xx', () => [`${hostile.url}/status/404`]],
     ['429', () => [`${hostile.url}/status/429`]],
     ['500', () => [`${hostile.url}/status/500`]],
-    ['an answer that is too large', () => [`${hostile.url}/status/200`, { response_limit_bytes: 2 }]],
+    ['a response that is too large', () => [`${hostile.url}/status/200`, { response_limit_bytes: 2 }]],
   ];
   for (const [name, tool] of noFailures) {
     it(`does not count ${name} as a failure`, async () => {
@@ -180,7 +180,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     });
   }
 
-  it('does not count what the guard blocks', async () => {
+  it('does not count calls that the address guard blocks', async () => {
     const server = await serve('https://private.example.com/x');
     const results = await times(openAfter + 5, server);
     assert.equal(results.filter((result) => result.isError && !isHeldBack(result)).length, openAfter + 5);
@@ -188,7 +188,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.deepEqual([state, calls], ['closed', 0]);
   });
 
-  it('does not count what the caller cancels, not even as the attempt', async () => {
+  it('does not count calls that the caller cancels, not even as the attempt', async () => {
     const path = '/cancelled';
     const server = await serve(`${upstream.url}${path}`);
     const cancelled = async (n: number) => {
@@ -227,7 +227,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.match(await text(third), /so nothing was sent/);
   });
 
-  it('[find A6] strangers of an address have one of their own: made-up tokens hold back no caller whom the API has accepted', async () => {
+  it('[find A6] has a separate circuit for unverified callers: made-up tokens do not block callers that the API has accepted', async () => {
     const server = await serve(`${upstream.url}/theirs`, {}, { authentication: { type: 'Bearer' } });
     let isDown = false;
     upstream.on('GET /theirs', ({ headers }) =>

@@ -4,7 +4,7 @@ import { configWith, toolWith } from '../support/configurations.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('a compiled server', () => {
-  it('[find A6] counts 12 million characters at most; the check says what it counts', async (t) => {
+  it('[find A6] is limited to 12 million characters, and the check reports what counts', async (t) => {
     const toolhost = await startToolhost();
     t.after(() => toolhost.stop());
     const anyOf = Array.from({ length: 20 }, (_, i) => ({ pattern: `${i}${'abcdefghij'.repeat(98)}` }));

@@ -21,7 +21,7 @@ import { type EchoingUpstream, echo, said, startEchoingUpstream } from '../suppo
 import { startListener } from '../support/upstreams/listener.ts';
 import { whole } from '../support/upstreams/raw-answers.ts';
 
-/** Longer than an upstream is on probation, and than what it is distrusted for. */
+/** Enough calls to make an upstream trusted, and enough time to make an untrusted one usable again. */
 const provenCalls = 110;
 const elevenMinutes = 11 * 60_000;
 
@@ -46,11 +46,11 @@ const failureOf = async (sent: Promise<unknown>): Promise<OutboundError> => {
   return error instanceof OutboundError ? error : assert.fail(String(error));
 };
 
-describe('connections to upstreams: how many, for whom, and for how long', () => {
+describe('connection limits of the HTTP client', () => {
   let upstream: EchoingUpstream;
   let http: HttpClient;
   let plants: boolean;
-  /** How far the clock of the HTTP client is ahead of the real one, in ms. */
+  /** Offset of the HTTP client's clock from the real clock, in ms. */
   let aheadMs: number;
   const maxConnections = 20;
   let warned: string[];
@@ -66,7 +66,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   });
   afterEach(() => Promise.all([http.close(), upstream.close()]));
 
-  /** A tenth of the real speed: what must happen within two seconds has twenty of them. */
+  /** Runs at a tenth of the real speed, so that work with a limit of 2 s has 20 s. */
   const clock = () => performance.now() / 10 + aheadMs;
 
   const clientTo = (port: number) =>
@@ -83,7 +83,9 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       onUnsolicited: (_workspaceId, origin) => warned.push(origin),
     });
   const send = (more: Partial<Exchange> = {}) => http.send(exchangeAt(upstream.url, more));
-  /** Calls after which the upstream is trusted; each sees its connection rested, because the clock runs ahead. */
+  /**
+   * Makes calls after which the upstream is trusted. Each sees an idle connection, because the clock is moved ahead.
+   */
   const prove = async () => {
     for (let n = 0; n < provenCalls; n += 1) {
       await send();
@@ -91,7 +93,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     }
   };
 
-  it('[find B2] callers with different credentials never share a connection, but those with the same do', async () => {
+  it('[find B2] never shares a connection between different credentials, but reuses it for the same one', async () => {
     await prove();
     const before = upstream.connections;
     for (let n = 0; n < 30; n += 1) {
@@ -102,7 +104,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.ok(upstream.usersOfConnections.every((users) => users.size === 1));
   });
 
-  it('are kept over TLS too, where a small request counts as sent before TLS says so', async (t) => {
+  it('reuses connections over TLS, where a small request counts as sent before TLS confirms it', async (t) => {
     const certificate = selfSigned('kept.example');
     const trusted = tls.getCACertificates('default');
     tls.setDefaultCACertificates([...trusted, certificate.cert]);
@@ -136,14 +138,14 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.equal(connections, 1);
   });
 
-  it('[find B2] a request whose answer holds tokens has its own connection, which is closed afterwards', async () => {
+  it('[find B2] gives a request whose response contains tokens its own connection, and closes it afterwards', async () => {
     for (let n = 0; n < 5; n += 1) await send({ credentialHash: undefined });
     assert.equal(upstream.connections, 5);
     await eventually(() => assert.equal(upstream.openSockets, 0));
     assert.deepEqual([http.getLoad().connections, http.getPoolCount()], [0, 0]);
   });
 
-  it('[find B2] after one unasked byte connections carry one request each, for ten minutes', async () => {
+  it('[find B2] uses connections for one request each for 10 minutes after one unsolicited byte', async () => {
     await prove();
     plants = true;
     await send();
@@ -165,7 +167,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     ['an event of a thread or socket', () => stat('.')],
     ['an immediate', () => immediate()],
   ] as const) {
-    it(`[find B2] bytes that came while ${during} kept the process busy are seen before their connection is used again`, async (t) => {
+    it(`[find B2] detects bytes that arrived while ${during} kept the process busy, before it reuses the connection`, async (t) => {
       const sockets: Socket[] = [];
       const server = createServer((socket) => {
         sockets.push(socket);
@@ -176,11 +178,11 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const own = clientTo(Number(new URL(origin).port));
       t.after(() => own.close().then(() => server.close()));
-      // A request with the short time-out does not wait for a connection to rest.
+      // A request with the short timeout does not wait for an idle period of the connection.
       for (const [before, timeoutMs] of [15_000, 500].entries()) {
         await own.send(exchangeAt(origin));
         await reach();
-        // The connection rests while something takes long, and the upstream sends an answer that nobody asked for.
+        // The connection is idle while something blocks the process, and the upstream sends an unsolicited response.
         aheadMs += 100;
         sockets.at(-1)?.write(whole('{"planted":true}'));
         const { body } = await own.send(exchangeAt(origin, { timeoutMs }));
@@ -191,12 +193,12 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     });
   }
 
-  it('[find B2] an early answer is given to its caller, and its connection carries nothing else', async () => {
+  it('[find B2] returns an early response to its caller, and does not reuse its connection', async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
       sockets.push(socket);
       socket.on('error', () => undefined);
-      // It never reads the rest of the request, so the client cannot send it.
+      // The server never reads the rest of the request, so the client cannot send it.
       socket.once('data', () => socket.pause().write(whole('{"early":true}', {}, '413 Content Too Large')));
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -219,7 +221,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       await Promise.all(Array.from({ length: 9 }, (_, m) => send({ credentialHash: `caller-${n}-${m}` })));
       assert.ok(http.getLoad().connections <= maxConnections);
     }
-    // Those of the workspace itself go first.
+    // The client closes the workspace's own idle connections first.
     for (let n = 0; n < 5; n += 1) await send({ workspaceId: 'quiet', credentialHash: `quiet-${n}`, timeoutMs: 5000 });
     assert.deepEqual(
       upstream.usersOfConnections.map((users) => users.size),
@@ -228,12 +230,12 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.equal(upstream.connections, 5 + 90);
   });
 
-  it('[sec F5] leaves connections for other workspaces, however many requests one of them has', async () => {
+  it('[sec F5] leaves connections for other workspaces, however many requests one workspace has', async () => {
     const silent = await startListener();
     const own = clientTo(silent.port);
     const hold = (workspaceId: string, n: number) =>
       failureOf(own.send(exchangeAt(`http://127.0.0.1:${silent.port}`, { workspaceId, credentialHash: String(n) })));
-    // Those of one creator count together.
+    // Workspaces of one creator count together.
     const greedy = Array.from({ length: 11 }, () => newWorkspaceId(randomBytes, `usr_${'a'.repeat(22)}`));
     const held = greedy.slice(1).map((id, n) => hold(id, n));
     const refused = await hold(greedy[0] as string, 10);
@@ -251,7 +253,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await silent.close();
   });
 
-  it('[find B2] does not send a request whose caller leaves, or whose client closes, before it is written', async () => {
+  it('[find B2] does not send a request whose caller disconnects, or whose client closes, before it is written', async () => {
     for (const end of ['leave', 'close'] as const) {
       await send();
       aheadMs += 100;
@@ -273,7 +275,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     }
   });
 
-  it('gives up a connection that is still being made when its caller leaves', async () => {
+  it('abandons a connection attempt when its caller disconnects', async () => {
     const gone = Promise.withResolvers<void>();
     const own = createHttpClient({
       containsOwnCredential: () => false,

@@ -8,7 +8,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const usual = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
 
-/** Straight on the database of a service that runs. */
+/** Works directly on the database of a running service. */
 describe('toolhost limits', () => {
   let upstream: RecordingUpstream;
   let running: TestToolhost;
@@ -24,7 +24,7 @@ describe('toolhost limits', () => {
   const limits = (...args: string[]) => toolhostJson<Json>(['limits', ...args], { env });
   const shown = async (path: string) => (await running.rest('GET', path)).body;
 
-  it('sets and resets those of a workspace and of a server, which count in the running service', async () => {
+  it('sets and resets the limits of a workspace and a server, and the running service applies them', async () => {
     const set = await limits('set', '--calls-per-second', '1', '--concurrent-calls', '90');
     assert.deepEqual(set.calls_per_second, { limit: 1, from: 'set', set: 1 });
     assert.deepEqual((await shown('/workspace/limits')).concurrent_calls, { limit: 90, from: 'set', set: 90 });
@@ -49,7 +49,7 @@ describe('toolhost limits', () => {
     assert.ok(events.some((event) => event.operation === 'setWorkspaceLimits' && event.actor_kind === 'operator'));
   });
 
-  it('shows them in words, by the environment that it is called with', async () => {
+  it('prints limits as text, with defaults from its environment', async () => {
     const { stdout } = await command(['limits', 'show'], {
       env: { ...env, CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '7' },
     });
@@ -57,7 +57,7 @@ describe('toolhost limits', () => {
     assert.match(stdout, /^concurrent calls +35 +environment default$/m);
   });
 
-  it('says what is allowed', async () => {
+  it('lists the allowed values when an argument is invalid', async () => {
     const [zero, nothing, slug, workspace] = await Promise.all([
       command(['limits', 'set', '--calls-per-second', '0'], { env }),
       command(['limits', 'set'], { env }),
@@ -74,7 +74,7 @@ describe('toolhost limits', () => {
     assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
   });
 
-  it('[find C6] sets quotas of a workspace, a server and a key', async () => {
+  it('[find C6] sets quotas of a workspace, a server, and a key', async () => {
     const run = async (...args: string[]) => {
       const { code, stdout, stderr } = await command(args, { env });
       assert.equal(code, 0, stderr);

@@ -25,7 +25,7 @@ describe('limits of several processes', () => {
   before(async () => {
     [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
     const url = await postgres.createDatabase();
-    // Time stands still, so the day whose quota is counted does not end, and no pause makes a process count as gone.
+    // The clock is stopped, so the day of the quota does not end, and no pause makes a process look dead.
     const noon = fromNoon()();
     const now = () => noon;
     await (await movableClock(url)).stopAt(noon);
@@ -45,7 +45,7 @@ describe('limits of several processes', () => {
     await first.createServer(serverAt('shared', upstream.url, stored));
     await first.createServer(serverAt('daily', upstream.url, stored));
     await first.rest('PATCH', '/servers/daily/limits', { body: { calls_per_day: 20 } });
-    // Each hears within a second how many they are.
+    // Each process learns the number of processes within a second.
     await eventually(async () => {
       for (const replica of replicas)
         assert.equal(
@@ -62,11 +62,11 @@ describe('limits of several processes', () => {
     await postgres.stop();
   });
 
-  it('[find C6] together run no more calls at once than one', async () => {
+  it('[find C6] run no more concurrent calls together than one process', async () => {
     upstream.on('*', () => 'hold');
     const flood = replicas.flatMap((replica) => Array.from({ length: 9 }, () => call(replica, 'shared', key)));
     await upstream.waitForRequest(9);
-    // All others wait until they are refused.
+    // All other calls are queued until they are rejected.
     await eventually(async () => {
       for (const replica of replicas) {
         const { use } = (await replica.rest('GET', '/servers/shared/limits', { key })).body as { use: Json };
@@ -79,7 +79,7 @@ describe('limits of several processes', () => {
     await Promise.all(flood);
   });
 
-  it('[find C6] hear of a limit that was set in one of them, for a server and for its workspace', async () => {
+  it('[find C6] apply a limit that was set in one of them, for a server and for its workspace', async () => {
     upstream.on('*', () => ({ body: {} }));
     const [first, second] = replicas as [TestToolhost, TestToolhost, TestToolhost];
     const isLimited = async () => count(await calls(second, 'shared', key, 4), 429) > 0;
@@ -96,14 +96,14 @@ describe('limits of several processes', () => {
     await eventually(async () => assert.equal(await isLimited(), false));
   });
 
-  it('[find C6] together allow one address no more refusals than one process', async () => {
+  it('[find C6] together allow one address no more rejected requests than one process', async () => {
     const replies = await Promise.all(
       replicas.flatMap((replica) => Array.from({ length: 20 }, () => call(replica, 'shared', 'made-up-key'))),
     );
     assert.deepEqual([count(replies, 401), count(replies, 429)], [30, 30]);
   });
 
-  it('[find C6] together take the quota of a day once, whichever is asked how often', async () => {
+  it('[find C6] together count a daily quota once, however calls are distributed', async () => {
     upstream.on('*', () => ({ body: {} }));
     const [first, second, third] = replicas as [TestToolhost, TestToolhost, TestToolhost];
     const replies = [

@@ -15,7 +15,7 @@ function callAt(toolhost: TestToolhost, slug: string): Promise<Reply> {
   return toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: {} });
 }
 
-describe('limits that are set', () => {
+describe('configured limits', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let manager: ManagingAgent;
@@ -39,7 +39,7 @@ describe('limits that are set', () => {
   const set = (body: Json, key?: string) =>
     toolhost.rest('PATCH', `/servers/${slug}/limits`, { body, ...(key !== undefined && { key }) });
 
-  it('are shown with where they come from and their present use', async () => {
+  it('are shown with their origin and current use', async () => {
     assert.deepEqual(await limits(), {
       slug,
       calls_per_second: { limit: 60, from: 'default' },
@@ -55,7 +55,7 @@ describe('limits that are set', () => {
     });
   });
 
-  it('count at once, in both directions, and are no part of the configuration', async () => {
+  it('apply immediately in both directions, and are not part of the configuration', async () => {
     const versionBefore = ((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).version;
     const reply = await set({ concurrent_calls: 1 });
     assert.equal(reply.status, 200);
@@ -65,7 +65,7 @@ describe('limits that are set', () => {
     const first = await upstream.waitForRequest();
     await eventually(async () => assert.deepEqual((await limits()).use, { running: 1, waiting: 2, refused: 0 }));
     assert.equal(upstream.requests.length, 1);
-    // The next call finds free slots, and queues behind the waiting calls.
+    // The next call finds free slots, but queues behind the waiting calls.
     await set({ concurrent_calls: 100 });
     calls.push(callAt(toolhost, slug));
     await upstream.waitForRequest(4);
@@ -78,7 +78,7 @@ describe('limits that are set', () => {
     assert.ok(!(await toolhost.rest('GET', `/servers/${slug}/versions`)).text.includes('concurrent'));
   });
 
-  it('refuse calls and count the refusals', async () => {
+  it('reject calls and count the rejections', async () => {
     await set({ calls_per_second: 1 });
     const replies = await Promise.all(Array.from({ length: 30 }, () => callAt(toolhost, slug)));
     const refused = replies.filter((reply) => reply.status === 429);
@@ -90,7 +90,7 @@ describe('limits that are set', () => {
     assert.equal(((await limits()).use as Json).refused, refused.length);
   });
 
-  it('are changed one by one and go back to the default by null', async () => {
+  it('are changed individually and return to the default with null', async () => {
     await set({ calls_per_second: 7, concurrent_calls: 8 });
     await set({ calls_per_second: null });
     const { calls_per_second, concurrent_calls } = await limits();
@@ -99,7 +99,7 @@ describe('limits that are set', () => {
     assert.equal(((await limits()).concurrent_calls as Json).limit, 8);
   });
 
-  it('may be above the default; the limits of the workspace, which the operator sets, cap them', async () => {
+  it('may exceed the default, but are capped by the workspace limits that the operator sets', async () => {
     await set({ calls_per_second: 200, concurrent_calls: 90 });
     const workspace = await operate(toolhost, 'setWorkspaceLimits', 'local', { concurrent_calls: 2 });
     assert.deepEqual(workspace.concurrent_calls, { limit: 2, from: 'set', set: 2 });
@@ -117,7 +117,7 @@ describe('limits that are set', () => {
     assert.deepEqual((await limits()).concurrent_calls, { limit: 90, from: 'set', set: 90 });
   });
 
-  it('say what is allowed', async () => {
+  it('report the allowed values when a value is invalid', async () => {
     for (const wrong of [0, -1, 1.5, 100_001, 'five', true]) {
       const { status, body } = await set({ concurrent_calls: wrong });
       assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, 'concurrent_calls'], String(wrong));
@@ -126,7 +126,7 @@ describe('limits that are set', () => {
     assert.deepEqual((await limits()).concurrent_calls, { limit: 50, from: 'default' });
   });
 
-  it('may be read but not set by a viewer, and set by a key only for its own server', async () => {
+  it('can be read but not set by a viewer, and set by a key only for its own server', async () => {
     const viewer = await toolhost.key({ scopes: ['manage:read'] });
     assert.equal((await toolhost.rest('GET', `/servers/${slug}/limits`, { key: viewer })).status, 200);
     assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: viewer })).status, 200);
@@ -141,7 +141,7 @@ describe('limits that are set', () => {
     assert.equal(other.status, 404);
   });
 
-  it('are tools of the management server, which say them in words', async () => {
+  it('are available as management server tools, which describe them in words', async () => {
     const { text, output } = await manager.done('setServerLimits', { slug, calls_per_second: 5 });
     assert.match(text, /accepts 5 \(set\) calls per second and runs 50 \(default\) concurrently\./);
     assert.deepEqual((output as Json).calls_per_second, { limit: 5, from: 'set', set: 5 });
@@ -159,7 +159,7 @@ describe('limits that are set', () => {
     assert.ok(!(await toolhost.rest('GET', '/openapi.json')).text.includes('setWorkspaceLimits'));
   });
 
-  it('are audited', async () => {
+  it('are recorded in the audit log', async () => {
     await set({ calls_per_second: 9, concurrent_calls: null });
     const { body } = await toolhost.rest('GET', '/audit');
     const event = (body.events as Json[]).find(({ operation }) => operation === 'setServerLimits');

@@ -15,7 +15,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential' } };
 
-describe('limits of calls', () => {
+describe('call limits', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   beforeEach(async () => {
@@ -23,7 +23,7 @@ describe('limits of calls', () => {
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  /** Time that passes for the service, in ms; the limits see no other. */
+  /** Time of the service in ms. The limits use no other clock. */
   let at: number;
   const start = async (env: Record<string, string>, surroundings: StartOptions['surroundings'] = {}) => {
     at = 1_000_000;
@@ -39,7 +39,7 @@ describe('limits of calls', () => {
   const count = (replies: readonly Reply[], status: number) =>
     statuses(replies).filter((found) => found === status).length;
 
-  it('[mcp 34] refuses calls above the rate of one server, with the time to wait, and no others', async () => {
+  it('[mcp 34] reject calls above the rate of one server with the time to wait, and no others', async () => {
     await start({ CALLS_PER_SECOND: '5' });
     const token = await toolhost.key();
     const replies = await Promise.all(Array.from({ length: 20 }, () => call('busy', token)));
@@ -59,7 +59,7 @@ describe('limits of calls', () => {
     assert.ok((body.calls as Json[]).length >= 20 - served);
   });
 
-  it('[mcp 34] lets calls above the concurrency of a server wait, in a short queue, for a short time', async () => {
+  it('[mcp 34] queue calls above the concurrency of a server, up to a maximum number and time', async () => {
     await start({ CONCURRENT_CALLS: '2', CONCURRENT_CALLS_PER_KEY: '0' });
     upstream.on('*', () => 'hold');
     const token = await toolhost.key();
@@ -77,7 +77,7 @@ describe('limits of calls', () => {
     assert.deepEqual([count(replies, 200), count(replies, 429)], [52, 2]);
   });
 
-  it('[mcp 34] refuses a call that has waited too long, and frees its slot in the queue', async () => {
+  it('[mcp 34] reject a call that has waited too long, and free its slot in the queue', async () => {
     await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' }, { queueMs: defaultRuntimeOptions.queueMs });
     upstream.on('*', () => 'hold');
     const token = await toolhost.key();
@@ -91,7 +91,7 @@ describe('limits of calls', () => {
     assert.deepEqual(statuses([await running, await call('busy', token)]), [200, 200]);
   });
 
-  it('[mcp 34] holds one API key to its own share of a server', async () => {
+  it('[mcp 34] limit one API key to its own share of a server', async () => {
     await start({ CONCURRENT_CALLS: '3', CONCURRENT_CALLS_PER_KEY: '1' });
     const [greedy, modest] = [await toolhost.key(), await toolhost.key()];
     upstream.on('*', () => 'hold');
@@ -103,7 +103,7 @@ describe('limits of calls', () => {
     assert.equal(count(await Promise.all(flood), 200), 20);
   });
 
-  it('frees slots after calls of every outcome', async () => {
+  it('free slots after calls of every outcome', async () => {
     await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '1' });
     const token = await toolhost.key();
     for (const answer of [
@@ -122,7 +122,7 @@ describe('limits of calls', () => {
   });
 });
 
-describe('[sec 4.1] a late event loop', () => {
+describe('[sec 4.1] an overloaded event loop', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   const lag = { ms: 0, start: () => undefined, stop: () => undefined };
@@ -138,7 +138,7 @@ describe('[sec 4.1] a late event loop', () => {
 
   const call = () => toolhost.rpc('shed', 'any-token', 'tools/call', { name: 'get', arguments: {} });
 
-  it('refuses only new calls, at once, with 503 and the time to wait', async () => {
+  it('rejects only new calls, immediately, with 503 and the time to wait', async () => {
     upstream.on('*', () => 'hold');
     const running = call();
     const request = await upstream.waitForRequest();
@@ -163,7 +163,7 @@ describe('[sec 4.1] a late event loop', () => {
     assert.equal((await call()).status, 200);
   });
 
-  it('in a batch refuses only the calls', async () => {
+  it('rejects only the calls of a batch', async () => {
     lag.ms = 500;
     const reply = await toolhost.post(
       'shed',
@@ -180,8 +180,8 @@ describe('[sec 4.1] a late event loop', () => {
   });
 });
 
-describe('the measure of lateness', () => {
-  it('takes two measurements in a row: one long pause is no overload, and neither is a start', async () => {
+describe('the event loop lag measurement', () => {
+  it('requires two measurements in a row: neither one long pause nor startup is overload', async () => {
     const times = [0, 100, 500, 600, 1000, 1400, 1500];
     const ticks = new EventEmitter();
     let read = 0;

@@ -8,7 +8,7 @@ import { wire } from '../support/upstreams/wire.ts';
 const refusalsPerMinute = 40;
 const chargedBytes = 64 * 1024;
 
-describe('a long list of tools', () => {
+describe('a long tool list', () => {
   let toolhost: TestToolhost;
   let key: string;
   before(async () => {
@@ -24,7 +24,7 @@ describe('a long list of tools', () => {
   });
   after(() => toolhost.stop());
 
-  /** `fetch` asks for gzip and unpacks it, `wire` asks for nothing. */
+  /** `fetch` requests gzip and decompresses it. `wire` requests no encoding. */
   const sent = (headers: Record<string, string>, message: object) => ({
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: 'Bearer made-up', ...headers },
@@ -36,7 +36,7 @@ describe('a long list of tools', () => {
     return wire(`${toolhost.url}/mcp/wide`, options, body);
   };
 
-  it('[sec F5] goes out as gzip to a client that takes it, and is the same list', async () => {
+  it('[sec F5] is sent as gzip to a client that accepts it, with the same content', async () => {
     const ofModern = [mirrors('tools/list'), modernMessage('tools/list')] as const;
     for (const [headers, message] of [[{}, ofLegacy] as const, ofModern]) {
       const plain = await list(headers, message);
@@ -49,7 +49,7 @@ describe('a long list of tools', () => {
     }
   });
 
-  it('[sec F5] counts for the address of a caller without an API key, and not for one with a key', async () => {
+  it('[sec F5] is charged to the address of a caller without an API key, but not to a caller with one', async () => {
     let bytes = 0;
     let status = 200;
     for (let asked = 0; asked < refusalsPerMinute && status === 200; asked++) {

@@ -14,10 +14,12 @@ const fine: Answer = { body: { fine: true } };
 const users = ['ann', 'bob', 'cid', 'dan'];
 const tokenOf = (headers: { authorization?: string | undefined }) => String(headers.authorization).slice(7);
 
-describe('[find A6] tokens that a generator makes up at one address', () => {
+describe('[find A6] generated tokens from one address', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  /** Answers of an API to an invalid token, by the id of the thing that is asked for; the users' tokens are good. */
+  /**
+   * Returns the API's response to an invalid token, by the path of the requested resource. Tokens of users are valid.
+   */
   let answerTo: (path: string) => Answer | 'hold';
   beforeEach(async () => {
     upstream = await startRecordingUpstream();
@@ -36,7 +38,7 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
   };
   const call = (token: string, from: string, name = 'private', id = '1') =>
     toolhost.rpc('apis', token, 'tools/call', { name, arguments: { id } }, { 'x-forwarded-for': from });
-  /** The same tokens twice: first they are answered, then each has a call that does not end. */
+  /** Sends the same tokens twice: first they get a response, then each has a call that does not end. */
   const flood = async (name: string, from = home, id = 'x') => {
     const tokens = Array.from({ length: 60 }, (_, n) => `made-up-${n}`);
     for (let at = 0; at < tokens.length; at += 10)
@@ -54,21 +56,21 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
   };
   const apis: { title: string; answer: (path: string) => Answer; tool: string; userAt: string }[] = [
     {
-      title: 'that answers 404 before it looks at the token',
+      title: 'that responds with 404 before it checks the token',
       answer: () => ({ status: 404 }),
       tool: 'private',
       userAt: home,
     },
     {
-      title: 'of which one tool is open to anybody',
+      title: 'with one public tool',
       answer: (path) => (path.startsWith('/public') ? fine : { status: 401 }),
       tool: 'public',
       userAt: elsewhere,
     },
-    { title: 'that never looks at the token', answer: () => fine, tool: 'private', userAt: elsewhere },
+    { title: 'that never checks the token', answer: () => fine, tool: 'private', userAt: elsewhere },
   ];
   for (const { title, answer, tool, userAt } of apis) {
-    it(`take no slots from others at an API ${title}`, async () => {
+    it(`take no slots from other callers at an API ${title}`, async () => {
       await start();
       answerTo = answer;
       await call('made-up', home, 'private', '1');
@@ -78,7 +80,7 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
     });
   }
 
-  it('do not affect a thousand honest callers behind one address', async () => {
+  it('do not affect 1,000 legitimate callers behind one address', async () => {
     await start({ CONCURRENT_CALLS: '64', CONCURRENT_CALLS_PER_KEY: '2' });
     answerTo = (path) => (path.endsWith('/x') ? fine : { status: 401 });
     const rounds = async () => {

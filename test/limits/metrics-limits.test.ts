@@ -9,7 +9,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const token = 'caller-token-0123456789';
 
-describe('the metrics of limits', () => {
+describe('limit metrics', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   beforeEach(async () => {
@@ -22,7 +22,7 @@ describe('the metrics of limits', () => {
   };
   const call = () => toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: {} });
 
-  it('count refused calls by limit', async () => {
+  it('count rejected calls by limit', async () => {
     await start({ CALLS_PER_SECOND: '2' });
     const replies = await Promise.all(Array.from({ length: 20 }, call));
     const refused = replies.filter(({ status }) => status === 429).length;
@@ -34,7 +34,7 @@ describe('the metrics of limits', () => {
     assert.equal(metrics.sum('toolhost_limit_refusals_total'), refused);
   });
 
-  it('count running and waiting calls, and the time that they waited', async () => {
+  it('count running and queued calls, and their queue time', async () => {
     await start({ CONCURRENT_CALLS: '1' });
     upstream.on('*', () => 'hold');
     const calls = [call(), call(), call()];
@@ -53,13 +53,13 @@ describe('the metrics of limits', () => {
       metrics.value(name),
     ) as [number, number];
     assert.ok(waited > 0 && waited < total);
-    // Waiting time is neither the upstream's time nor the service's own.
+    // Queue time is neither upstream time nor the service's own overhead.
     const parts = ['toolhost_upstream_duration_seconds_sum', 'toolhost_own_duration_seconds_sum'];
     const sum = parts.reduce((all, name) => all + metrics.value(name), waited);
     assert.ok(Math.abs(total - sum) < 1e-6, `${total} ${sum}`);
   });
 
-  it('tell of circuit breakers that are open', async () => {
+  it('report open circuit breakers', async () => {
     await start({});
     upstream.on('*', () => ({ status: 503 }));
     assert.equal((await scrape(toolhost.url)).sum('toolhost_circuit_breakers'), 0);
@@ -71,14 +71,14 @@ describe('the metrics of limits', () => {
   });
 });
 
-describe('the metrics of logins', () => {
+describe('login metrics', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld();
   });
   after(() => world.stop());
 
-  it('count logins that are started, finished, refused and renewed', async () => {
+  it('count logins that are started, finished, failed, and refreshed', async () => {
     const slug = await world.serve();
     const client = await world.client(slug);
     const { access_token } = await world.tokens(client);

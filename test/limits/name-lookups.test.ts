@@ -18,7 +18,7 @@ const oauth = {
   client_secret: 's',
 };
 
-describe('lookups of names', () => {
+describe('DNS lookups', () => {
   let upstream: RecordingUpstream;
   let names: NameServers;
   let stop: () => Promise<void>;
@@ -35,7 +35,7 @@ describe('lookups of names', () => {
     env: { EGRESS_ALLOW: `good.example:${upstream.port}` },
     surroundings: { resolve: names.resolve, dnsLimits: lookups },
   });
-  /** A server of a workspace whose tools call these hosts. Returns its key. */
+  /** Creates a server whose tools call these URLs, and returns the key of its workspace. */
   const serve = async (
     toolhost: TestToolhost,
     slug: string,
@@ -54,7 +54,7 @@ describe('lookups of names', () => {
     assert.equal(isError ?? false, false, String(content[0]?.text));
   };
 
-  it('[sec F5] of a workspace whose name servers are silent leave threads to others', async () => {
+  it("[sec F5] leave threads for other workspaces when one workspace's name servers do not respond", async () => {
     const toolhost = await startToolhost(options());
     stop = toolhost.stop;
     await serve(toolhost, 'neighbour', [`http://good.example:${upstream.port}/thing`]);
@@ -76,7 +76,7 @@ describe('lookups of names', () => {
     await isServed(toolhost);
   });
 
-  it('[find A8] of several workspaces of one creator are no more than those of one', async () => {
+  it('[find A8] of several workspaces of one creator count against the limit of one', async () => {
     const toolhost = await startToolhost(options());
     stop = toolhost.stop;
     const slugs = ['one', 'two', 'three'];
@@ -92,7 +92,7 @@ describe('lookups of names', () => {
     assert.equal(names.asked.length, lookups.perTenant);
   });
 
-  it('[sec F5] that strangers cause by the addresses of client documents leave threads to others', async () => {
+  it('[sec F5] for client metadata documents of unverified callers leave threads for others', async () => {
     const toolhost = await startToolhost(options());
     stop = toolhost.stop;
     const url = `http://good.example:${upstream.port}/thing`;
@@ -110,7 +110,7 @@ describe('lookups of names', () => {
     await isServed(toolhost);
   });
 
-  it('[find A3] that a stranger causes by the addresses of client documents delay no other stranger', async () => {
+  it('[find A3] for client metadata documents of one unverified caller do not delay another one', async () => {
     const toolhost = await startToolhost({ ...options(), env: { ...options().env, TRUSTED_PROXIES: '1' } });
     stop = toolhost.stop;
     await serve(toolhost, 'neighbour', [`http://good.example:${upstream.port}/thing`]);

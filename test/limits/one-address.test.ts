@@ -34,12 +34,12 @@ describe('callers without a key', () => {
       surroundings: { clock: () => at },
     });
     await toolhost.createServer(serverAt('fair', upstream.url, { authentication: { type: 'Bearer' } }));
-    // Whoever is no user is slow to be refused.
+    // Tokens of other callers are rejected slowly.
     upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : 'hold'));
   };
   const call = (token: string, from: string) =>
     toolhost.rpc('fair', token, 'tools/call', { name: 'get', arguments: {} }, { 'x-forwarded-for': from });
-  /** Calls that go on while others are made. */
+  /** Starts calls that run while others are made. */
   const flood = (count: number, token: (n: number) => string, from: (n: number) => string) => {
     for (let n = 0; n < count; n++) void call(token(n), from(n)).catch(() => undefined);
   };
@@ -51,7 +51,7 @@ describe('callers without a key', () => {
       assert.deepEqual((body.result as Json).content, [{ type: 'text', text: '{"fine":true}' }]);
   };
 
-  it('[find A6] 60 slow calls with one made-up bearer take nothing from known callers of the same address', async () => {
+  it('[find A6] with one made-up bearer token and 60 slow calls do not affect verified callers at the same address', async () => {
     await start();
     await userCalls('198.51.100.1');
     const before = upstream.requests.length;
@@ -66,7 +66,7 @@ describe('callers without a key', () => {
     assert.ok(held() - before < 60);
   });
 
-  it('[find A6] made-up bearers of many addresses take nothing from known callers', async () => {
+  it('[find A6] with made-up bearer tokens from many addresses do not affect verified callers', async () => {
     await start();
     await userCalls('203.0.113.1');
     flood(300, madeUp, (n) => `198.51.100.${n % 250}`);
@@ -75,7 +75,7 @@ describe('callers without a key', () => {
     await userCalls('198.51.100.7');
   });
 
-  it('[find A6] made-up bearers take no more than half of the rate, until the known callers were idle for ten minutes', async () => {
+  it('[find A6] with made-up bearer tokens use at most half of the rate, until verified callers were idle for 10 minutes', async () => {
     await start({ CALLS_PER_SECOND: '20', CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' });
     for (const token of users) assert.equal((await call(token, '203.0.113.1')).status, 200);
     at += 10_000;

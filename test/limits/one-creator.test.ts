@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('[find A8] models that are asked', () => {
+describe('[find A8] model requests', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -31,7 +31,7 @@ describe('[find A8] models that are asked', () => {
 
   const model = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
 
-  /** Asks a model in a workspace with two keys, as often as one workspace may. */
+  /** Sends model requests from a workspace with two keys, as many as one workspace may have. */
   async function askWith(slug: string, keys: readonly string[]): Promise<Promise<unknown>[]> {
     const [key = ''] = keys;
     const saved = { kind: 'anthropic', url: `${upstream.url}/v1`, model: 'held' };
@@ -44,7 +44,7 @@ describe('[find A8] models that are asked', () => {
       .map((each) => toolhost.rest('POST', `/servers/${slug}/playground`, { key: each, body }).catch(() => undefined));
   }
 
-  it('are no more for many workspaces of one creator than for one, and no more for all creators than the limit', async () => {
+  it('of many workspaces of one creator are limited like those of one workspace, and all creators together by the total', async () => {
     const { perTenant, total } = maxConcurrentModels;
     const session = await personSession(toolhost, { name: 'Ada' });
     const as = async (path: string, body: Json) => (await personRequest(toolhost, session, 'POST', path, body)).body;
@@ -67,7 +67,7 @@ describe('[find A8] models that are asked', () => {
   });
 });
 
-/** Takes pieces of a share for these workspaces in turn. Resolves with the number of those that were given. */
+/** Requests units of a share alternately for these workspaces. Resolves with the number of granted units. */
 type Take = (workspaceIds: readonly string[]) => Promise<number> | number;
 
 const turns = Array.from({ length: 20 }, (_, n) => n);
@@ -75,23 +75,23 @@ const inTurn = (ids: readonly string[]) => turns.map((n) => ids[n % ids.length] 
 const never = () => new Promise<never>(() => undefined);
 
 const shares: Record<string, Take> = {
-  'places of a gate'(ids) {
+  'concurrency limiter slots'(ids) {
     const gate = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, maxQueued: 0 });
     for (const [n, workspaceId] of inTurn(ids).entries())
       gate.run({ workspaceId, id: `usr_${n}` }, never).catch(() => undefined);
     return gate.getCounts().running;
   },
-  'time of a gate'(ids) {
+  'concurrency limiter CPU time'(ids) {
     const gate = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 });
     for (const [n, workspaceId] of inTurn(ids).entries())
       gate.run({ workspaceId, id: `usr_${n}` }, never).catch(() => undefined);
     return gate.getCounts().running;
   },
-  'the memory budget'(ids) {
+  'memory budget'(ids) {
     const budget = new MemoryBudget(12);
     return inTurn(ids).filter((id) => budget.reserve(id).grow(1)).length;
   },
-  'places for slow work'(ids) {
+  'preemptible slots'(ids) {
     let begun = 0;
     const limits = { perTenant: 3, total: 12 };
     const inPlace = createPreemptibleSlots({
@@ -108,7 +108,7 @@ const shares: Record<string, Take> = {
     for (const id of inTurn(ids)) inPlace(id, work).catch(() => undefined);
     return begun;
   },
-  async 'the queue of the threads'(ids) {
+  async 'thread pool queue'(ids) {
     const { threads, queue } = { threads: 1, queue: { perTenant: 4, total: 12 } };
     const ms = { longJobMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
     const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
@@ -121,13 +121,13 @@ const shares: Record<string, Take> = {
     await pool.close();
     return running + waiting;
   },
-  'what is remembered'(ids) {
+  'fair cache entries'(ids) {
     const memory = createFairCache<{ owner: string }>({ max: 12, getOwner: ({ owner }) => owner });
     for (const n of [1, 2, 3]) memory.set(`kept ${n}`, { owner: 'another' });
     for (const [n, owner] of inTurn(ids).entries()) memory.set(`${n}`, { owner });
     return memory.size();
   },
-  async 'calls in the process'(ids) {
+  async 'concurrent calls'(ids) {
     const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 12 });
     const none = { callsPerSecond: 0, concurrentCalls: 0 };
     const anyone = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
@@ -138,7 +138,7 @@ const shares: Record<string, Take> = {
   },
 };
 
-describe('[find A8] a share of the process', () => {
+describe('[find A8] a process-wide share', () => {
   const random = (bytes: number) => randomBytes(bytes);
   const workspacesOf = (creator: string) => turns.map(() => newWorkspaceId(random, `usr_${creator.repeat(22)}`));
 

@@ -18,7 +18,7 @@ const token = 'token-of-the-caller';
 const messageOf = (reply: Reply | undefined) => String((reply?.body.error as Json | undefined)?.message);
 const count = (replies: readonly Reply[], status: number) => replies.filter((reply) => reply.status === status).length;
 
-describe('[sec M9] limits of a workspace', () => {
+describe('[sec M9] workspace limits', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   /** The monotonic clock of the service. */
@@ -29,7 +29,7 @@ describe('[sec M9] limits of a workspace', () => {
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  /** Servers `slug-1` and so on, each with the path `/slug-1` upstream. */
+  /** Creates servers `slug-1` and so on, each with the path `/slug-1` upstream. */
   const start = async (env: Record<string, string>, servers: number) => {
     toolhost = await startToolhost({
       egress: [upstream.port],
@@ -60,9 +60,9 @@ describe('[sec M9] limits of a workspace', () => {
     for (const request of upstream.requests) request.release({ body: {} });
   };
 
-  it('refuses calls above five times the rate of one server, without effect on other workspaces', async () => {
+  it('reject calls above five times the rate of one server, without affecting other workspaces', async () => {
     await start({ CALLS_PER_SECOND: '2' }, 6);
-    // An idle lane may use a second of its rate at once, and the next call.
+    // An idle limiter immediately allows one second of its rate, and the next call.
     const replies = await Promise.all(flood(6, 3));
     assert.deepEqual([count(replies, 200), count(replies, 429)], [11, 7]);
     const refused = replies.find((reply) => reply.status === 429);
@@ -78,7 +78,7 @@ describe('[sec M9] limits of a workspace', () => {
     assert.equal((await call('greedy-6')).status, 200);
   });
 
-  it('runs five times as many calls at once as one server, and lets only its own calls wait', async () => {
+  it("allow five times as many concurrent calls as one server, and queue only the workspace's own calls", async () => {
     await start({ CONCURRENT_CALLS: '2' }, 6);
     upstream.on('*', () => 'hold');
     const calls = flood(6, 2);
@@ -93,10 +93,10 @@ describe('[sec M9] limits of a workspace', () => {
     assert.equal(count(await Promise.all(calls), 200), 12);
   });
 
-  it('[sec F5] gets 429 for a slow upstream, while another workspace is served at once', async () => {
+  it('[sec F5] return 429 for a slow upstream, while another workspace is served immediately', async () => {
     await start({ CONCURRENT_CALLS: '2' }, 6);
     upstream.on('*', (request) => (request.url.startsWith('/greedy') ? 'hold' : { body: {} }));
-    // Ten run; six servers have queues of 50, and so has the workspace.
+    // Ten calls run. Each of the six servers has a queue of 50, and so has the workspace.
     const calls = flood(6, 100);
     await upstream.waitForRequest(10);
     for (let n = 0; n < 10; n += 1) assert.equal((await call('modest-1')).status, 200);
@@ -110,7 +110,7 @@ describe('[sec M9] limits of a workspace', () => {
     assert.equal((await call('greedy-1')).status, 200);
   });
 
-  it('starts waiting calls in order, while servers take turns', async () => {
+  it('start queued calls in order, alternating between servers', async () => {
     await start({}, 3);
     await operate(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
     upstream.on('*', () => 'hold');
@@ -130,7 +130,7 @@ describe('[sec M9] limits of a workspace', () => {
     assert.deepEqual(await use(), { running: 0, waiting: 0, refused: 0 });
   });
 
-  it('a call that is cancelled while it waits leaves the queue and is never sent', async () => {
+  it('remove a call that is canceled while it is queued, and never send it', async () => {
     await start({}, 2);
     await operate(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
     upstream.on('*', () => 'hold');
@@ -177,7 +177,7 @@ describe('[sec M9] the fair share of a process', () => {
   const anybody = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
-  it('a workspace gets at most as much as is still free', async () => {
+  it('gives a workspace at most half of the free capacity', async () => {
     const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 9 });
     const enterAll = async (workspace: string) => {
       const slots = [];
@@ -209,7 +209,7 @@ describe('[find A7] the memory of calls', () => {
   let keys: Record<'greedy' | 'modest', string>;
   before(async () => {
     held = [];
-    // The path says how many megabytes come; the rest of an answer at /held is missing.
+    // The path states how many megabytes are sent. A response at /held is not completed.
     upstream = createServer((request, response) => {
       const [, kind, megabytes] = (request.url ?? '').split('/');
       request.resume();
@@ -245,7 +245,7 @@ describe('[find A7] the memory of calls', () => {
   const call = (slug: 'greedy' | 'modest', name: string, args = {}) =>
     toolhost.rpc(slug, keys[slug], 'tools/call', { name, arguments: args });
 
-  it('is no more for a workspace than half of what others leave, while answers arrive', async () => {
+  it('gives a workspace at most half of the free memory while responses arrive', async () => {
     const replies: Reply[] = [];
     const all = Array.from({ length: 6 }, () => call('greedy', 'long').then((reply) => replies.push(reply)));
     await eventually(() => assert.equal(replies.length, 2));
@@ -263,7 +263,7 @@ describe('[find A7] the memory of calls', () => {
     await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
   });
 
-  it('is no more for a workspace than half of what others leave, for arguments', async () => {
+  it('gives a workspace at most half of the free memory for arguments', async () => {
     const replies: Reply[] = [];
     const a = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`name${n}`, 1]));
     const all = Array.from({ length: 20 }, () => call('greedy', 'wait', { a }).then((reply) => replies.push(reply)));
@@ -276,7 +276,7 @@ describe('[find A7] the memory of calls', () => {
     });
     await eventually(() => assert.ok(held.length > before));
     assert.doesNotMatch((await call('modest', 'get')).text, /isError":true|error/);
-    // Others of the greedy one may still be on their way to the upstream.
+    // Other calls of the greedy workspace may still be on their way to the upstream.
     await eventually(() => {
       for (const response of held.splice(0)) response.end('done');
       assert.ok(said !== undefined && replies.length === all.length);

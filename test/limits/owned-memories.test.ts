@@ -3,13 +3,13 @@ import { describe, it } from 'node:test';
 import type { Caller } from '../../src/gateway/callers/caller.ts';
 import { createVerifiedCallers } from '../../src/gateway/callers/resolve-caller.ts';
 
-/** A memory of the process: it keeps the nth value of an owner, and says whether it still has it. */
+/** A cache of the process: stores the nth value of an owner, and reports if it still has it. */
 type Memory = {
   keep(owner: string, n: number): void;
   has(owner: string, n: number): boolean;
 };
 
-/** Credentials that callers bring to one server of each workspace, each from an address of its own; see `known-callers.ts`. */
+/** Stores credentials of callers of one server per workspace, each from its own address. See `known-callers.ts`. */
 function knownCallers(): Memory {
   const known = createVerifiedCallers(() => 0);
   return {
@@ -21,13 +21,13 @@ function knownCallers(): Memory {
   };
 }
 
-const memories: [name: string, create: () => Memory][] = [['known credentials of callers', knownCallers]];
-/** More than the memory keeps. */
+const memories: [name: string, create: () => Memory][] = [['verified caller credentials', knownCallers]];
+/** More entries than the cache holds. */
 const flood = 30_000;
 
-describe('[find A6] what a process remembers', () => {
+describe('[find A6] caches of a process', () => {
   for (const [name, create] of memories) {
-    it(`of ${name}: a flood of one owner displaces its own`, () => {
+    it(`evict only the entries of the owner that floods the cache: ${name}`, () => {
       const memory = create();
       for (let n = 0; n < 20; n++) memory.keep('victim', n);
       for (let n = 0; n < flood; n++) memory.keep('flooder', n);

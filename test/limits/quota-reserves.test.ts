@@ -12,8 +12,8 @@ import { startOwnPostgres } from '../support/store/postgres.ts';
 import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { usualOptions } from '../support/store/usual-options.ts';
 
-describe('the reserves of a quota', () => {
-  it('[find C6] of several processes are never more calls than it has (property)', async () => {
+describe('quota reservations', () => {
+  it('[find C6] of several processes never exceed the quota (property)', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -52,7 +52,7 @@ describe('the reserves of a quota', () => {
     );
   });
 
-  it('[find C6] without the database are the share of each process, which it reports afterwards', async () => {
+  it("[find C6] without the database are limited to each process's share, which it reports afterwards", async () => {
     let isDown = true;
     let faults = 0;
     const books = quotaBook(async (work) => {
@@ -83,7 +83,7 @@ describe('the reserves of a quota', () => {
     assert.equal(books.taken(), 10);
   });
 
-  it('[find C6] are given back once, even when the answer to that was lost', async () => {
+  it('[find C6] are returned once, even when the response to the return is lost', async () => {
     const postgres = await startOwnPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
     const location = { url: patientUrl(proxy.url), maxConnections: 2, authorities: undefined };
@@ -121,7 +121,7 @@ describe('the reserves of a quota', () => {
       await quotas.stop();
       await quotas.stop();
       assert.equal(await taken(), 0);
-      // What did not reach the database is given back later.
+      // Use that did not reach the database is returned later.
       await takeAndGiveBack();
       await postgres.crash();
       await quotas.stop();
@@ -135,7 +135,7 @@ describe('the reserves of a quota', () => {
   });
 });
 
-/** Limits of a process whose time stands still. */
+/** Limits of a process whose clock is stopped. */
 const still = { concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 0 };
 
 async function isLetIn(gate: Limits, limits: LimitedServer['limits']): Promise<boolean> {
@@ -151,7 +151,7 @@ async function isLetIn(gate: Limits, limits: LimitedServer['limits']): Promise<b
   }
 }
 
-/** What the database keeps of one quota, behind `answer`, which delays or refuses. */
+/** The stored use of one quota, behind `answer`, which delays or rejects. */
 function quotaBook(answer: <Value>(work: () => Value) => Promise<Value>) {
   let taken = 0;
   return {

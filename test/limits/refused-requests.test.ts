@@ -12,19 +12,19 @@ import { wire } from '../support/upstreams/wire.ts';
 const json = { 'content-type': 'application/json' };
 const unknownKey = formatApiKey(new Uint8Array(9).fill(7), new Uint8Array(32).fill(9)).key;
 
-/** Requests that headers decide, by what is wrong with them. */
+/** Requests that are rejected by their headers, labeled by the problem. */
 const refusals: [what: string, path: string, headers: Record<string, string>, status: number][] = [
   ['an unknown slug', '/mcp/nobody-here', {}, 404],
-  ['a slug that cannot be', '/mcp/Not_A_Slug!', {}, 404],
+  ['an invalid slug', '/mcp/Not_A_Slug!', {}, 404],
   ['no credential', '/mcp/keyed', {}, 401],
   ['a malformed credential', '/mcp/keyed', { authorization: 'Basic x' }, 401],
   ['a made-up credential', '/mcp/keyed', { authorization: 'Bearer made-up' }, 401],
-  ['a well-formed key that nobody has', '/mcp/keyed', { authorization: `Bearer ${unknownKey}` }, 401],
+  ['a well-formed key that does not exist', '/mcp/keyed', { authorization: `Bearer ${unknownKey}` }, 401],
   ['no credential at the management server', '/mcp/manage', {}, 401],
   ['a made-up login at the management server', '/mcp/manage', { authorization: `Bearer tha_${'x'.repeat(43)}` }, 401],
 ];
 
-describe('requests that headers decide', () => {
+describe('requests that are rejected by their headers', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -35,18 +35,18 @@ describe('requests that headers decide', () => {
 
   const refuse = (path: string, headers: Record<string, string>, body: string | Buffer) =>
     wire(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
-  /** The text of the id of an error answer, with its digits; undefined without one. */
+  /** Returns the ID of an error response as text, with all its digits, or undefined without one. */
   const idOf = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
   const echoed = async (body: string) => idOf((await refuse('/mcp/nobody-here', {}, body)).text);
 
-  it('[find A3] are answered with the id of the message, whatever refuses them', async () => {
+  it('[find A3] get a response with the message ID, whatever rejects them', async () => {
     for (const [what, path, headers, status] of refusals) {
       const reply = await refuse(path, headers, '{"jsonrpc":"2.0","id":"mine","method":"ping"}');
       assert.deepEqual([reply.status, idOf(reply.text)], [status, '"mine"'], what);
     }
   });
 
-  it('[find A3] the id is found as a parser would find it, without parsing', async () => {
+  it('[find A3] get the ID that a parser would find, without parsing', async () => {
     const cases: [body: string, id: string | undefined][] = [
       ['{"id":1}', '1'],
       [' \n{\t"id" : 1 }\r\n', '1'],
@@ -93,7 +93,7 @@ describe('requests that headers decide', () => {
     assert.equal(idOf((await refuse('/mcp/nobody-here', {}, Buffer.from('{"id":"\xff"}', 'latin1'))).text), undefined);
   });
 
-  it('[find A3] an id is found in front of a long body and not behind it', async () => {
+  it('[find A3] get an ID at the start of a long body, but not at its end', async () => {
     const long = JSON.stringify({ text: 'x'.repeat(400_000) });
     assert.equal(await echoed(`{"jsonrpc":"2.0","id":"first","params":${long}}`), '"first"');
     assert.equal(await echoed(`{"jsonrpc":"2.0","params":${long},"id":"last"}`), undefined);
@@ -102,7 +102,7 @@ describe('requests that headers decide', () => {
     assert.equal(await echoed(`{"id":5,"params":{"text":"broken`.padEnd(400_000, 'x')), '5');
   });
 
-  it('[find A3] for a message of any form the id is the one that a parser finds (property)', async () => {
+  it('[find A3] get the ID that a parser finds, for a message of any form (property)', async () => {
     const anyMessage = fc.dictionary(
       fc.oneof(fc.constantFrom('id', 'jsonrpc', 'method', 'params', 'i"d', 'i\\d'), fc.string({ maxLength: 4 })),
       fc.oneof(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: 'binary', maxLength: 8 }), fc.integer()),
@@ -120,7 +120,7 @@ describe('requests that headers decide', () => {
     );
   });
 
-  /** The beginning of a request that announces more than it sends. */
+  /** Returns the beginning of a request that announces more than it sends. */
   const unfinished = (path: string, announced: string, start: string) =>
     `POST ${path} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: application/json\r\n${announced}\r\n\r\n${start}`;
   const open = (bytes: string) => {
@@ -130,7 +130,7 @@ describe('requests that headers decide', () => {
     return socket;
   };
 
-  it('[find A3] no answer waits for the rest of a body, or for a body that never comes', async () => {
+  it('[find A3] get a response without waiting for the rest of a body, or for a body that never arrives', async () => {
     const first = `{"id":"early","params":"${'x'.repeat(5000)}`;
     for (const [path, start, id] of [
       ['/mcp/nobody-here', first, '"early"'],
@@ -156,7 +156,7 @@ describe('requests that headers decide', () => {
     ['DELETE /mcp/manage/token', 'application/json', 16_384],
     ['POST /mcp/keyed/../x', 'application/json', 16_384],
   ];
-  it('[find A3] an endless body is cut off after a megabyte or two, whatever it is sent to', async () => {
+  it('[find A3] are cut off after one or two megabytes of an endless body, at every path', async () => {
     for (const [request, type, size] of endless) {
       const head = `${request} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
       const socket = open(head);
@@ -174,7 +174,7 @@ describe('requests that headers decide', () => {
   });
 });
 
-describe('documents that do not change', () => {
+describe('static documents', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();

@@ -5,10 +5,10 @@ import { hangingJob, hangingJobs } from '../support/hanging-job.ts';
 import { type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
-/** An answer of so many bytes is read on a thread. */
+/** A response of this size is parsed on a thread. */
 const longBytes = 450_000;
 
-describe('the threads of a workspace', () => {
+describe('job threads of a workspace', () => {
   const { NODE_OPTIONS: usual } = process.env;
   let one: OneTool;
   before(async () => {
@@ -21,7 +21,7 @@ describe('the threads of a workspace', () => {
     await one.stop();
   });
 
-  it('[find A6] made-up bearers at an open server do not keep a caller with a key from them', async () => {
+  it('[find A6] stay available to a caller with a key while made-up bearer tokens flood an open server', async () => {
     const { toolhost, upstream } = one;
     const json = (body: string): Answer => ({ headers: { 'content-type': 'application/json' }, body });
     const [first, others] = [hangingJob(), hangingJob()];
@@ -48,7 +48,7 @@ describe('the threads of a workspace', () => {
       await eventually(() => assert.equal(counts().running + counts().waiting, 8));
       const { done } = counts().outcomes;
       const call = toolhost.callTool(mine, key, 'run');
-      // It waits beside them, or has its thread.
+      // The call is queued with the others, or already has its thread.
       await eventually(() =>
         assert.equal(counts().running + counts().waiting + counts().outcomes.done - done, 9, JSON.stringify(counts())),
       );
@@ -62,7 +62,7 @@ describe('the threads of a workspace', () => {
     }
   });
 
-  it('[find A2] imports of several files leave a thread to the calls of other workspaces', async () => {
+  it('[find A2] stay available to calls of other workspaces during imports of several files', async () => {
     const { toolhost, upstream } = one;
     const description = {
       openapi: '3.0.0',

@@ -5,7 +5,7 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import { post } from '../support/oauth/oauth-client.ts';
 import { type SignedInAgent, signInAgent } from '../support/oauth/signed-in-agent.ts';
 
-describe('the REST API and tokens of the management login', () => {
+describe('REST API with tokens of the management login', () => {
   let world: LoginWorld;
   let agent: SignedInAgent;
   before(async () => {
@@ -16,7 +16,7 @@ describe('the REST API and tokens of the management login', () => {
   const rest = (method: string, path: string, key: string, body?: unknown) =>
     world.toolhost.rest(method, path, { key, ...(body !== undefined && { body }) });
 
-  it('[ship 7] takes them for what the person may do, under the name of the person', async () => {
+  it('[ship 7] accepts them for everything that the person may do, in the name of the person', async () => {
     const { access_token: token } = agent.tokens;
     const made = await rest('POST', '/servers', token, serverAt('by-login', world.upstream.url));
     assert.equal(made.status, 201, made.text);
@@ -25,7 +25,7 @@ describe('the REST API and tokens of the management login', () => {
     assert.ok(listed.text.includes('by-login'));
   });
 
-  it('[ship 7] says with its 401 where to log in (RFC 9728)', async () => {
+  it('[ship 7] returns 401 with the login location (RFC 9728)', async () => {
     const { url } = world.toolhost;
     const refused = await rest('GET', '/servers', 'tha_made-up');
     const metadataUrl = `${url}/.well-known/oauth-protected-resource/api/v1`;
@@ -39,7 +39,7 @@ describe('the REST API and tokens of the management login', () => {
     assert.deepEqual([metadata.resource, metadata.authorization_servers], [`${url}/api/v1`, [`${url}/mcp/manage`]]);
   });
 
-  it('[ship 7] is a resource that a token can be asked for, and no other is (RFC 8707)', async () => {
+  it('[ship 7] issues tokens for the API as a resource, and for no other resource (RFC 8707)', async () => {
     const { client } = agent;
     const asked = (resource: string) =>
       post(
@@ -59,7 +59,7 @@ describe('the REST API and tokens of the management login', () => {
     assert.equal(confused.body.error, 'invalid_target');
   });
 
-  it('[ship 7] refuses tokens of hosted servers, and refresh tokens', async () => {
+  it('[ship 7] rejects tokens of hosted servers, and refresh tokens', async () => {
     const slug = await world.serve();
     const { access_token, refresh_token } = await world.tokens(await world.client(slug));
     assert.equal((await world.list(slug, access_token)).status, 200);
@@ -68,14 +68,14 @@ describe('the REST API and tokens of the management login', () => {
     assert.equal((await world.list(slug, agent.tokens.access_token)).status, 401);
   });
 
-  it('[ship 7] refuses to make an API key, which would outlive the login', async () => {
+  it('[ship 7] rejects the creation of an API key, which would outlive the login', async () => {
     const refused = await rest('POST', '/keys', agent.tokens.access_token, { name: 'mine', scopes: ['manage'] });
     assert.equal(refused.status, 403);
     assert.match(refused.text, /a login cannot create API keys/);
     assert.equal((await rest('GET', '/keys', agent.tokens.access_token)).status, 200);
   });
 
-  it('[ship 7] has nothing for a token with fewer scopes, an expired one, or one of an ended login', async () => {
+  it('[ship 7] rejects a token without the needed scope, an expired token, and a token of an ended login', async () => {
     const other = await signInAgent(world.toolhost, 'manage:read');
     const token = other.tokens.access_token;
     assert.equal((await rest('GET', '/servers', token)).status, 200);

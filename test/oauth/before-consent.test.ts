@@ -8,7 +8,7 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import { assertOAuthError, clientWithId, type OAuthClient, post } from '../support/oauth/oauth-client.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 
-/** Requests that are wrong in one parameter, which the client's redirect URI could be told about. */
+/** Requests with one invalid parameter; the error can be sent to the client's redirect URI. */
 const answerable: [what: string, changes: Changes, error: string][] = [
   ['no response_type', { response_type: undefined }, 'invalid_request'],
   ['an implicit response_type', { response_type: 'token' }, 'unsupported_response_type'],
@@ -26,7 +26,7 @@ const answerable: [what: string, changes: Changes, error: string][] = [
   ['a resource that is no URL', { resource: 'javascript:alert(1)' }, 'invalid_target'],
 ];
 
-/** Requests of which nobody can be told, as it is not known whose they are. */
+/** Requests whose error can be sent to no one, because the client is not known. */
 const unanswerable: [what: string, change: (url: URL, client: OAuthClient) => void][] = [
   ['no client_id', (url) => url.searchParams.delete('client_id')],
   ['an unknown client_id', (url) => url.searchParams.set('client_id', 'thc_e30.x')],
@@ -38,7 +38,7 @@ const unanswerable: [what: string, change: (url: URL, client: OAuthClient) => vo
   ['a second response_type', (url) => url.searchParams.append('response_type', 'code')],
 ];
 
-/** Redirect URIs that anybody can register, and those that an answer may go to by itself. */
+/** Redirect URIs that anyone can register, and those that an error may be redirected to automatically. */
 const strangers = [
   'https://evil.example/cb',
   'https://evil.example/cb?a=1',
@@ -56,10 +56,13 @@ const known = [
 ];
 
 let turn = 0;
-/** All of a list, or with every change another one of it each time: there are more combinations than things that can differ. */
+/**
+ * Returns the whole list, or only one item per call, a different one each time, unless the whole test set runs. There
+ * are far more combinations than there are differences.
+ */
 const someOf = <T>(all: readonly T[]): readonly T[] => (isWhole ? all : [all[turn++ % all.length] as T]);
 
-describe('before anybody has consented', () => {
+describe('authorization before consent', () => {
   let site: ClientDocumentSite;
   let world: LoginWorld;
   let slugs: string[];
@@ -74,14 +77,14 @@ describe('before anybody has consented', () => {
     await site.close();
   });
 
-  /** A client that registered itself, and one that is a document, with the same redirect URI. */
+  /** Creates a client that registered itself, and one that a document describes, with the same redirect URI. */
   async function clientsWith(slug: string, redirectUri: string): Promise<OAuthClient[]> {
     const path = `/${Buffer.from(redirectUri).toString('hex')}.json`;
     const id = site.publish(path, { redirect_uris: [redirectUri] }, { 'cache-control': 'max-age=600' });
     return [await world.client(slug, { redirectUri }), clientWithId(id, { issuer: world.issuer(slug), redirectUri })];
   }
 
-  /** A page of ours: nothing on it runs, and it leads nowhere by itself. */
+  /** Asserts that the page is one of this service that runs nothing and leads nowhere automatically. */
   function assertStays(page: Page, what: string): void {
     assert.deepEqual([page.status, leadsTo(page)], [400, undefined], what);
     assert.equal(page.headers.get('refresh'), null);
@@ -93,7 +96,7 @@ describe('before anybody has consented', () => {
 
   const linkOf = (page: Page) => /<a class="button" href="([^"]*)">/.exec(page.html)?.[1]?.replaceAll('&amp;', '&');
 
-  it('[find B4] an error of an unknown client stays on a page that shows its redirect URI', async () => {
+  it('[find B4] shows an error of an unverified client on a page with its redirect URI, without redirecting', async () => {
     for (const slug of slugs) {
       for (const redirectUri of strangers) {
         for (const client of await clientsWith(slug, redirectUri)) {
@@ -118,7 +121,7 @@ describe('before anybody has consented', () => {
     }
   });
 
-  it('[find B4] an error goes by itself to a program on this device, and to the address of a known client', async () => {
+  it('[find B4] redirects an error automatically to a program on this device and to the URL of a verified client', async () => {
     for (const slug of slugs) {
       for (const redirectUri of known) {
         for (const client of await clientsWith(slug, redirectUri)) {
@@ -133,7 +136,7 @@ describe('before anybody has consented', () => {
     }
   });
 
-  it('[find B4] a request without a known client shows a page without a link', async () => {
+  it('[find B4] shows a page without a link when the request identifies no client', async () => {
     for (const slug of slugs) {
       for (const redirectUri of [...strangers, ...known]) {
         for (const client of await clientsWith(slug, redirectUri)) {
@@ -149,7 +152,7 @@ describe('before anybody has consented', () => {
     }
   });
 
-  it('[find B4] no combination of errors redirects to an unknown client', async () => {
+  it('[find B4] redirects to an unverified client for no combination of errors', async () => {
     const clients = (await Promise.all(slugs.map((slug) => clientsWith(slug, 'https://evil.example/cb')))).flat();
     const parts = fc.record({
       client: fc.constantFrom(...clients),
@@ -173,7 +176,7 @@ describe('before anybody has consented', () => {
     );
   });
 
-  it('[find B4] the page of such an error holds names as text', async () => {
+  it("[find B4] renders the client's name as text on an error page", async () => {
     const [slug = ''] = slugs;
     const name = '</dd><script>alert(1)</script><a href="https://evil.example">';
     const client = await world.client(slug, {
@@ -222,7 +225,7 @@ describe('before anybody has consented', () => {
     'mcpjam',
   ];
 
-  it('[find B4] redirect schemes are https, loopback http, reversed domains and those of known clients', async () => {
+  it('[find B4] rejects redirect schemes other than https, loopback http, reversed domains, and those of known clients', async () => {
     const [slug = ''] = slugs;
     const honest = await world.client(slug);
     const forms = fc.constantFrom(
@@ -251,7 +254,7 @@ describe('before anybody has consented', () => {
     );
   });
 
-  it('[find B4] reversed domains and the schemes of known clients are registered', async () => {
+  it('[find B4] registers reversed domains and the schemes of known clients', async () => {
     const [slug = ''] = slugs;
     const domains = fc
       .stringMatching(/^[a-z]{2,6}(\.[a-z0-9]{1,8}){1,3}$/)

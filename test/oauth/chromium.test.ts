@@ -8,7 +8,7 @@ import { type HonestProvider, password, startHonestProvider } from '../support/o
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** The widths that pages must fit, in both colour schemes. */
+/** The widths that pages must fit, in both color schemes. */
 const views: { name: string; options: BrowserContextOptions }[] = [400, 1440].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({
     name: `${colorScheme}, ${width} px`,
@@ -16,10 +16,10 @@ const views: { name: string; options: BrowserContextOptions }[] = [400, 1440].fl
   })),
 );
 
-/** A client without a host: its answer starts a program, and the browser stays. */
+/** A redirect URI without a host: the redirect starts a program, and the browser stays. */
 const programRedirect = 'com.example.agent:/callback';
 
-/** Names that try to be more than text, and what of them may be seen. */
+/** Names that try to be more than text, and the text that the page may show for them. */
 const hostileNames = [
   ['<script>document.title="owned"</script>', '<script>document.title="owned"</script>'],
   ['<img src=x onerror=alert(1)>"\'&amp;', '<img src=x onerror=alert(1)>"\'&amp;'],
@@ -28,10 +28,10 @@ const hostileNames = [
   ['\u0000\u0007\u001b[31mRed', '\ufffd\ufffd\ufffd[31mRed'],
 ] as const;
 
-/** Names that try to leave their place. */
+/** Names that try to overflow their box. */
 const largeNames = ['W'.repeat(80), '\ufdfd'.repeat(80), `Z${'\u0301\u0323'.repeat(39)}`, 'שלום '.repeat(16)];
 
-describe('the login in Chromium', { concurrency: 2 }, () => {
+describe('login pages in Chromium', { concurrency: 2 }, () => {
   let provider: HonestProvider;
   let agent: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -59,7 +59,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     });
   }
 
-  /** Registers a client and gives the address to which it would send a person. */
+  /** Registers a client. Returns the URL to which it would send a person. */
   async function authorizationUrl(clientName: string, redirectUri = `${agent.url}/callback`, slug = 'items') {
     const registered = await fetch(`${toolhost.url}/mcp/${slug}/register`, {
       method: 'POST',
@@ -79,7 +79,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     return `${toolhost.url}/mcp/${slug}/authorize?${new URLSearchParams(query)}`;
   }
 
-  /** A new browser profile; at its end nothing may have run, and the policy must have had nothing to block. */
+  /** Opens a new browser profile. Asserts at the end that no script ran and that the policy had nothing to block. */
   async function inPage(options: BrowserContextOptions, use: (page: Page) => Promise<void>): Promise<void> {
     const context = await browser.newContext(options);
     const blocked: string[] = [];
@@ -96,7 +96,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     assert.deepEqual(blocked, []);
   }
 
-  /** Agrees and logs in, and is sent back to the client. */
+  /** Consents and logs in, which leads back to the client. */
   async function logIn(page: Page): Promise<void> {
     await page.getByRole('button', { name: 'Allow and log in' }).click();
     await page.getByLabel('Name').fill('Anna');
@@ -104,7 +104,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     await page.getByRole('button', { name: 'Log in' }).click();
   }
 
-  /** Takes the onward journey out of what follows the form, so that the page can be looked at. */
+  /** Removes the automatic redirect from the page after the form, so that the page can be examined. */
   async function stayAfterConsent(page: Page): Promise<void> {
     await page.route('**/consent', async (route) => {
       const response = await route.fetch();
@@ -113,14 +113,14 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     });
   }
 
-  /** The button that has the focus, and how that shows. */
+  /** Returns the label and the outline of the focused button. */
   async function focused(page: Page): Promise<string> {
     const label = await page.locator(':focus').textContent();
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outline');
     return `${label}: ${outline}`;
   }
 
-  /** What the browser brought back to the agent. */
+  /** Returns the parameters that the browser brought back to the agent. */
   async function answerToAgent(page: Page): Promise<Record<string, string>> {
     await page.getByText('The agent has it').waitFor();
     const url = new URL(page.url());
@@ -156,7 +156,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     });
   });
 
-  it('leaves a person whose client is a program at a page that says so', async () => {
+  it('leaves a person whose client is a program on a page that confirms the login', async () => {
     const url = await authorizationUrl('Cursor', programRedirect);
     await inPage({}, async (page) => {
       await page.goto(url);
@@ -171,7 +171,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     });
   });
 
-  it('shows hostile names as the text that they are', async () => {
+  it('shows adversarial names as plain text', async () => {
     for (const [name, seen] of hostileNames) {
       const url = await authorizationUrl(name);
       await inPage({}, async (page) => {
@@ -184,7 +184,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     }
   });
 
-  it('has a policy that lets nothing else in', async () => {
+  it('blocks every other resource with its content security policy', async () => {
     const url = await authorizationUrl('Claude Code');
     const context = await browser.newContext();
     const page = await context.newPage();
@@ -206,13 +206,13 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
     await context.close();
   });
 
-  /** Nothing to scroll sideways. */
+  /** Asserts that the page does not scroll sideways. */
   async function checkFit(page: Page): Promise<void> {
     const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
     assert.ok(overflow <= 0, `${page.url()} is ${overflow} px too wide`);
   }
 
-  /** Nothing serious that axe finds on a page with this heading. */
+  /** Asserts that axe finds nothing serious on the page with this heading. */
   async function check(page: Page, heading: string | RegExp): Promise<void> {
     await page.getByRole('heading', { level: 1, name: heading }).waitFor();
     await checkFit(page);

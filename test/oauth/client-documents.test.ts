@@ -10,7 +10,7 @@ import { startWebPortListener } from '../support/upstreams/listener.ts';
 
 const redirectUri = 'http://localhost:3118/callback';
 
-describe('clients that describe themselves by a document', () => {
+describe('clients with a metadata document', () => {
   let site: ClientDocumentSite;
   let world: LoginWorld;
   let slug: string;
@@ -39,7 +39,7 @@ describe('clients that describe themselves by a document', () => {
     assertOAuthError(await clientAt(id).redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
   }
 
-  it('[mcp 55] logs such a client in, by a redirect URI of its document', async () => {
+  it('[mcp 55] logs a client with a metadata document in, at a redirect URI of the document', async () => {
     const client = clientAt(
       site.publish('/agent.json', {
         token_endpoint_auth_method: 'private_key_jwt',
@@ -68,7 +68,7 @@ describe('clients that describe themselves by a document', () => {
     }
   });
 
-  it('[sec D19] refuses a document that is not what its address says', async () => {
+  it('[sec D19] rejects a document that does not match its URL', async () => {
     const own = (path: string) => site.publish(path).replace(path, '');
     const wrong = [
       site.publish('/other-id', { client_id: `${own('/x')}/elsewhere` }),
@@ -99,7 +99,7 @@ describe('clients that describe themselves by a document', () => {
   const claudeCode = 'https://claude.ai/oauth/claude-code-client-metadata';
   const knownIds = [claudeCode, 'https://chatgpt.com/oauth/codex/client.json'];
 
-  it('[mcp 60] logs known clients in where their documents cannot be fetched, by the redirect URIs of a copy', async () => {
+  it('[mcp 60] logs known clients in with a built-in copy of their document when it cannot be fetched, at its redirect URIs', async () => {
     for (const id of knownIds) {
       const client = clientAt(id);
       const { access_token, refresh_token } = await world.tokens(client);
@@ -116,7 +116,7 @@ describe('clients that describe themselves by a document', () => {
     await assertRefused('https://claude.ai/oauth/another-client-metadata');
   });
 
-  it('[mcp 60] says on the page what it tried and what helps, and the same of names that a stranger may not learn of', async (t) => {
+  it('[mcp 60] explains the failure and the remedy on the page, without revealing which hostnames resolve', async (t) => {
     const textAt = async (id: string) => visibleText(await consentOf(clientAt(id)));
     assert.match(await textAt(site.serve('/none', { status: 404 })), /, cannot be used: its host returned status 404/);
     assert.match(await textAt(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
@@ -135,7 +135,7 @@ describe('clients that describe themselves by a document', () => {
     }
   });
 
-  it('[mcp 60] fetches nothing with CLIENT_METADATA_DOCUMENTS=known, and neither announces nor takes any when it is off', async (t) => {
+  it('[mcp 60] fetches nothing with CLIENT_METADATA_DOCUMENTS=known, and neither announces nor accepts documents when it is off', async (t) => {
     const outcomeOf = async (CLIENT_METADATA_DOCUMENTS: string) => {
       const own = await startLoginWorld({ env: { CLIENT_METADATA_DOCUMENTS }, surroundings: site.surroundings });
       t.after(own.stop);
@@ -168,7 +168,7 @@ describe('clients that describe themselves by a document', () => {
     assert.ok(!site.take().includes('/target'));
   });
 
-  it('[sec D19] does not remember a failure, and remembers a document as long as it says', async () => {
+  it('[sec D19] does not cache a failure, and caches a document for as long as it says', async () => {
     const id = site.serve('/late', { status: 503 });
     await assertRefused(id);
     site.publish('/late', {}, { 'cache-control': 'max-age=60' });
@@ -179,7 +179,7 @@ describe('clients that describe themselves by a document', () => {
     assert.deepEqual(asked, ['/late', '/late', '/late', '/unstored', '/unstored']);
   });
 
-  it('asks for a document without credentials, cookies or anything of the caller', async () => {
+  it('fetches a document without credentials, cookies, or anything else of the caller', async () => {
     await consentOf(clientAt(site.publish('/plain')));
     const [request] = site.requests.slice(-1);
     assert.deepEqual(Object.keys(request?.headers ?? {}).sort(), [
@@ -191,14 +191,14 @@ describe('clients that describe themselves by a document', () => {
     ]);
   });
 
-  it('[mcp 55] [sec B3] reaches no private address, whatever name or number stands for it', async (t) => {
+  it('[mcp 55] [sec B3] reaches no private address, by any name or number', async (t) => {
     const listener = await startWebPortListener();
     t.after(listener.close);
     const { port } = listener;
     const ids = ['127.0.0.1', 'agents.example.com', 'localhost', '[::ffff:7f00:1]', '[::1]', '169.254.169.254'];
     for (const host of ids) await assertRefused(`https://${host}:${port}/agent.json`);
     assert.equal(listener.connections, 0);
-    // Neither a number nor a short name counts as public, nor a port of another protocol.
+    // Neither an IP address nor a single-label name counts as public, nor does a port of another protocol.
     const { connections } = site;
     for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443']) {
       await assertRefused(`https://${host}/agent.json`);
@@ -206,7 +206,7 @@ describe('clients that describe themselves by a document', () => {
     assert.equal(site.connections, connections);
   });
 
-  it('takes no address that is written in two ways, and none without a path', async () => {
+  it('rejects a URL that can be written in two ways, and a URL without a path', async () => {
     const id = site.publish('/agent.json');
     const wrong = ['/./agent.json', '/%61/../agent.json', '', '/', '/agent.json#x', '/agent.json?', '/x/../agent.json'];
     for (const path of wrong) await assertRefused(id.replace('/agent.json', path));
@@ -219,7 +219,7 @@ describe('clients that describe themselves by a document', () => {
     );
   });
 
-  it('lets a client go on while its document cannot be reached', async () => {
+  it("keeps a client's login working while its document cannot be fetched", async () => {
     const id = site.publish('/gone', {}, { 'cache-control': 'no-store' });
     const client = clientAt(id);
     const tokens = await world.tokens(client);
@@ -231,7 +231,7 @@ describe('clients that describe themselves by a document', () => {
     assertOAuthError(await stranger.refresh(refreshed.refresh_token), 401, 'invalid_client');
   });
 
-  it('[sec D11] has other tokens at other servers, although it has the same client id there', async () => {
+  it('[sec D11] issues separate tokens at each server to a client with the same client ID', async () => {
     const passing = { token_mode: 'passthrough' };
     const others = [await world.serve(), await world.serve({}, passing), await world.serve({}, passing)];
     const id = site.publish('/everywhere');
@@ -251,14 +251,14 @@ describe('clients that describe themselves by a document', () => {
     }
   });
 
-  it('sends the answer only to the redirect URI of the document', async () => {
+  it('redirects only to the redirect URI of the document', async () => {
     const client = clientAt(site.publish('/answer'));
     const page = await world.returned(client.authorization());
     const { origin, pathname } = next(page);
     assert.equal(origin + pathname, redirectUri);
   });
 
-  it('[find B7] reaches no address of EGRESS_ALLOW, which tools and token endpoints do reach', async (t) => {
+  it('[find B7] does not reach an address of EGRESS_ALLOW, which tools and token endpoints do reach', async (t) => {
     const { resolve } = site.surroundings;
     const excepting = await startLoginWorld({ egress: [site.port], surroundings: { resolve } });
     t.after(excepting.stop);

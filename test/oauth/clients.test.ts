@@ -19,7 +19,7 @@ import {
 const hourMs = 60 * 60_000;
 const providerTokenSeconds = 600;
 
-/** Each `authentication` type, and the location where an upstream must find the provider's token. */
+/** Each `authentication` type, and the place where the upstream must find the provider's token. */
 const types = [
   { authentication: { type: 'Bearer' }, location: 'authorization: Bearer *' },
   { authentication: { type: 'ApiKey', header: 'X-Api-Key' }, location: 'x-api-key: *' },
@@ -31,7 +31,7 @@ const sdks = loginClients.filter(({ name }) => name === 'SDK v1' || name === 'SD
 
 type Config = { authentication: Json; oauth?: Json };
 
-/** A service whose clock can be moved, with one server whose people log in at the provider. */
+/** Starts a service with an adjustable clock and one server whose users log in at the provider. */
 async function startService(provider: HonestProvider, upstream: ProtectedUpstream, { authentication, oauth }: Config) {
   let aheadMs = 0;
   const toolhost = await startToolhost({
@@ -60,7 +60,7 @@ async function startService(provider: HonestProvider, upstream: ProtectedUpstrea
   return { toolhost, wait };
 }
 
-describe('clients log a person in and go on without one', { concurrency: 2 }, () => {
+describe('MCP clients that log a person in', { concurrency: 2 }, () => {
   let directory: string;
 
   before(() => {
@@ -73,17 +73,17 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
     provider: HonestProvider;
     upstream: ProtectedUpstream;
     wait(ms: number): void;
-    /** What the upstream was shown by one call, which must succeed. */
+    /** Makes one call, which must succeed. Returns the credentials that the upstream received. */
     read(item: string): Promise<Presented[]>;
   };
 
-  /** The provider's own tokens are random, and may hold by chance what ours begin with. */
+  /** Removes the provider's tokens first, because they are random and may contain a Toolhost prefix by chance. */
   const assertNoneOfOurs = ({ issued }: HonestProvider, { requests }: ProtectedUpstream) => {
     const shown = issued.reduce((text, token) => text.replaceAll(token, ''), JSON.stringify(requests));
-    assert.doesNotMatch(shown, /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+    assert.doesNotMatch(shown, /\bth[acpr]_\w/, 'a Toolhost token reached the upstream');
   };
 
-  /** A provider, an upstream, a service and a client that a person has just let in. */
+  /** Starts a provider, an upstream, a service, and a client that a person has just logged in. */
   async function loggedIn(kind: LoginClientKind, config: Config, use: (scene: Scene) => Promise<void>): Promise<void> {
     const provider = await startHonestProvider({ accessTokenSeconds: providerTokenSeconds });
     const upstream = await startProtectedUpstream(provider);
@@ -114,7 +114,7 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
 
   for (const [index, kind] of (isWhole ? loginClients : sdks).entries()) {
     const { authentication, location } = types[index % types.length] ?? assert.fail();
-    it(`${kind.name}; the upstream gets the provider's token as ${authentication.type} [mcp 59]`, async () => {
+    it(`logs in once with ${kind.name} and sends the provider's token upstream as ${authentication.type} [mcp 59]`, async () => {
       await loggedIn(kind, { authentication }, async ({ client, provider, upstream, wait, read }) => {
         assert.equal(await client.revision(), kind.revision);
         assert.deepEqual(await client.toolNames(), ['read_item']);
@@ -122,32 +122,32 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
         const [first, ...repeated] = await read('first');
         assert.deepEqual([first?.location, first?.live, repeated], [location, true, []]);
 
-        // The provider ends its token early: refused once, renewed, and sent again.
+        // The provider ends its token early: the token is rejected once, renewed, and sent again.
         await provider.endAccessTokens();
         const [refused, renewed, ...more] = await read('after a refusal');
         assert.deepEqual(refused, { ...first, live: false });
         assert.deepEqual([renewed?.location, renewed?.live, more], [location, true, []]);
 
-        // Its time is over: renewed before it is sent.
+        // The provider's token has expired: it is renewed before it is sent.
         await provider.endAccessTokens();
         wait(providerTokenSeconds * 1000);
         const [fresh, ...again] = await read('after its time');
         assert.deepEqual([fresh?.location, fresh?.live, again], [location, true, []]);
 
-        // So is the time of our own token: the client renews that.
+        // The Toolhost token has expired too: the client renews it.
         await provider.endAccessTokens();
         wait(2 * hourMs);
         const [last, ...none] = await read('after the time of our token');
         assert.deepEqual([last?.location, last?.live, none], [location, true, []]);
 
-        assert.equal(provider.logins, 1, 'a person was asked again');
+        assert.equal(provider.logins, 1, 'a person was asked to log in again');
         assertNoneOfOurs(provider, upstream);
       });
     });
   }
 
   for (const kind of sdks) {
-    it(`${kind.name} holds the provider's own token in passthrough mode and renews it [mcp 59]`, async () => {
+    it(`gives ${kind.name} the provider's own token in passthrough mode, and renews it [mcp 59]`, async () => {
       const config = { authentication: { type: 'Bearer' }, oauth: { token_mode: 'passthrough' } };
       await loggedIn(kind, config, async ({ client, provider, upstream, wait, read }) => {
         const [first, ...repeated] = await read('first');
@@ -159,12 +159,12 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
         assert.deepEqual(refused, { ...first, live: false });
         assert.deepEqual([renewed?.token, renewed?.live, more], [client.token?.(), true, []]);
 
-        assert.equal(provider.logins, 1, 'a person was asked again');
+        assert.equal(provider.logins, 1, 'a person was asked to log in again');
         assertNoneOfOurs(provider, upstream);
       });
     });
 
-    it(`${kind.name} is sent to log in again once the provider has ended the login [mcp 59]`, async () => {
+    it(`sends ${kind.name} to log in again once the provider has ended the login [mcp 59]`, async () => {
       await loggedIn(kind, { authentication: { type: 'Bearer' } }, async ({ client, provider, wait, read }) => {
         await read('first');
         await provider.endAccessTokens();

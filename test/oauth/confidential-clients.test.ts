@@ -19,7 +19,7 @@ describe('confidential clients', () => {
   const register = (more: object) =>
     post(`${world.issuer(slug)}/register`, { redirect_uris: ['https://callback.chat.example/oauth'], ...more });
 
-  it('[mcp 61] [mcp 54] gives a secret to a client that registers for one, and none to any other', async () => {
+  it('[mcp 61] [mcp 54] issues a secret to a client that registers for one, and to no other', async () => {
     for (const token_endpoint_auth_method of methods) {
       const { status, body } = await register({ token_endpoint_auth_method });
       assert.equal(status, 201);
@@ -40,7 +40,7 @@ describe('confidential clients', () => {
     (typeof methods)[number],
     (typeof methods)[number],
   ][]) {
-    it(`[mcp 61] logs in, refreshes and revokes with ${authMethod}, and takes ${other} from the same client`, async () => {
+    it(`[mcp 61] logs in, refreshes, and revokes with ${authMethod}, and accepts ${other} from the same client`, async () => {
       const client = await world.client(slug, { authMethod });
       const { access_token, refresh_token } = await world.tokens(client);
       assert.equal((await world.list(slug, access_token)).status, 200);
@@ -52,7 +52,7 @@ describe('confidential clients', () => {
     });
   }
 
-  it('[mcp 61] keeps codes and tokens of a confidential client from a sender without its secret', async () => {
+  it('[mcp 61] rejects codes and tokens of a confidential client without its secret', async () => {
     const client = await world.client(slug, { authMethod: 'client_secret_post' });
     const another = await world.client(slug, { authMethod: 'client_secret_post' });
     const { code, verifier } = await world.logIn(client);
@@ -66,7 +66,7 @@ describe('confidential clients', () => {
     tokensOf(await client.redeem(code, verifier));
   });
 
-  it('[mcp 61] names Basic after Basic, and Bearer otherwise, when it refuses a client (RFC 6749, 5.2)', async () => {
+  it('[mcp 61] names Basic in the challenge after Basic, and Bearer otherwise, when it rejects a client (RFC 6749, 5.2)', async () => {
     const client = await world.client(slug, { authMethod: 'client_secret_basic' });
     const redeem = (authorization: string | undefined, form: Record<string, string>): Promise<Reply> =>
       post(
@@ -90,7 +90,7 @@ describe('confidential clients', () => {
     assert.equal(posted.headers.get('www-authenticate'), 'Bearer');
   });
 
-  it('[mcp 61] refuses credentials in two places, and takes a client_id in the form that names the same client', async () => {
+  it('[mcp 61] rejects credentials in two places, and accepts a client_id in the form that names the same client', async () => {
     const client = await world.client(slug, { authMethod: 'client_secret_basic' });
     const { refresh_token } = await world.tokens(client);
     for (const twice of [{ client_secret: client.secret }, { client_id: 'another' }])
@@ -98,7 +98,7 @@ describe('confidential clients', () => {
     tokensOf(await client.refresh(refresh_token, { client_id: client.id }));
   });
 
-  it('[mcp 61] asks a public client for no secret, with or without Basic', async () => {
+  it('[mcp 61] requires no secret from a public client, with or without Basic', async () => {
     const client = await world.client(slug, { authMethod: 'none' });
     assert.equal(client.secret, undefined);
     const { refresh_token } = await world.tokens(client);
@@ -107,7 +107,7 @@ describe('confidential clients', () => {
     tokensOf(await client.refresh(next.refresh_token, { client_secret: '' }));
   });
 
-  it('[mcp 61] keeps the secret at its own server', async () => {
+  it("[mcp 61] rejects the client's secret at another server", async () => {
     const client = await world.client(slug, { authMethod: 'client_secret_basic' });
     const elsewhere = clientWithId(
       client.id,

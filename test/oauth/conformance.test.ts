@@ -21,7 +21,7 @@ const suite = join(
   'index.js',
 );
 
-describe('the official conformance suite, authorization', () => {
+describe('official conformance suite for authorization', () => {
   let provider: HonestProvider;
   let toolhost: TestToolhost;
   let directory: string;
@@ -52,7 +52,7 @@ describe('the official conformance suite, authorization', () => {
     return ((await answer.json()) as { client_id: string }).client_id;
   }
 
-  /** Runs the suite, and logs a person in where it asks for one. */
+  /** Runs the suite, and logs a person in when it asks for it. */
   async function run(resource: readonly string[]): Promise<void> {
     const port = await freePort();
     const issuer = `${toolhost.url}/mcp/items`;

@@ -22,12 +22,12 @@ describe('consent', () => {
   });
   after(() => world.stop());
 
-  /** The person has allowed it, and stands before the login page of the provider. */
+  /** Allows the client, up to the page that leads to the provider's login page. */
   async function departure(browser: Browser): Promise<Page> {
     return browser.press(await browser.get(client.authorization().url), 'Allow and log in');
   }
 
-  /** The provider's answer, not yet taken to the service. */
+  /** Returns the provider's redirect, before it reaches the service. */
   async function providerAnswer(browser: Browser): Promise<URL> {
     return next(await browser.get(next(await departure(browser))));
   }
@@ -38,7 +38,7 @@ describe('consent', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   }
 
-  it('[sec D1] [mcp 46] asks first: a page that says who wants what, and that nothing has been sent for', async () => {
+  it('[sec D1] [mcp 46] asks for consent with the client, the server, and the scopes, before it contacts the provider', async () => {
     const page = await world.browser().get(client.authorization().url);
     assert.deepEqual([page.status, leadsTo(page)], [200, undefined]);
     const text = visibleText(page);
@@ -66,7 +66,7 @@ describe('consent', () => {
     assert.deepEqual([others, world.provider.takeLogins(), world.provider.takeTokens()], [[], [], []]);
   });
 
-  it('warns where the answer stays on the device, and does not let a scheme pose as a host', async () => {
+  it('warns when the redirect stays on the device, and does not let a scheme pose as a host', async () => {
     const warning = /a program on this device/;
     assert.doesNotMatch(visibleText(await world.browser().get(client.authorization().url)), warning);
     for (const [redirectUri, shown] of [
@@ -81,7 +81,7 @@ describe('consent', () => {
     }
   });
 
-  it('answers the form with a page that leads to the provider, and a cookie for this login only', async () => {
+  it('responds to the form with a page that leads to the provider, and with a cookie for this login only', async () => {
     const browser = world.browser();
     const page = await departure(browser);
     assert.equal(page.status, 200);
@@ -93,7 +93,7 @@ describe('consent', () => {
     assert.ok(!page.html.includes(cookie?.split(/[=;]/)[1] ?? ''));
   });
 
-  it('[sec D2] [mcp 47] asks again for every client and every time', async () => {
+  it('[sec D2] [mcp 47] asks for consent for every client and at every login', async () => {
     const browser = world.browser();
     await world.logIn(client, browser);
     world.provider.takeLogins();
@@ -109,19 +109,19 @@ describe('consent', () => {
     assert.deepEqual(world.provider.takeLogins(), []);
   });
 
-  it('[sec D3] [mcp 48] stops a login that comes back to another browser than the one that consented', async () => {
+  it('[sec D3] [mcp 48] stops a login that returns to a different browser than the one that consented', async () => {
     const [attacker, victim] = [world.browser(), world.browser()];
     const captured = next(await departure(attacker));
-    // The victim has logins of their own under way here, and is logged in at the provider.
+    // The victim has unfinished logins here and is logged in at the provider.
     await departure(victim);
     const returned = next(await victim.get(captured));
     assertRefused(await victim.get(returned), 403);
     assertRefused(await world.browser().get(returned), 403);
-    // It is still the attacker's own login.
+    // The login still works for the attacker's own browser.
     assert.ok(next(await attacker.get(returned)).searchParams.has('code'));
   });
 
-  it('[sec D3] takes no cookie of another login for that of this one', async () => {
+  it("[sec D3] rejects the cookie of another login in place of the login's own", async () => {
     const [attacker, victim] = [world.browser(), world.browser()];
     const returned = await providerAnswer(attacker);
     await departure(victim);
@@ -134,7 +134,7 @@ describe('consent', () => {
     assertRefused(await victim.get(returned, { cookie: `${name}=${own}; ${name}=planted` }), 403);
   });
 
-  it('[sec D4] [mcp 46] refuses a form that is not the one that this browser was shown here', async () => {
+  it('[sec D4] [mcp 46] rejects a form other than the one that this service showed to this browser', async () => {
     const [browser, other] = [world.browser(), world.browser()];
     const form = await browser.get(client.authorization().url);
     const [ownCookie] = browser.cookies('127.0.0.1').keys();
@@ -168,10 +168,10 @@ describe('consent', () => {
     assert.equal((await browser.press(form, 'Allow and log in')).status, 200);
   });
 
-  it('[sec D4] takes the forms of two tabs that were opened at once, each with a cookie of its own', async () => {
+  it('[sec D4] accepts the forms of two tabs that were opened at the same time, each with its own cookie', async () => {
     const browser = world.browser();
     const elsewhere = await world.client(await world.serve());
-    // Neither request carries a cookie, because both leave before an answer has come.
+    // Neither request carries a cookie, because both are sent before a response arrives.
     const open = ({ url }: { url: URL }) => browser.get(url, { cookie: undefined });
     const tabs = [await open(client.authorization()), await open(elsewhere.authorization())];
     for (const tab of tabs) {
@@ -182,7 +182,7 @@ describe('consent', () => {
     assert.deepEqual([...browser.cookies('127.0.0.1').keys()], []);
   });
 
-  it('[find A5] leaves at most 20 cookies of forms and 20 of logins in a browser, the newest', async () => {
+  it('[find A5] leaves at most the newest 20 form cookies and 20 login cookies in a browser', async () => {
     const browser = world.browser();
     const counted = (prefix: string) =>
       [...browser.cookies('127.0.0.1').keys()].filter((name) => name.startsWith(prefix)).length;
@@ -195,7 +195,7 @@ describe('consent', () => {
     assert.deepEqual([counted('toolhost-consent-'), counted('toolhost-login-')], [19, 20]);
   });
 
-  it('[sec D4] counts a form once, also after its login is over, and only for ten minutes', async () => {
+  it('[sec D4] accepts a form once, even after its login is over, and only for ten minutes', async () => {
     const browser = world.browser();
     const form = await browser.get(client.authorization().url);
     const returned = next(await browser.get(next(await browser.press(form, 'Allow and log in'))));
@@ -208,7 +208,7 @@ describe('consent', () => {
     assertRefused(await browser.press(late, 'Allow and log in'), 403);
   });
 
-  it('reports a cancelled login to the client by a page, not by a redirect after a form', async () => {
+  it('reports a canceled login to the client with a page, not with a redirect after a form', async () => {
     const browser = world.browser();
     const { url, state } = client.authorization();
     const page = await browser.press(await browser.get(url), 'Cancel');
@@ -223,13 +223,13 @@ describe('consent', () => {
     assert.deepEqual([searchParams.has('code'), world.provider.takeLogins()], [false, []]);
   });
 
-  it('[mcp 42] adds to the query of a redirect URI, which stays as it is written (RFC 6749, 3.1.2)', async () => {
+  it('[mcp 42] appends to the query of a redirect URI, which stays as it is written (RFC 6749, 3.1.2)', async () => {
     const uri = 'https://agent.example/cb?a=%20b&flag&x=1+2&&y=%c3%bc%2f';
     const similar = 'https://agent.example/cb?State=NY&error.page=1&x=1;code=2&Code=3';
     for (const [registered, expected] of [
       [uri, uri],
       ['com.example.agent:cb?a=%20b', 'com.example.agent:cb?a=%20b'],
-      // What the answer itself says is left out, however its name is encoded.
+      // The response parameters replace existing ones, however the existing names are encoded.
       ['https://agent.example/cb?code=old&error=x&stat%65=y&iss=z&a=%20b', 'https://agent.example/cb?a=%20b'],
       [similar, similar],
     ] as const) {
@@ -243,14 +243,14 @@ describe('consent', () => {
     }
   });
 
-  it('[mcp 42] keeps the state of a redirect URI where the request has none', async () => {
+  it('[mcp 42] keeps the state of a redirect URI when the request has none', async () => {
     const agent = await world.client(slug, { redirectUri: 'https://agent.example/cb?state=own&code=old' });
     const { searchParams } = next(await world.returned(agent.authorization({ state: undefined })));
     assert.deepEqual([searchParams.getAll('state'), searchParams.getAll('code').length], [['own'], 1]);
     assert.deepEqual([...searchParams.keys()], ['state', 'code', 'iss']);
   });
 
-  it('[sec D12] [mcp 48] takes an answer of the provider once, with its state, in time, at its server', async () => {
+  it('[sec D12] [mcp 48] accepts a provider response once, with its state, in time, and at its server', async () => {
     const browser = world.browser();
     const returned = await providerAnswer(browser);
     const changed = (change: (url: URL) => void) => {
@@ -272,7 +272,7 @@ describe('consent', () => {
     assertRefused(await browser.get(late), 400);
   });
 
-  it('goes on with one of two logins in one browser without the other', async () => {
+  it('completes two logins in one browser independently', async () => {
     const browser = world.browser();
     const [first, second] = [await providerAnswer(browser), await providerAnswer(browser)];
     for (const returned of [second, first]) {
@@ -282,7 +282,7 @@ describe('consent', () => {
     }
   });
 
-  it('[mcp 43] [sec D8] sends a request without PKCE, or with plain, back with invalid_request', async () => {
+  it('[mcp 43] [sec D8] redirects a request without PKCE, or with plain, back with invalid_request', async () => {
     const wrong: Changes[] = [
       { code_challenge: undefined, code_challenge_method: undefined },
       { code_challenge_method: undefined },
@@ -305,7 +305,7 @@ describe('consent', () => {
     assertRefused(await world.browser().get(url), 400);
   });
 
-  it('[find D5] says what was found in a request and what is allowed, and shows nothing that could be a secret', async () => {
+  it('[find D5] reports the value that it found in a request and the allowed one, and shows nothing that could be a secret', async () => {
     const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     const issuer = world.issuer(slug);
     const { origin } = new URL(issuer);
@@ -342,7 +342,7 @@ describe('consent', () => {
     }
   });
 
-  it('[mcp 45] [sec D11] takes its own address as the resource, in any of its spellings and with any query, and no other', async () => {
+  it('[mcp 45] [sec D11] accepts its own URL as the resource, in any spelling and with any query, and no other URL', async () => {
     const issuer = world.issuer(slug);
     const queries = [`${issuer}?kb=sales`, `${issuer}/?a=1&b=%2F`, `${issuer}?`];
     const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP'), ...queries];
@@ -363,7 +363,7 @@ describe('consent', () => {
     assert.equal(next(await world.browser().get(url)).searchParams.get('error'), 'invalid_target');
   });
 
-  it('[sec M9] drops a login when the server changes what people agree to, at every step of it', async () => {
+  it('[sec M9] cancels a login at every step when the server changes what the person consents to', async () => {
     const moved = await world.serve();
     const [agent, browser] = [await world.client(moved), world.browser()];
     const moveTo = (host: string) => world.change(moved, { tools: [toolAt(`https://${host}/things`)] });
@@ -379,7 +379,7 @@ describe('consent', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('[conf 3] drops a login when a variable of base_url moves the host that its token goes to', async () => {
+  it('[conf 3] cancels a login when a variable of base_url moves the host that its token goes to', async () => {
     const at = (host: string) => ({ variables: { host: { value: host } } });
     const tools = [toolAt('/things')];
     const moved = await world.serve({ base_url: 'https://{{host}}/v1', tools, ...at('api.example.com') });

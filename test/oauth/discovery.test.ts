@@ -25,7 +25,7 @@ describe('OAuth discovery', () => {
     return (await response.json()) as Record<string, unknown>;
   };
 
-  it('[mcp 36] [spec 7] answers 401 with hints and without an error where no token is sent', async () => {
+  it('[mcp 36] [spec 7] returns 401 with discovery hints and without an error when no token is sent', async () => {
     for (const method of ['initialize', 'tools/list', 'tools/call', 'ping', 'server/discover']) {
       const { status, headers } = await world.toolhost.rpc(slug, undefined, method);
       assert.equal(status, 401);
@@ -36,7 +36,7 @@ describe('OAuth discovery', () => {
     assert.deepEqual(world.upstream.take(), []);
   });
 
-  it('[spec 7] answers a plain 401 where the server has no login', async () => {
+  it('[spec 7] returns a plain 401 when the server has no login', async () => {
     const url = `${world.upstream.url}/things`;
     const tools = [{ name: 'run', description: 'Runs one request of this test.', method: 'GET', url }];
     await world.toolhost.createServer({ name: 'Open', slug: 'no-login', authentication: { type: 'Bearer' }, tools });
@@ -48,7 +48,7 @@ describe('OAuth discovery', () => {
     assert.equal((await fetch(`${world.toolhost.url}/mcp/no-login/authorize`)).status, 404);
   });
 
-  it('[mcp 37] [sec A3] answers 401 invalid_token to anything but a token of this server', async () => {
+  it('[mcp 37] [sec A3] returns 401 invalid_token for anything but a token of this server', async () => {
     const other = await world.serve();
     const { access_token: foreign } = await world.tokens(await world.client(other));
     const { access_token: own } = await world.tokens(await world.client(slug));
@@ -64,7 +64,7 @@ describe('OAuth discovery', () => {
     assert.deepEqual(world.upstream.take(), []);
   });
 
-  it('[mcp 40] takes a slash at the end for the same address, at every path of a server and of its views', async () => {
+  it('[mcp 40] treats a URL with a trailing slash as the same URL, at every path of a server and its views', async () => {
     const viewed = await world.serve({ views: { one: { tools: ['run'] } } });
     const { access_token: token } = await world.tokens(await world.client(viewed));
     for (const address of [viewed, `${viewed}/one`, 'manage']) {
@@ -109,7 +109,7 @@ describe('OAuth discovery', () => {
     assert.equal(reply.status, 401);
   });
 
-  it('[mcp 40] describes the resource by the very URL that people configure, without offline access', async () => {
+  it('[mcp 40] describes the resource with exactly the URL that people configure, and omits offline_access', async () => {
     const offline = await world.serve({}, { scopes: ['offline_access'] });
     assert.deepEqual(await json(resourceMetadata()), {
       resource: issuer,
@@ -143,7 +143,7 @@ describe('OAuth discovery', () => {
     assert.deepEqual(await json(`${issuer}/.well-known/oauth-authorization-server`), expected);
   });
 
-  it('[mcp 41] serves nothing at the root, nothing for unknown slugs, and no OpenID configuration', async () => {
+  it('[mcp 41] returns 404 at the root, for unknown slugs, and for OpenID configuration', async () => {
     const places = [
       '/.well-known/oauth-protected-resource',
       '/.well-known/oauth-authorization-server',
@@ -160,7 +160,7 @@ describe('OAuth discovery', () => {
     }
   });
 
-  it('[mcp 42] puts the issuer into redirects of success and of failure', async () => {
+  it('[mcp 42] includes the issuer in redirects after success and failure', async () => {
     const client = await world.client(slug);
     const { params, state } = await world.logIn(client);
     assert.deepEqual([params.get('iss'), params.get('state')], [issuer, state]);
@@ -170,7 +170,7 @@ describe('OAuth discovery', () => {
     assert.deepEqual([searchParams.get('iss'), searchParams.get('error')], [issuer, 'unsupported_response_type']);
   });
 
-  it('names the methods of an endpoint to a client that uses another one', async () => {
+  it('lists the allowed methods of an endpoint to a client that uses another one', async () => {
     const endpoints = { authorize: 'GET', callback: 'GET', consent: 'POST', token: 'POST', register: 'POST' };
     for (const [place, method] of Object.entries(endpoints)) {
       const other = method === 'GET' ? 'POST' : 'GET';
@@ -183,7 +183,7 @@ describe('OAuth discovery', () => {
     assert.equal((await fetch(`${new URL(issuer).origin}/assets/nothing.js`, { method: 'HEAD' })).status, 404);
   });
 
-  it('[mcp 56] lets any page read the metadata and use the endpoints without cookies', async () => {
+  it('[mcp 56] allows any page to read the metadata and to use the endpoints without cookies', async () => {
     const origin = 'https://agent.example';
     for (const url of [resourceMetadata(), serverMetadata()]) {
       const response = await fetch(url, { headers: { origin } });
@@ -213,7 +213,7 @@ describe('OAuth discovery', () => {
     assert.match(unauthorized.headers.get('access-control-expose-headers') ?? '', /WWW-Authenticate/);
   });
 
-  it('[mcp 57] builds no address from what a request says of its host', async () => {
+  it('[mcp 57] builds no URL from forwarded host headers', async () => {
     const port = new URL(world.toolhost.url).port;
     const headers = {
       host: `127.0.0.1:${port}`,

@@ -8,17 +8,20 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 type World = {
   provider: ForgingProvider;
   toolhost: TestToolhost;
-  /** Goes to the provider. */
+  /** Starts a sign-in, up to the redirect to the provider. */
   begin(browser?: ReturnType<typeof createBrowser>): Promise<Page>;
-  /** A whole sign-in: the last page. */
+  /** Completes a sign-in. Returns the last page. */
   signIn(): Promise<Page>;
 };
 
 const discovery = '/.well-known/openid-configuration';
-/** The deadline for an answer of the identity provider is ten seconds; without one it would drip for ever. */
+/**
+ * The service waits at most ten seconds for a response of the identity provider. Without the limit, this one would
+ * never end.
+ */
 const deadline = { fromMs: 9000, toMs: 60_000 };
 
-/** A provider of its own, and the service that people sign in to with it. */
+/** Starts a provider and a service that people sign in to with it. */
 async function startWorld(): Promise<World> {
   const provider = await startForgingProvider();
   const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
@@ -38,8 +41,8 @@ async function startWorld(): Promise<World> {
   };
 }
 
-// Each waits for a deadline of ten seconds, so they wait together.
-describe('an identity provider whose answers drip', { concurrency: true }, () => {
+// Runs the tests concurrently, because each waits for a deadline of ten seconds.
+describe('identity provider whose responses never end', { concurrency: true }, () => {
   const worlds: World[] = [];
   const start = async () => {
     const world = await startWorld();
@@ -56,18 +59,18 @@ describe('an identity provider whose answers drip', { concurrency: true }, () =>
     return result;
   }
 
-  it('cannot hold sign-ins longer than ten seconds with its discovery document, and is asked once', async () => {
+  it('delays sign-ins by at most ten seconds when the discovery document never ends, and requests it once', async () => {
     const { provider, toolhost, begin, signIn } = await start();
     provider.drip(discovery);
     const asked = provider.asked(discovery);
     const waiting = timed(Promise.all([begin(), begin()]));
     await eventually(() => assert.equal(provider.asked(discovery), asked + 1));
-    assert.equal((await toolhost.rest('GET', '/servers')).status, 200, 'others are served meanwhile');
+    assert.equal((await toolhost.rest('GET', '/servers')).status, 200, 'other requests are not delayed');
     assert.deepEqual(
       (await waiting).map(({ status }) => status),
       [503, 503],
     );
     assert.equal(provider.asked(discovery), asked + 1);
-    assert.equal((await signIn()).status, 302, 'the next one asks again');
+    assert.equal((await signIn()).status, 302, 'the next sign-in requests the document again');
   });
 });

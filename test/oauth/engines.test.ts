@@ -9,7 +9,7 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`what strangers and providers say at a login, on ${engine}`, () => {
+  describe(`unusual client names and token responses on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let world: LoginWorld;
     before(async () => {
@@ -21,7 +21,7 @@ for (const engine of engines) {
       await postgres?.stop();
     });
 
-    it('[sec D20] a client may have control characters in its name, which are replaced', async () => {
+    it("[sec D20] replaces control characters in a client's name", async () => {
       const slug = await world.serve();
       const client = await world.client(slug, { name: '\u0000Cla\u0000ude\u001b[1m\u0085 Code\u0000' });
       const { access_token } = await world.tokens(client);
@@ -34,7 +34,7 @@ for (const engine of engines) {
     });
 
     for (const token_mode of ['issued', 'passthrough']) {
-      it(`[spec 4.4] expires_in may be no whole number (${token_mode})`, async (t) => {
+      it(`[spec 4.4] accepts an expires_in that is not a whole number (${token_mode})`, async (t) => {
         t.after(() => world.provider.onToken());
         const slug = await world.serve({}, { token_mode });
         const tokens = { access_token: 'of-the-provider', token_type: 'bearer', expires_in: 1234.5678 };
@@ -51,7 +51,7 @@ for (const engine of engines) {
     }
   });
 
-  describe(`what an identity provider says at a sign-in, on ${engine}`, () => {
+  describe(`unusual claims of an identity provider on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let provider: ForgingProvider;
     let toolhost: TestToolhost;
@@ -77,7 +77,7 @@ for (const engine of engines) {
       return { status, user: session.status === 200 ? (JSON.parse(session.html) as { user: Json }).user : undefined };
     }
 
-    it('[sec E6] control characters in a name are replaced, and an address with one counts as none', async () => {
+    it('[sec E6] replaces control characters in a name, and ignores an email address that contains one', async () => {
       const claims = { name: 'O\u0000lga\u0007 ', email: 'olga\u0000@corp.example', email_verified: true };
       const { status, user } = await signIn({ sub: 'olga', ...claims });
       assert.equal(status, 302);
@@ -85,7 +85,7 @@ for (const engine of engines) {
       assert.equal((await signIn({ sub: 'nobody', name: '\u0000' })).status, 302);
     });
 
-    it('[sec E6] refuses a subject with a control character, which could pass for another one', async () => {
+    it('[sec E6] rejects a subject with a control character, which could pass for another subject', async () => {
       assert.equal((await signIn({ sub: 'ol\u0000ga' })).status, 401);
     });
   });

@@ -6,7 +6,7 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import { type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 
-/** Every table that a login changes, from the consent to its end, in either mode. */
+/** All tables that a login writes to, from the consent to its end, in either token mode. */
 const written = [
   'authorizations',
   'codes',
@@ -18,7 +18,7 @@ const written = [
   'call_quota_use',
 ] as const;
 
-describe('a login while the database takes no more rows of one table', () => {
+describe('login while a database table cannot be written to', () => {
   let postgres: TestPostgres;
   let world: LoginWorld;
   let admin: pg.Client;
@@ -49,7 +49,7 @@ describe('a login while the database takes no more rows of one table', () => {
     }
   }
 
-  /** Events of the logins at a server. */
+  /** Returns the login events of a server. */
   async function eventsOf(slug: string): Promise<string[]> {
     const found = await admin.query<{ operation: string }>(
       `select operation from audit_events where target = $1 and actor_id = 'oauth' order by at, id`,
@@ -62,7 +62,7 @@ describe('a login while the database takes no more rows of one table', () => {
     return (await admin.query('select id from grants where slug = $1', [slug])).rows.length;
   }
 
-  /** The page that the provider's answer leads to, from the browser that began the login. */
+  /** Logs in at the provider. Returns a function that follows the provider's redirect, in the same browser. */
   async function departed(client: OAuthClient) {
     const person = world.browser();
     const consent = await person.get(client.authorization().url);
@@ -71,7 +71,7 @@ describe('a login while the database takes no more rows of one table', () => {
   }
 
   for (const mode of ['issued', 'passthrough']) {
-    it(`[find C4] has a code that is good again once the fault is over, and only then spent (${mode})`, async () => {
+    it(`[find C4] accepts a code again after the database failure, and uses it up only then (${mode})`, async () => {
       const slug = await world.serve({}, { token_mode: mode });
       for (const table of written) {
         const client = await world.client(slug);
@@ -81,25 +81,25 @@ describe('a login while the database takes no more rows of one table', () => {
         assert.ok(during.status === 200 || during.status === 503, during.text);
         assert.equal(again.status, 200, `${table}: ${again.text}`);
         assert.notEqual((await world.call(slug, tokensOf(again).access_token)).isError, true);
-        assert.equal((await client.redeem(code, verifier)).status, 400, 'a code is good once');
+        assert.equal((await client.redeem(code, verifier)).status, 400, 'a code can be used once');
       }
     });
   }
 
-  it('[find C4] is stored together with its audit event, or not at all', async () => {
+  it('[find C4] stores a login together with its audit event, or neither', async () => {
     for (const table of written) {
       const slug = await world.serve();
       const back = await departed(await world.client(slug));
       const { status } = await whileFull(table, back);
       const stored = (await grantsOf(slug)) === 1;
-      // At 503 the page can be loaded again; the other two tables are those of the events.
+      // After a 503 the page can be reloaded; the other two tables belong to the events.
       const isNoted = status !== 503 && table !== 'audit_events' && table !== 'call_quota_use';
       const events = stored ? ['login'] : isNoted ? ['loginFailed'] : [];
       assert.deepEqual(await eventsOf(slug), events, `${table}: ${status}`);
     }
   });
 
-  it('[find C4] that cannot be stored after the provider has answered is told to the client as a fault that passes', async () => {
+  it('[find C4] reports a temporary error to the client when the login cannot be stored after the provider has responded', async () => {
     const failed: string[] = [];
     for (const table of written) {
       const slug = await world.serve();
@@ -121,7 +121,7 @@ describe('a login while the database takes no more rows of one table', () => {
     assert.deepEqual(failed, ['codes', 'grants', 'audit_events', 'call_quota_use']);
   });
 
-  it('[find C4] whose consent cannot be stored goes on when the person sends the form again', async () => {
+  it('[find C4] continues when the person submits the form again after a consent that could not be stored', async () => {
     const client = await world.client(await world.serve());
     const person = world.browser();
     const form = await person.get(client.authorization().url);
@@ -131,7 +131,7 @@ describe('a login while the database takes no more rows of one table', () => {
     assert.equal((await person.press(form, 'Allow and log in')).status, 200);
   });
 
-  it('[find C4] ends together with its audit event, or goes on', async () => {
+  it('[find C4] revokes a login together with its audit event, or neither', async () => {
     for (const table of written) {
       const slug = await world.serve();
       const client = await world.client(slug);

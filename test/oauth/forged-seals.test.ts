@@ -19,7 +19,7 @@ const oauth = {
   client_secret: 'a-secret-of-the-client',
 };
 
-/** Texts in the form of a sealed value, or nearly, that no key of the service has sealed. */
+/** Values in the form of a sealed value, or nearly so, that no key of the service has sealed. */
 const forged = [
   'v1.deadbeef.AAAA.AAAA',
   'v1.cafe0123.AAAA.AAAA',
@@ -31,10 +31,10 @@ const forged = [
   '',
 ];
 
-describe('a text that a stranger sends in place of one that the service has sealed', () => {
+describe('forged sealed values', () => {
   let dataDir: string;
   let child: ChildToolhost;
-  /** The lines of the log that report a key that is missing. */
+  /** Returns the IDs of the missing keys that the log reports. */
   const reports = () =>
     child
       .output('stderr')
@@ -63,7 +63,7 @@ describe('a text that a stranger sends in place of one that the service has seal
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('[find C2] is refused without a report of a missing master key, which only a stored value causes', async () => {
+  it('[find C2] rejects a forged value without reporting a missing master key, which only a stored value causes', async () => {
     const issuer = `${child.url}/mcp/${slug}`;
     const client = await registerClient({ issuer });
     for (const text of forged) {

@@ -8,11 +8,11 @@ import { startStores } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`an invitation on ${engine}`, () => {
+  describe(`invitations on ${engine}`, () => {
     let provider: ForgingProvider;
     let toolhost: TestToolhost;
     let closeStores: () => Promise<void>;
-    /** The session of an owner whose address the provider has not verified. */
+    /** Session of an owner whose address the provider has not verified. */
     let owner: string;
     before(async () => {
       provider = await startForgingProvider();
@@ -28,7 +28,7 @@ for (const engine of engines) {
       await Promise.all([provider.close(), closeStores()]);
     });
 
-    /** Signs a person in; gives their session. */
+    /** Signs a person in. Returns their session. */
     async function signIn(claims: Claims): Promise<string> {
       const browser = createBrowser();
       const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
@@ -58,15 +58,15 @@ for (const engine of engines) {
       return workspace.role;
     };
 
-    it('never lowers the role of a member, and so leaves the workspace its owner', async () => {
+    it("never lowers the role of a member, and so never removes the workspace's owner", async () => {
       assert.equal(await invite('solo@example.com', 'viewer'), 200);
       const again = await verified('solo', 'solo@example.com');
       assert.deepEqual([await roleOf(again), await invited()], ['owner', []]);
     });
 
-    it('[sec E6] is for the address as it was written, and only ASCII letters have two cases', async () => {
+    it('[sec E6] matches the address exactly, ignoring the case of ASCII letters only', async () => {
       assert.equal(await invite('Kate@Example.com', 'editor'), 200);
-      // U+212A is the Kelvin sign, whose small letter is k.
+      // U+212A is the Kelvin sign, whose lowercase form is "k".
       await verified('other', '\u212Aate@example.com');
       await verified('another', 'kate@example.com\u200B');
       assert.deepEqual(await invited(), ['kate@example.com']);
@@ -74,7 +74,7 @@ for (const engine of engines) {
       assert.deepEqual(await invited(), []);
     });
 
-    it('[sec E6] is not for an address that the provider has not verified', async () => {
+    it('[sec E6] ignores an address that the provider has not verified', async () => {
       assert.equal(await invite('vera@example.com', 'editor'), 200);
       for (const email_verified of [false, undefined, 'true', 1])
         await signIn({ sub: `as-vera-${email_verified}`, email: 'vera@example.com', email_verified });
@@ -83,7 +83,7 @@ for (const engine of engines) {
       assert.deepEqual(await invited(), []);
     });
 
-    it('refuses a text that is not exactly one address, also when the identity provider vouches for it [sec E6]', async () => {
+    it('rejects a text that is not exactly one address, even if the identity provider vouches for it [sec E6]', async () => {
       const [victim, other] = ['lena@example.com', 'mallory@evil.example'];
       const texts = [`${victim},${other}`, `${victim};${other}`, `Lena <${victim}>`, `"${victim}" ${other}`];
       const unusual = [
@@ -107,21 +107,21 @@ for (const engine of engines) {
       assert.equal(user.email, usual);
     });
 
-    it('[sec E6] is not refused because a member has a similar address', async () => {
+    it('[sec E6] accepts an invitation although a member has a similar address', async () => {
       await verified('similar', '\u212Aarl@example.com');
       assert.equal(await invite('karl@example.com', 'viewer'), 200);
       await verified('karl', 'Karl@Example.com');
       assert.equal(await invite('kaRl@example.com', 'viewer'), 409);
     });
 
-    it('[sec E6] is not for a longer address that begins like it', async () => {
+    it('[sec E6] does not match a longer address with the same beginning', async () => {
       const address = `${'a'.repeat(64)}@${'b.'.repeat(61)}example.com`.slice(0, 196).padEnd(197, 'x').concat('.de');
       assert.equal(await invite(address, 'viewer'), 200, address);
       await verified('long', `${address}.evil.example`);
       assert.deepEqual(await invited(), [address]);
     });
 
-    it('gives a member a role with more rights', async () => {
+    it("raises a member's role to one with more rights", async () => {
       const { db } = toolhost.running.app.runner;
       const guest = await verified('guest', 'guest@mail.example');
       await db

@@ -22,7 +22,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const canary = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 
-/** How a secret could look inside something else; base64 depends on what stands before it. */
+/** Returns the forms that a secret could take inside other text. Its base64 form depends on the bytes before it. */
 function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const shifted = [0, 1, 2].flatMap((shift) => {
@@ -41,9 +41,9 @@ function assertAbsent(secrets: ReadonlyMap<string, string>, where: string, conte
   }
 }
 
-describe('[sec A10] a login leaves no secret where it could be read', () => {
+describe('[sec A10] secrets of a login', () => {
   const secrets = new Map<string, string>();
-  /** Everything that was answered and must hold no secret at all. */
+  /** All responses that must not contain any secret. */
   const answers: [where: string, text: string][] = [];
   let provider: HostileProvider;
   let upstream: RecordingUpstream;
@@ -79,7 +79,7 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
     }
   }
 
-  /** The provider gives canaries, which change with every call. */
+  /** Makes the provider issue canaries, with new values for every call. */
   function giveCanaries(): void {
     provider.onLogin(() => ({ code: keep('code of the provider', canary('provider-code')) }));
     provider.onToken(() => {
@@ -94,7 +94,7 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
     });
   }
 
-  /** Up to the provider's answer, which is not yet taken to the service. */
+  /** Logs in, up to the provider's redirect, which is not yet followed. */
   async function toProvider(browser: Browser, { url, verifier, state }: Authorization): Promise<URL> {
     keep('verifier of the client', verifier);
     keep('state of the client', state);
@@ -128,7 +128,7 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
       { authorization: `Bearer ${token}` },
     );
 
-  /** Whatever the provider or the upstream is told, it shouts back. */
+  /** Makes calls and logins fail, with a provider and an upstream that echo whatever they receive. */
   async function provoke(client: OAuthClient, slug: string): Promise<void> {
     const shout = () => JSON.stringify([...secrets]);
     upstream.on('*', ({ url, rawHeaders }) => ({ status: 500, body: { url, rawHeaders } }));
@@ -141,7 +141,7 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
       const browser = createBrowser();
       const authorization = client.authorization();
       const page = await browser.get(await toProvider(browser, authorization));
-      // The link to the client has the client's own state.
+      // The link to the client contains the client's own state.
       seen(what, { ...page, html: page.html.replaceAll(authorization.state, '') });
     };
     await failed('a refused login');
@@ -193,17 +193,17 @@ describe('[sec A10] a login leaves no secret where it could be read', () => {
     await Promise.all([provider.close(), upstream.close()]);
   });
 
-  it('in any log line', () => {
+  it('do not appear in any log line', () => {
     assert.match(log, /a login failed/);
     assertAbsent(secrets, 'the log', log);
   });
 
-  it('on any page, in any error, in any answer of the management', () => {
+  it('do not appear on any page, in any error, or in any management response', () => {
     assert.ok(answers.length > 30);
     for (const [where, text] of answers) assertAbsent(secrets, where, text);
   });
 
-  it('in the database', () => {
+  it('do not appear in the database', () => {
     const files = readdirSync(dataDir);
     assert.ok(files.includes('toolhost.sqlite'));
     for (const file of files) assertAbsent(secrets, file, readFileSync(join(dataDir, file)));

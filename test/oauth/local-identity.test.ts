@@ -5,14 +5,14 @@ import { after, before, describe, it } from 'node:test';
 import { type Browser, type Changes, createBrowser, next, type Page } from '../support/browser/browser.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('[find B8] the identity provider of local mode', () => {
+describe('[find B8] local identity provider', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
   });
   after(() => toolhost.stop());
 
-  /** The form that a person stands before. */
+  /** Opens a sign-in, up to the form. */
   async function formFor(browser: Browser): Promise<Page> {
     let page = await browser.get(`${toolhost.url}/login`);
     while (page.status !== 200) page = await browser.get(next(page));
@@ -29,7 +29,7 @@ describe('[find B8] the identity provider of local mode', () => {
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 200);
   });
 
-  it('refuses a form of another site, another browser or another sign-in', async () => {
+  it('rejects a form of another site, another browser, or another sign-in', async () => {
     const [browser, other] = [createBrowser(), createBrowser()];
     const form = await formFor(browser);
     const foreign = await formFor(other);
@@ -49,7 +49,7 @@ describe('[find B8] the identity provider of local mode', () => {
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 401);
   });
 
-  it('answers to its own loopback names only', async () => {
+  it('responds only to its own loopback hostnames', async () => {
     const { url } = await formFor(createBrowser());
     const ask = (host: string, path: string) =>
       new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {

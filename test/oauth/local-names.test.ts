@@ -6,7 +6,7 @@ import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { wire } from '../support/upstreams/wire.ts';
 
-describe('the names of the machine in local mode', () => {
+describe('hostnames of the machine in local mode', () => {
   let world: LoginWorld;
   let slug: string;
   let port: string;
@@ -22,11 +22,11 @@ describe('the names of the machine in local mode', () => {
     ...[`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`],
     ...[`host.docker.internal:${port}`, 'toolhost:9000'],
   ];
-  /** A request that reaches the service under a name. */
+  /** Sends a request with this Host header. */
   const ask = (path: string, host: string) =>
     wire(world.toolhost.url + path, { method: 'GET', headers: { host, accept: 'application/json' } });
 
-  it('[mcp 57] are all addresses of a server: metadata, issuer, endpoints and challenge follow the one that was asked', async () => {
+  it('[mcp 57] builds metadata, issuer, endpoints, and challenge from the hostname of the request', async () => {
     for (const host of names()) {
       const base = `http://${host}`;
       const issuer = `${base}/mcp/${slug}`;
@@ -45,7 +45,7 @@ describe('the names of the machine in local mode', () => {
   });
 
   for (const name of ['127.0.0.1', 'localhost']) {
-    it(`[mcp 57] end a login at ${name} where it began there, with the one redirect URI that the provider knows`, async () => {
+    it(`[mcp 57] ends a login at ${name} where it began, and sends the provider the one redirect URI that it knows`, async () => {
       world.provider.takeLogins();
       const issuer = `http://${name}:${port}/mcp/${slug}`;
       const client = await registerClient({ issuer });
@@ -67,7 +67,7 @@ describe('the names of the machine in local mode', () => {
     });
   }
 
-  it('[mcp 45] take each of their addresses as the resource', async () => {
+  it("[mcp 45] accepts the server's URL with any of the hostnames as the resource", async () => {
     const client = await world.client(slug);
     for (const host of names()) {
       const { url } = client.authorization({ resource: `http://${host}/mcp/${slug}` });
@@ -75,7 +75,7 @@ describe('the names of the machine in local mode', () => {
     }
   });
 
-  it('[sec D12] lead no state to a host that is not one of them', async () => {
+  it('[sec D12] does not redirect a state to any other host', async () => {
     for (const host of ['evil.example', `localhost:${port}@evil.example`, 'localhost', '']) {
       const url = new URL(`${world.issuer(slug)}/callback?code=x`);
       url.searchParams.set('state', `x.${Buffer.from(host).toString('base64url')}`);

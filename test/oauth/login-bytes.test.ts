@@ -10,7 +10,7 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 const minuteMs = 60_000;
 const longest = 16_384;
 const long = (expires_in: number) => ({
-  // As long as the upstream of the test takes.
+  // Maximum length that the test's upstream accepts.
   access_token: 'a'.repeat(8000),
   refresh_token: 'r'.repeat(longest),
   scope: 's'.repeat(longest),
@@ -19,7 +19,7 @@ const long = (expires_in: number) => ({
 });
 
 for (const engine of engines) {
-  describe(`logins whose provider gives very long tokens, on ${engine}`, () => {
+  describe(`logins whose provider issues very long tokens, on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let world: LoginWorld;
     let slug: string;
@@ -40,7 +40,7 @@ for (const engine of engines) {
     });
 
     const db = () => world.toolhost.running.app.runner.db;
-    /** Whatever may be added in this minute and those that the test can take was taken. */
+    /** Uses up all bytes that may be stored in this minute and in the minutes that the test may take. */
     async function takeAll(): Promise<void> {
       const query = db().selectFrom('servers').select('workspace_id');
       const { workspace_id: workspaceId } = await query.executeTakeFirstOrThrow();
@@ -51,7 +51,7 @@ for (const engine of engines) {
     }
     const giveAllBack = () => db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
 
-    it('[find A5] end with an error once those of a minute have taken 20 MB of a workspace', async () => {
+    it("[find A5] ends a login with an error after the workspace's logins of one minute stored 20 MB", async () => {
       await takeAll();
       const { searchParams } = next(await world.returned(client.authorization()));
       assert.deepEqual(
@@ -64,7 +64,7 @@ for (const engine of engines) {
       await world.tokens(client);
     });
 
-    it('[find A5] get their refreshed tokens, however much new logins add', async () => {
+    it('[find A5] stores refreshed tokens, however many bytes new logins add', async () => {
       const { access_token } = await world.tokens(client);
       await takeAll();
       world.provider.onToken(() => ({ body: long(3600) }));

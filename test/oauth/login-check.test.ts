@@ -5,7 +5,7 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import type { OAuthClient } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('finishing a login that was begun to try it', () => {
+describe('login check', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld();
@@ -19,7 +19,7 @@ describe('finishing a login that was begun to try it', () => {
       ...(key !== undefined && { key }),
     });
 
-  /** Logs in at a server and checks what that gave. */
+  /** Logs in at a server and checks the login. */
   async function given(oauth: Json = {}) {
     const slug = await world.serve({}, oauth);
     const client = await world.client(slug);
@@ -29,7 +29,7 @@ describe('finishing a login that was begun to try it', () => {
     return { ...reply, slug, client, code, verifier };
   }
 
-  /** Some of it may have passed since. */
+  /** Asserts the remaining time, of which up to a minute may have passed. */
   function assertSpan(seconds: unknown, of: unknown): void {
     if (of === undefined) assert.equal(seconds, undefined);
     else assert.ok(Number(seconds) <= Number(of) && Number(seconds) > Number(of) - 60, String(seconds));
@@ -38,18 +38,22 @@ describe('finishing a login that was begun to try it', () => {
   const tokens = { access_token: 'of-the-provider', token_type: 'bearer' };
   const asked = ['read', 'write'];
   const answers: [what: string, answer: Json, output: Json][] = [
-    ['nothing more', {}, { scopes: asked, missing_scopes: [], renewable: false }],
+    ['only a token', {}, { scopes: asked, missing_scopes: [], renewable: false }],
     [
-      'everything',
+      'all fields',
       { expires_in: 600, refresh_token: 'r-of-the-provider', scope: 'write read' },
       { scopes: ['write', 'read'], missing_scopes: [], renewable: true },
     ],
     ['fewer scopes', { scope: 'read' }, { scopes: ['read'], missing_scopes: ['write'], renewable: false }],
-    ['commas', { scope: 'read,write,more' }, { scopes: [...asked, 'more'], missing_scopes: [], renewable: false }],
+    [
+      'commas between scopes',
+      { scope: 'read,write,more' },
+      { scopes: [...asked, 'more'], missing_scopes: [], renewable: false },
+    ],
     ['an empty scope', { scope: '' }, { scopes: [], missing_scopes: asked, renewable: false }],
   ];
   for (const [what, answer, output] of answers) {
-    it(`says what the provider gave that answers with ${what}, and no token`, async () => {
+    it(`reports the result, without a token, when the provider's response has ${what}`, async () => {
       world.provider.onToken(() => ({ body: { ...tokens, ...answer } }));
       const { body, text } = await given();
       const { expires_in_s: seconds, ...rest } = body;
@@ -59,7 +63,7 @@ describe('finishing a login that was begun to try it', () => {
     });
   }
 
-  it('describes a passthrough login too', async () => {
+  it('reports the result of a passthrough login', async () => {
     const { body, text } = await given({ token_mode: 'passthrough' });
     const { expires_in_s: seconds, ...rest } = body;
     assert.deepEqual(rest, { scopes: asked, missing_scopes: [], renewable: true });
@@ -67,7 +71,7 @@ describe('finishing a login that was begun to try it', () => {
     assert.doesNotMatch(text, /provider-access|th[arp]_/);
   });
 
-  it('ends the login: its code is spent, and it is listed as revoked', async () => {
+  it('ends the login: uses up its code and lists it as revoked', async () => {
     const { slug, client, code, verifier } = await given();
     const again = await check(slug, client, code, verifier);
     assert.deepEqual([again.status, /could not be finished/.test(String(again.body.detail))], [400, true]);
@@ -87,7 +91,7 @@ describe('finishing a login that was begun to try it', () => {
     );
   });
 
-  it('keeps a login that the sender cannot prove to own', async () => {
+  it('does not end a login without its verifier and client', async () => {
     const slug = await world.serve();
     const client = await world.client(slug);
     const { code, verifier } = await world.logIn(client);
@@ -96,7 +100,7 @@ describe('finishing a login that was begun to try it', () => {
     assert.equal((await client.redeem(code, verifier)).status, 200);
   });
 
-  it('is for who may change the server, in its workspace, and for servers with a login', async () => {
+  it("requires permission to change the server, the server's workspace, and a server with a login", async () => {
     const { slug, client, code, verifier } = await given();
     const { toolhost } = world;
     const status = async (key: string) => (await check(slug, client, code, verifier, key)).status;
@@ -117,7 +121,7 @@ describe('finishing a login that was begun to try it', () => {
     [404, {}, 'refused the request with status 404'],
   ];
   for (const [status, body, said] of refusals) {
-    it(`tells the client why the provider gave nothing: ${status} ${JSON.stringify(body)}`, async () => {
+    it(`reports to the client why the provider issued no token: ${status} ${JSON.stringify(body)}`, async () => {
       world.provider.onToken(() => ({ status, body }));
       const page = await world.returned((await world.client(await world.serve())).authorization());
       const { searchParams } = next(page);

@@ -5,7 +5,7 @@ import { type ForgingProvider, startForgingProvider } from '../support/oauth/for
 import { registerClient } from '../support/oauth/oauth-client.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('codes that strangers make up', () => {
+describe('callbacks with made-up codes', () => {
   let provider: ForgingProvider;
   let toolhost: TestToolhost;
   beforeEach(async () => {
@@ -19,7 +19,7 @@ describe('codes that strangers make up', () => {
   });
   afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
 
-  /** Where a browser comes back to that began a sign-in. */
+  /** Starts a sign-in. Returns the callback URL for the browser. */
   async function back(browser: Browser, changed: Record<string, string> = {}): Promise<URL> {
     const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
     provider.issue(sent.get('nonce') ?? '');
@@ -31,7 +31,7 @@ describe('codes that strangers make up', () => {
     });
     return new URL(`${toolhost.url}/login/callback?${query}`);
   }
-  /** The statuses of as many returns from an address, all with the cookie of one sign-in. */
+  /** Returns the statuses of several callbacks from an address, all with the cookie of one sign-in. */
   async function returned(address: string, times: number, changed?: Record<string, string>): Promise<number[]> {
     const browser = createBrowser(address);
     const url = await back(browser, changed);
@@ -43,7 +43,7 @@ describe('codes that strangers make up', () => {
   }
   const asked = () => provider.asked('/token');
 
-  it('[find A3] of one address reach the identity provider a hundred times a minute', async () => {
+  it('[find A3] sends codes of one address to the identity provider at most 100 times per minute', async () => {
     const statuses = await returned('198.51.100.1', 105);
     assert.deepEqual([statuses.indexOf(429), asked()], [100, 100]);
     const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
@@ -57,7 +57,7 @@ describe('codes that strangers make up', () => {
     assert.deepEqual(await returned('198.51.100.2', 1), [401]);
   });
 
-  it('[find A3] of many addresses reach it once each above three hundred a minute, and people get in', async () => {
+  it('[find A3] sends one code per address once many addresses sent 300 in a minute, so that people can still sign in', async () => {
     for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) await returned(address, 100);
     assert.equal(asked(), 300);
     assert.deepEqual(await returned('198.51.100.4', 2), [401, 429]);
@@ -65,7 +65,7 @@ describe('codes that strangers make up', () => {
     assert.deepEqual(await returned('198.51.100.5', 1), [302]);
   });
 
-  /** As many returns as would be limited if they counted, which the next one is not. */
+  /** Asserts that enough callbacks to reach the limit do not count, because the next one is accepted. */
   async function countForNobody(status: number, changed?: Record<string, string>): Promise<void> {
     const statuses = await returned('198.51.100.6', 101, changed);
     assert.deepEqual([...new Set(statuses)], [status]);
@@ -73,7 +73,7 @@ describe('codes that strangers make up', () => {
     assert.deepEqual(await returned('198.51.100.6', 1), [302]);
   }
 
-  it('[find A3] without a sign-in of their browser count for nobody, however many they are', async () => {
+  it('[find A3] does not count callbacks without a sign-in of their browser toward the shared limit', async () => {
     const statuses = new Set<number>();
     for (const address of ['198.51.100.7', '198.51.100.8', '198.51.100.9'])
       for (let n = 0; n < 401; n++) {
@@ -84,15 +84,15 @@ describe('codes that strangers make up', () => {
     assert.deepEqual(await returned('198.51.100.4', 2), [401, 401]);
   });
 
-  it('[find A3] are none where the person cancels at the provider', () =>
+  it('[find A3] does not count callbacks after the person cancels at the provider', () =>
     countForNobody(401, { error: 'access_denied' }));
 
-  it('[find A3] are none while the provider is down', async () => {
+  it('[find A3] does not count callbacks while the provider is down', async () => {
     provider.answer('/token', 'down', 503);
     await countForNobody(503);
   });
 
-  it('[find A3] sign-outs of one address ask the database 300 times a minute', async () => {
+  it('[find A3] limits the sign-outs of one address to 300 database queries per minute', async () => {
     const headers = { origin: toolhost.url, cookie: 'toolhost-session=made-up', 'x-forwarded-for': '198.51.100.9' };
     const post = async () =>
       (await fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' })).status;

@@ -8,7 +8,7 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 const redirectUri = 'http://127.0.0.1:9/cb';
 const verifier = 'v'.repeat(50);
 
-/** A browser that keeps cookies, sends the forms it is shown and follows every link, until the client's redirect. */
+/** Creates a browser that keeps cookies, submits forms, and follows links, up to the client's redirect. */
 function createFollower() {
   const { open } = createCookieBrowser();
   const request = (url: URL, form?: URLSearchParams) => open(url, form ? { method: 'POST', body: form } : {});
@@ -37,7 +37,7 @@ function createFollower() {
 
 type Tokens = { access_token: string; refresh_token: string; scope: string; client_id: string };
 
-describe('signing in at the management server', () => {
+describe('login at the management server', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -84,7 +84,7 @@ describe('signing in at the management server', () => {
     );
   });
 
-  it('[sec M9] is written down in the workspace of the person, and so is its end', async () => {
+  it("[sec M9] is recorded in the person's workspace, as is its end", async () => {
     const { access_token, client_id } = await logIn();
     const revoked = await fetch(`${toolhost.url}/mcp/manage/revoke`, {
       method: 'POST',
@@ -102,7 +102,7 @@ describe('signing in at the management server', () => {
     );
   });
 
-  it('lets an agent manage without a copied key, as the person who signed in', async () => {
+  it('allows an agent to manage without a copied key, as the person who signed in', async () => {
     const tokens = await logIn();
     assert.equal(tokens.scope, 'manage:read manage:write');
     const created = await toolhost.callTool('manage', tokens.access_token, 'createMcpServer', {
@@ -118,15 +118,15 @@ describe('signing in at the management server', () => {
     const { grants } = (await toolhost.rest('GET', '/grants?slug=manage')).body as { grants: Json[] };
     assert.ok(grants[0]?.last_used_at, JSON.stringify(grants));
     const { keys } = (await toolhost.rest('GET', '/keys')).body as { keys: Json[] };
-    assert.ok(keys[0]?.last_used_at, 'managing is a use of a key, too');
+    assert.ok(keys[0]?.last_used_at, 'management calls count as a use of the key');
   });
 
-  it('[find A5] keeps the 100 agents of a person that were used last', async () => {
+  it("[find A5] retains the person's 100 most recently used agents", async () => {
     const managed = async ({ access_token }: Tokens) =>
       (await toolhost.rpc('manage', access_token, 'tools/list')).status;
     const [first, second] = [await logIn(), await logIn()];
     assert.deepEqual([await managed(first), await managed(second)], [200, 200]);
-    // Listing stores when each was used last.
+    // The listing stores the time of each agent's last use.
     await toolhost.rest('GET', '/grants');
     const { db } = toolhost.running.app.runner;
     const rows = await db
@@ -150,7 +150,7 @@ describe('signing in at the management server', () => {
     assert.deepEqual([await managed(second), await managed(last)], [200, 200]);
   });
 
-  it('[mcp 38] answers 403 with the scope to ask for when the login does not cover an operation', async () => {
+  it('[mcp 38] returns 403 with the scope to request when the login does not cover an operation', async () => {
     const tokens = await logIn('manage:read');
     assert.equal(tokens.scope, 'manage:read');
     const read = await toolhost.callTool('manage', tokens.access_token, 'listMcpServers');

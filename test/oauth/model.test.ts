@@ -8,7 +8,7 @@ import { clientWithId, type OAuthClient, type Tokens } from '../support/oauth/oa
 
 type Token = Tokens & { generation: number };
 
-/** One login from its beginning: what was shown to whom, and how far it may have come. */
+/** State of a login: the form that was shown, the browser that it was shown to, and the steps that are done. */
 type Login = {
   client: number;
   browser: number;
@@ -28,21 +28,21 @@ type Model = { logins: Login[] };
 type Real = { browsers: Browser[]; clients: OAuthClient[]; slugs: string[] };
 type Command = fc.AsyncCommand<Model, Real>;
 
-/** The first two clients are of the first server, the third is of the second. */
+/** The first two clients belong to the first server, the third to the second. */
 const serverOf = (client: number): number => (client < 2 ? 0 : 1);
 const one = fc.nat({ max: 2 });
 const any = fc.nat();
-/** How far from the right one: mostly not at all, or nothing would ever come to its end. */
+/** Offset from the right browser or client. It is mostly 0, because otherwise no login would ever complete. */
 const off = fc.constantFrom(0, 0, 0, 0, 1, 2);
 const seldom = fc.constantFrom(false, false, false, false, true);
 
-describe('[sec D] the OAuth proxy as a model', () => {
+describe('[sec D] OAuth proxy, checked against a model', () => {
   let world: LoginWorld;
   let slugs: string[];
   let ids: string[];
 
   before(async () => {
-    // What is good for half a minute stays good, however long a run takes.
+    // A fixed time, so that nothing that is valid for half a minute expires during a long run.
     const startedAt = Date.now();
     world = await startLoginWorld({ surroundings: { now: () => startedAt } });
     slugs = [await world.serve(), await world.serve()];
@@ -56,7 +56,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
     run: (model, real) => run(model.logins, real),
     toString: () => name,
   });
-  /** A step on some login that has come far enough for it. */
+  /** A step of any login that has come far enough for it. */
   const step = (
     name: string,
     isReady: (login: Login) => boolean,
@@ -83,7 +83,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
         }
         const form = await at(real.browsers, browser).get(url);
         assert.equal(form.status, isAtOther ? 400 : 200);
-        assert.equal(leadsTo(form), undefined, 'nothing leads on before somebody has consented');
+        assert.equal(leadsTo(form), undefined, 'no page redirects before the person has consented');
         const fresh = { isFormUsed: false, isCodeUsed: false, isEnded: false, generation: 0, tokens: [] };
         if (!isAtOther) logins.push({ client, browser, verifier, form, ...fresh });
       },
@@ -168,7 +168,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
       const { refresh_token, generation } = at(login.tokens, which);
       const reply = await at(real.clients, login.client + other).refresh(refresh_token);
       const isBearer = other === 0 && !login.isEnded;
-      // The direct predecessor is taken for a moment longer, and a run takes less than that.
+      // The direct predecessor stays valid for a short time, and a run takes less than that.
       const isGood = isBearer && generation >= login.generation - 1;
       assert.equal(reply.status, isGood ? 200 : 400, reply.text);
       if (isGood) {
@@ -189,7 +189,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
     }),
   );
 
-  it('gives a token only to the client and server that a browser consented to', async () => {
+  it('issues a token only to the client and server that a browser consented to', async () => {
     const steps = [begin, press, provider, callback, redeem, use, use, refresh, refresh, revoke];
     await fc.assert(
       fc.asyncProperty(fc.commands(steps, { maxCommands: 100, size: 'max' }), async (commands) => {
@@ -200,7 +200,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
         const real = { browsers: [world.browser(), world.browser(), world.browser()], clients, slugs };
         await fc.asyncModelRun(() => ({ model: { logins: [] }, real }), commands);
       }),
-      // Biased runs are mostly too short to come to a token.
+      // Biased runs are mostly too short to reach a token.
       { numRuns: tries(30), unbiased: true },
     );
   });

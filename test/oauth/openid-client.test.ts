@@ -19,13 +19,13 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 
 const redirectUri = 'https://agent.example/callback';
 
-/** How the library authenticates, by the method that it registers with. */
+/** Authentication of the library, by the method that it registers with. */
 const authentications: Record<string, () => ClientAuth> = {
   client_secret_basic: ClientSecretBasic,
   client_secret_post: ClientSecretPost,
 };
 
-describe('the library openid-client', () => {
+describe('openid-client library', () => {
   let world: LoginWorld;
 
   before(async () => {

@@ -9,11 +9,11 @@ import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
-describe('the database lost while a login is refreshed', () => {
+describe('token refresh during a database outage', () => {
   let postgres: TestPostgres;
   let proxy: SilentProxy;
   let world: LoginWorld;
-  /** Another replica, whose connections to the database hold. */
+  /** Another replica, whose database connections stay up. */
   let second: TestToolhost;
   let slug: string;
   let client: OAuthClient;
@@ -51,7 +51,9 @@ describe('the database lost while a login is refreshed', () => {
     return grant?.tokens_version;
   };
   const fine = (result: ToolReply) => assert.notEqual(result.isError, true, JSON.stringify(result));
-  /** The upstream refuses the token of the login; the database is lost when the provider is asked for another one. */
+  /**
+   * Makes the upstream reject the login's token, and disconnects the database while the service requests another token.
+   */
   const loseWhileRefreshing = async (token: string) => {
     world.provider.takeTokens();
     world.refuseFirstToken();
@@ -63,7 +65,7 @@ describe('the database lost while a login is refreshed', () => {
     return call;
   };
 
-  it('[find C4] loses no token that the provider has just rotated, and the calls go on meanwhile', async () => {
+  it('[find C4] loses no token that the provider has just rotated, and calls continue during the outage', async () => {
     const { access_token } = await world.tokens(client);
     const before = await version();
     fine(await loseWhileRefreshing(access_token));
@@ -77,7 +79,7 @@ describe('the database lost while a login is refreshed', () => {
     assert.equal(new Set(world.upstream.take().map(({ headers }) => headers.authorization)).size, 2);
   });
 
-  it('[find C4] stores it at once when only the connection was lost', async () => {
+  it('[find C4] stores the tokens immediately when only the connection was lost', async () => {
     const { access_token } = await world.tokens(client);
     const before = await version();
     world.provider.takeTokens();
@@ -94,7 +96,7 @@ describe('the database lost while a login is refreshed', () => {
     assert.equal(world.provider.takeTokens().length, 1);
   });
 
-  it('[find C4] gives an agent that refreshes meanwhile its tokens once the database is back', async () => {
+  it('[find C4] returns the tokens to an agent that refreshed during the outage once the database is back', async () => {
     const { access_token, refresh_token } = await world.tokens(client);
     fine(await loseWhileRefreshing(access_token));
     assert.equal((await client.refresh(refresh_token)).status, 503);
@@ -108,7 +110,7 @@ describe('the database lost while a login is refreshed', () => {
     assert.equal(world.provider.takeTokens().length, 1);
   });
 
-  it('[find C4] answers 503 with Retry-After where a call needs the database', async () => {
+  it('[find C4] returns 503 with Retry-After when a call needs the database', async () => {
     const { access_token } = await world.tokens(client);
     let count = 0;
     world.upstream.on('*', () => {
@@ -127,7 +129,7 @@ describe('the database lost while a login is refreshed', () => {
     }, 10_000);
   });
 
-  it('[find C4] gives a passthrough agent the tokens of its refresh when it asks again', async () => {
+  it('[find C4] returns the tokens to a passthrough agent that repeats its refresh', async () => {
     slug = await world.serve({}, { token_mode: 'passthrough' });
     client = await world.client(slug);
     const elsewhere = clientWithId(client.id, { issuer: world.issuer(slug) });

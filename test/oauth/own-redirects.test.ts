@@ -11,10 +11,10 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 
-describe('a redirect URI that leads to the service itself', () => {
+describe('redirect URI of the service itself', () => {
   let site: ClientDocumentSite;
   let world: LoginWorld;
-  /** A service at another address, with the same key: what it registered is known to the first one too. */
+  /** A service at another URL with the same master key, so the first one accepts the clients that it registered. */
   let moved: TestToolhost;
   let port: string;
   let slug: string;
@@ -42,7 +42,7 @@ describe('a redirect URI that leads to the service itself', () => {
     post(`${issuer}/register`, { redirect_uris: [uri] }, { 'x-forwarded-for': `192.0.2.${++tests}` });
   const ownNames = ['127.0.0.1', 'localhost', '[::1]', 'LOCALHOST', '127.1', '0x7f000001', '[0:0::1]', '%6cocalhost'];
 
-  it('is refused at registration under every name of this machine [sec D5]', async () => {
+  it('is rejected at registration under every hostname of this machine [sec D5]', async () => {
     for (const name of ownNames) {
       for (const path of ['/mcp/other/callback', '/login/callback', '/', '/login-check/', '/login-check?next=x']) {
         assertOAuthError(await register(`http://${name}:${port}${path}`), 400, 'invalid_redirect_uri');
@@ -53,7 +53,7 @@ describe('a redirect URI that leads to the service itself', () => {
     assert.match(String(managed.body.error_description), /leads to this service itself/);
   });
 
-  it('is refused to a client that was registered before the service had that address [sec D5]', async () => {
+  it('is rejected for a client that was registered before the service had that URL [sec D5]', async () => {
     const elsewhere = await registerClient({ issuer: `${moved.url}/mcp/manage`, redirectUri: callback });
     const client = clientWithId(elsewhere.id, { issuer: world.issuer('manage'), redirectUri: callback });
     const page = await world.browser().get(client.authorization().url);
@@ -61,7 +61,7 @@ describe('a redirect URI that leads to the service itself', () => {
     assert.match(page.html, /leads to this service itself/);
   });
 
-  it('is refused where the port of a registered loopback address may differ [sec D6]', async () => {
+  it('is rejected when the port of a registered loopback URI may differ [sec D6]', async () => {
     for (const registered of ['http://127.0.0.1/mcp/other/callback', 'http://127.0.0.1:9/mcp/other/callback']) {
       const client = await world.client(slug, { redirectUri: registered });
       const redirect_uri = `http://127.0.0.1:${port}/mcp/other/callback`;
@@ -70,14 +70,14 @@ describe('a redirect URI that leads to the service itself', () => {
     }
   });
 
-  it('is refused in the document of a client [sec D5] [mcp 55]', async () => {
+  it("is rejected in a client's metadata document [sec D5] [mcp 55]", async () => {
     const id = site.publish('/own.json', { redirect_uris: ['https://agent.example/cb', callback] });
     const client = clientWithId(id, { issuer: world.issuer(slug), redirectUri: 'https://agent.example/cb' });
     const page = await world.browser().get(client.authorization().url);
     assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
   });
 
-  it('may be the login check of the dashboard, or a program at another port of this machine [mcp 54]', async () => {
+  it("may be the dashboard's login check, or a program at another port of this machine [mcp 54]", async () => {
     const checks = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `http://${name}:${port}/login-check`);
     for (const redirectUri of [...checks, 'http://localhost:6274/oauth/callback', 'http://localhost/callback']) {
       const client = await world.client(slug, { redirectUri });
@@ -85,7 +85,7 @@ describe('a redirect URI that leads to the service itself', () => {
     }
   });
 
-  it('is no way for the code of one server to the token endpoint of another [sec D11]', async () => {
+  it('cannot carry the code of one server to the token endpoint of another [sec D11]', async () => {
     const evil = await world.serve();
     const browser = world.browser();
     const answer = { code: 'of-another-server', iss: world.issuer(slug) };
@@ -98,14 +98,14 @@ describe('a redirect URI that leads to the service itself', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
     world.provider.onLogin(() => ({ ...answer, iss: world.provider.url }));
     await world.returned(client.authorization(), browser);
-    assert.equal(world.provider.takeTokens().length, 1, 'the issuer of a provider is none of ours');
+    assert.equal(world.provider.takeTokens().length, 1, "the provider's issuer is not an issuer of this service");
     world.provider.onLogin();
     const { code, verifier } = await world.logIn(client, browser);
     tokensOf(await client.redeem(code, verifier));
   });
 });
 
-describe('a redirect URI at a public service', () => {
+describe('redirect URI at a public service', () => {
   let toolhost: TestToolhost;
   let port: number;
   before(async () => {
@@ -145,7 +145,7 @@ describe('a redirect URI at a public service', () => {
   const ending = fc.constantFrom('', '.', ':443', '.:443', ':0443', ':');
   const path = fc.constantFrom('', '/', '/mcp/evil/callback', '/login/callback', '/mcp', '/login-check/', '/x?y=z');
 
-  it('may not be the service, in no spelling [sec D5]', async () => {
+  it('is rejected if it is the service, in any spelling [sec D5]', async () => {
     await fc.assert(
       fc.asyncProperty(own, ending, path, async (name, end, rest) => {
         const uri = `https://${name}${end}${rest}`;
@@ -164,7 +164,7 @@ describe('a redirect URI at a public service', () => {
     }
   });
 
-  it('may be any other host, and the login check of the dashboard [mcp 54]', async () => {
+  it("may be any other host, or the dashboard's login check [mcp 54]", async () => {
     const others = [
       'https://tools.example.com/login-check',
       'https://tools.example.com:8443/callback',

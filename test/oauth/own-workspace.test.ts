@@ -12,10 +12,10 @@ type Shown = { id: string; name: string; role: string; own: boolean; chosen: boo
 type Session = { user: { id: string }; workspace: Shown; workspaces: Shown[] };
 
 for (const engine of engines) {
-  describe(`the own workspace of a person on ${engine}`, () => {
+  describe(`a person's own workspace on ${engine}`, () => {
     let people: PublicPeople;
     let closeStores: () => Promise<void>;
-    /** The session of a person who invites others into her workspace, which she gave a name that misleads. */
+    /** Session of a person who invites others into her workspace, which has a misleading name. */
     let mallory: string;
     let hers: string;
     before(async () => {
@@ -45,7 +45,7 @@ for (const engine of engines) {
       const { status } = await as(mallory, 'POST', '/invitations', { email: `${sub}@corp.example`, role });
       assert.equal(status, 200);
     };
-    /** A person whom Mallory invited before they first signed in. */
+    /** Signs a person in for the first time, after an invitation by Mallory. */
     const invited = async (sub: string, role: string) => {
       await invite(sub, role);
       return signIn(sub);
@@ -54,7 +54,7 @@ for (const engine of engines) {
       const { members } = (await as(mallory, 'GET', '/members')).body as { members: { id: string; role: string }[] };
       return new Map(members.map(({ id, role }) => [id, role]));
     };
-    /** The servers that an agent, signed in now, finds. */
+    /** Signs an agent in. Returns the servers that it finds. */
     const serversOfAgent = async (sub: string) => {
       const { token } = await people.signInAgent(claimsOf(sub));
       const { status, body } = await people.askAsAgent(token, 'GET', '/servers');
@@ -62,7 +62,7 @@ for (const engine of engines) {
       return (body.servers as Json[]).map(({ slug }) => slug);
     };
 
-    it('[sec E1] is where an invited person starts: nobody locks them out or sees what they make', async () => {
+    it('[sec E1] is where an invited person starts, so no one locks them out or sees what they create', async () => {
       for (const role of ['viewer', 'editor', 'owner']) {
         const session = await invited(`first-${role}`, role);
         const { workspace, workspaces } = await sessionOf(session);
@@ -81,7 +81,7 @@ for (const engine of engines) {
       }
     });
 
-    it('is made once, and is not replaced by a later invitation', async () => {
+    it('is created once and not replaced after a later invitation', async () => {
       const first = await sessionOf(await signIn('twice'));
       await invite('twice', 'editor');
       const second = await sessionOf(await signIn('twice'));
@@ -92,7 +92,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[sec E6] stays the own of a person with less of a role, and another is made for who is in none', async () => {
+    it("[sec E6] stays a person's own workspace with a lower role, and is created again for a person without any workspace", async () => {
       const session = await signIn('lost');
       const { user, workspace: own } = await sessionOf(session);
       await as(session, 'POST', '/invitations', { email: 'friend@corp.example', role: 'owner' });
@@ -110,7 +110,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[sec E6] is made as often in a day as a person may create workspaces, and not for who is in another', async () => {
+    it('[sec E6] is created again within the daily limit for new workspaces, and not for a member of another workspace', async () => {
       const endOwn = async () => {
         const session = await signIn('restless');
         const { name } = (await sessionOf(session)).workspace;
@@ -122,7 +122,7 @@ for (const engine of engines) {
       assert.equal((await sessionOf(await signIn('restless'))).workspace.id, hers);
     });
 
-    it('[sec E6] counts in what a person created also when they only edit it', async () => {
+    it('[sec E6] counts toward the workspaces that a person created even if they are now only its editor', async () => {
       const session = await signIn('giver');
       const { user } = await sessionOf(session);
       const create = (n: number) => as(session, 'POST', '/workspaces', { name: `Number ${n}` });
@@ -134,7 +134,7 @@ for (const engine of engines) {
       assert.deepEqual([status, /created 20 workspaces that still exist/.test(String(body.detail))], [403, true]);
     });
 
-    it('gives way to the workspace that the person switched to last, as long as they are its member', async () => {
+    it('yields to the workspace that the person last switched to, as long as they are a member', async () => {
       const session = await invited('chooser', 'viewer');
       const { user, workspace: own } = await sessionOf(session);
       await choose(session, hers);
@@ -150,7 +150,7 @@ for (const engine of engines) {
       assert.equal(again.id, own.id, 'the choice ended with the membership');
     });
 
-    it('[sec E1] is where agents act until the person chose another, and the consent page says so', async () => {
+    it('[sec E1] is where agents act until the person switches to another, as the consent page states', async () => {
       await invite('agents', 'editor');
       const { consent } = await people.signInAgent(claimsOf('agents'));
       assert.match(visibleText(consent), /Acts in Your own workspace, or the one that you last switched to/);
@@ -159,7 +159,7 @@ for (const engine of engines) {
       assert.deepEqual(await serversOfAgent('agents'), ['of-mallory']);
     });
 
-    it('goes on when the person leaves another, whatever their role there', async () => {
+    it('remains after the person leaves another workspace, in any role', async () => {
       for (const role of ['viewer', 'editor', 'owner']) {
         const session = await invited(`leaver-${role}`, role);
         const { user, workspace: own } = await sessionOf(session);
@@ -179,7 +179,7 @@ for (const engine of engines) {
       }
     });
 
-    it('[sec E6] is joined by nobody whom a former owner invited, until an owner sends the invitation again', async () => {
+    it('[sec E6] cannot be joined with an invitation of a former owner until an owner sends the invitation again', async () => {
       const former = await invited('former', 'owner');
       const { user } = await sessionOf(former);
       await choose(former, hers);

@@ -6,7 +6,7 @@ import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/o
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('passthrough, the specification to the letter', () => {
+describe('passthrough mode', () => {
   let world: LoginWorld;
   let slug: string;
   let client: OAuthClient;
@@ -24,7 +24,7 @@ describe('passthrough, the specification to the letter', () => {
   });
   after(() => world.stop());
 
-  it('[spec 5.4.7] gives the agent the provider’s own token, which then goes upstream', async () => {
+  it('[spec 5.4.7] gives the agent the provider’s own token, which is then sent upstream', async () => {
     const { code, verifier } = await world.logIn(client);
     const { access_token, refresh_token, expires_in, ...rest } = tokensOf(await client.redeem(code, verifier));
     assert.match(access_token, /^provider-access-\d+$/);
@@ -35,7 +35,7 @@ describe('passthrough, the specification to the letter', () => {
     assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
   });
 
-  it('keeps nothing of the login, and takes its code once', async () => {
+  it('stores no tokens of the login, and accepts its code once', async () => {
     const { code, verifier } = await world.logIn(client);
     const { access_token } = tokensOf(await client.redeem(code, verifier));
     assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
@@ -46,7 +46,7 @@ describe('passthrough, the specification to the letter', () => {
     assert.equal((await world.list(slug, access_token)).status, 200);
   });
 
-  it('refreshes at the provider for the agent, whose refresh token is of use only here', async () => {
+  it('refreshes at the provider for the agent, with a refresh token that works only here', async () => {
     const first = await world.tokens(client);
     world.provider.takeTokens();
     const second = tokensOf(await client.refresh(first.refresh_token));
@@ -64,7 +64,7 @@ describe('passthrough, the specification to the letter', () => {
     tokensOf(await client.refresh(second.refresh_token));
   });
 
-  it('[sec D11] refreshes once for requests that come together, and checks each of them', async () => {
+  it('[sec D11] refreshes once for simultaneous requests, and checks each of them', async () => {
     const stranger = await world.client(slug);
     const answers: { release: Json; statuses: number[] }[] = [
       { release: { status: 503, body: 'down' }, statuses: [503, 503, 503] },
@@ -79,7 +79,7 @@ describe('passthrough, the specification to the letter', () => {
       world.provider.onToken(() => 'hold');
       const together = [1, 2, 3].map(() => client.refresh(refresh_token));
       const held = await world.provider.waitForToken();
-      // These are answered meanwhile, so the others have come as well.
+      // These responses arrive first, so the service has received the other requests too.
       assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
       const elsewhere = { resource: world.issuer('other') };
       assertOAuthError(await client.refresh(refresh_token, elsewhere), 400, 'invalid_target');
@@ -93,12 +93,12 @@ describe('passthrough, the specification to the letter', () => {
       assert.equal(new Set(replies.map(({ body }) => JSON.stringify(body))).size, 1);
       assert.equal(world.provider.takeTokens().length, 1);
     }
-    // Nothing of it is remembered.
+    // The result is not cached.
     tokensOf(await client.refresh(refresh_token));
     assert.equal(world.provider.takeTokens().length, 1);
   });
 
-  it('[sec D11] accepts a wrapped refresh token only for its own server, client and endpoints', async () => {
+  it('[sec D11] accepts a wrapped refresh token only for its own server, client, and endpoints', async () => {
     const at = await world.serve({}, { token_mode: 'passthrough' });
     const agent = await world.client(at);
     const { refresh_token } = await world.tokens(agent);
@@ -114,7 +114,7 @@ describe('passthrough, the specification to the letter', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('says that it cannot end what it handed out, and ends none of it', async () => {
+  it('rejects a revocation of passthrough tokens and revokes none of them', async () => {
     const tokens = await world.tokens(client);
     for (const token of [tokens.refresh_token, tokens.access_token, 'of-somebody', 'thp_x']) {
       const reply = await client.revoke(token, { token_type_hint: 'refresh_token' });
@@ -127,13 +127,13 @@ describe('passthrough, the specification to the letter', () => {
     assertOAuthError(await client.revoke(tokens.refresh_token, { client_id: 'x' }), 401, 'invalid_client');
   });
 
-  it('offers no revocation in its metadata', async () => {
+  it('advertises no revocation in its metadata', async () => {
     const answer = await fetch(`${world.issuer(slug)}/.well-known/oauth-authorization-server`);
     const offered = Object.keys((await answer.json()) as Json).filter((name) => name.startsWith('revocation'));
     assert.deepEqual(offered, []);
   });
 
-  it('still ends tokens of ours from before it handed out those of the provider', async () => {
+  it('still revokes Toolhost tokens that were issued before the switch to passthrough', async () => {
     const at = await world.serve();
     const agent = await world.client(at);
     const { access_token, refresh_token } = await world.tokens(agent);
@@ -145,7 +145,7 @@ describe('passthrough, the specification to the letter', () => {
     assertOAuthError(await agent.revoke(passed.refresh_token), 400, 'unsupported_token_type');
   });
 
-  it('[spec 7] gives no token when the answer lacks access_token, token_type or expires_in', async () => {
+  it('[spec 7] issues no token when the response lacks access_token, token_type, or expires_in', async () => {
     const whole: Json = { access_token: 'token', token_type: 'bearer', expires_in: 60 };
     for (const field of Object.keys(whole)) {
       for (const value of [undefined, null, '', {}]) {
@@ -157,7 +157,7 @@ describe('passthrough, the specification to the letter', () => {
     }
   });
 
-  it('answers a refresh according to the refusal or outage of the provider', async () => {
+  it("maps a provider's refusal or outage to the response to a refresh", async () => {
     const { refresh_token } = await world.tokens(client);
     world.provider.onToken(() => ({ status: 503, body: 'down' }));
     assertOAuthError(await client.refresh(refresh_token), 503, 'temporarily_unavailable');
@@ -169,7 +169,7 @@ describe('passthrough, the specification to the letter', () => {
     tokensOf(await client.refresh(refresh_token));
   });
 
-  it('[find E7] ends a login at the third bare 400 in a row over a minute, and not before', async () => {
+  it('[find E7] ends a login after three consecutive 400 responses without an error code over more than a minute, and not before', async () => {
     const { refresh_token } = await world.tokens(client);
     world.provider.onToken(() => ({ status: 400 }));
     for (const apartMs of [1000, 1000, 60_000]) {
@@ -180,7 +180,7 @@ describe('passthrough, the specification to the letter', () => {
     world.provider.onToken();
   });
 
-  it('asks for a login where the upstream refuses the token, at once', async () => {
+  it('returns 401 immediately when the upstream rejects the token', async () => {
     const { access_token } = await world.tokens(client);
     world.upstream.on('*', () => ({ status: 401 }));
     const { status, headers } = await world.toolhost.rpc(slug, access_token, 'tools/call', {
@@ -192,7 +192,7 @@ describe('passthrough, the specification to the letter', () => {
     assert.equal(world.upstream.take().length, 1);
   });
 
-  it('[sec A1] sends no credential of ours upstream', async () => {
+  it('[sec A1] sends no Toolhost credential upstream', async () => {
     const issued = await world.tokens(await world.client(await world.serve()));
     const { refresh_token } = await world.tokens(client);
     for (const own of [await world.toolhost.key(), issued.access_token, issued.refresh_token, refresh_token]) {
@@ -204,7 +204,7 @@ describe('passthrough, the specification to the letter', () => {
   });
 });
 
-describe('[find B6] a token that was handed out before the server changed', () => {
+describe('[find B6] passthrough token that was issued before the server changed', () => {
   let world: LoginWorld;
   let elsewhere: RecordingUpstream;
   const passthrough = { token_mode: 'passthrough' };
@@ -220,7 +220,9 @@ describe('[find B6] a token that was handed out before the server changed', () =
   const call = (slug: string, token: string, name: string) =>
     world.toolhost.rpc(slug, token, 'tools/call', { name, arguments: {} });
 
-  /** It is refused for every tool, with hints where the server still has a login, and reaches nobody. */
+  /**
+   * Asserts that every tool rejects it, with hints if the server still has a login, and that no upstream receives it.
+   */
   async function assertOutdated(slug: string, token: string, hints = true): Promise<void> {
     world.upstream.take();
     for (const name of ['run', 'collect']) {
@@ -233,7 +235,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     assert.deepEqual([world.upstream.take(), elsewhere.take()], [[], []]);
   }
 
-  it('reaches no host that was added, and the person is asked to log in again', async () => {
+  it('is not sent to an added host, and the person is asked to log in again', async () => {
     const slug = await world.serve({}, passthrough);
     const client = await world.client(slug);
     const { access_token } = await world.tokens(client);
@@ -246,7 +248,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     await assertOutdated(slug, access_token);
   });
 
-  it('so does one that a refresh gave', async () => {
+  it('is not sent to an added host after a refresh', async () => {
     const slug = await world.serve({}, passthrough);
     const client = await world.client(slug);
     const { refresh_token } = await world.tokens(client);
@@ -255,7 +257,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     await assertOutdated(slug, access_token);
   });
 
-  it('is good again where the server changes back, and for tools of the same hosts', async () => {
+  it('is valid again when the server changes back, and for tools of the same hosts', async () => {
     const slug = await world.serve({}, passthrough);
     const { access_token } = await world.tokens(await world.client(slug));
     await world.change(slug, { tools: [toolAt(`${world.upstream.url}/other`)], name: 'Another name' });
@@ -266,7 +268,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     assert.equal((await call(slug, access_token, 'run')).status, 200);
   });
 
-  it('is sent nowhere by a server that has no login any more, or issues tokens of its own now', async () => {
+  it('is sent nowhere by a server that no longer has a login, or that now issues its own tokens', async () => {
     const slug = await world.serve({}, passthrough);
     const { access_token } = await world.tokens(await world.client(slug));
     await world.change(slug, { tools: bothTools(), oauth: null });
@@ -276,7 +278,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     assert.equal((await call(slug, access_token, 'run')).status, 401);
   });
 
-  it('says nothing about a token that was never handed out here', async () => {
+  it('does not affect a token that was never issued here', async () => {
     const slug = await world.serve({}, passthrough);
     await world.tokens(await world.client(slug));
     await world.change(slug, { tools: bothTools() });
@@ -284,7 +286,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     elsewhere.take();
   });
 
-  it('counts as handed out anew when the provider gives the same one again', async () => {
+  it('counts as issued again when the provider returns the same token again', async () => {
     const slug = await world.serve({}, passthrough);
     const client = await world.client(slug);
     const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
@@ -298,7 +300,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
     elsewhere.take();
   });
 
-  it('is not handed out when the server changes while the provider is asked', async () => {
+  it('is not issued when the server changes during the request to the provider', async () => {
     const slug = await world.serve({}, passthrough);
     const client = await world.client(slug);
     const { refresh_token } = await world.tokens(client);
@@ -314,7 +316,7 @@ describe('[find B6] a token that was handed out before the server changed', () =
   });
 });
 
-describe('[spec 2.2] the token of a login reaches the upstream', () => {
+describe("[spec 2.2] place of the login's token in upstream requests", () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld();
@@ -332,7 +334,7 @@ describe('[spec 2.2] the token of a login reaches the upstream', () => {
   ];
   for (const token_mode of ['issued', 'passthrough']) {
     for (const [authentication, place] of places) {
-      it(`as ${JSON.stringify(authentication)}, ${token_mode}`, async () => {
+      it(`is set by ${JSON.stringify(authentication)}, ${token_mode}`, async () => {
         const tools = [toolAt(`${world.upstream.url}/things`)];
         const slug = await world.serve({ authentication, tools }, { token_mode });
         const { access_token } = await world.tokens(await world.client(slug));
@@ -348,7 +350,7 @@ describe('[spec 2.2] the token of a login reaches the upstream', () => {
     }
   }
 
-  it('which a caller may present in the header that authentication names [spec 5.4.7]', async () => {
+  it("also accepts the caller's token in the header that authentication names [spec 5.4.7]", async () => {
     const slug = await world.serve({ authentication: { type: 'ApiKey', header: 'apikey' } });
     const { access_token } = await world.tokens(await world.client(slug));
     const reply = await world.toolhost.rpc(slug, undefined, 'tools/list', {}, { apikey: access_token });

@@ -9,7 +9,7 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 
 type GrantRecord = { id: string; person?: string };
 
-describe('the person of a login', () => {
+describe('person of a login', () => {
   let provider: HonestProvider;
   let world: LoginWorld;
   let session: string;
@@ -28,7 +28,7 @@ describe('the person of a login', () => {
     return (body.grants as GrantRecord[])[0] ?? assert.fail('there is no login');
   }
 
-  it('is named as an OpenID provider named them, until the login ends', async () => {
+  it('has the name that an OpenID provider gave, until the login ends', async () => {
     const slug = await world.serve();
     await world.change(slug, { oauth: await provider.oauthFor(`${world.issuer(slug)}/callback`) });
     const client = await world.client(slug);
@@ -39,7 +39,7 @@ describe('the person of a login', () => {
     assert.equal((await newest(slug)).person, undefined);
   });
 
-  it('has no name that is hidden, long, or holds a secret, and no bad id token ends a login', async (t) => {
+  it('has no name that is hidden, too long, or contains a secret, and no invalid ID token ends a login', async (t) => {
     t.after(() => world.provider.onToken());
     const slug = await world.serve();
     const client = await world.client(slug);

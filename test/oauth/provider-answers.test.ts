@@ -21,7 +21,7 @@ describe('tokens and errors of the provider', () => {
   });
   after(() => world.stop());
 
-  /** What the client is told at the end of a login whose token endpoint answers this. */
+  /** Completes a login with this token response. Returns the parameters that the client receives. */
   async function ended(client: OAuthClient, body: Json, status = 200) {
     world.provider.onToken(() => ({ status, body }));
     const page = await world.returned(client.authorization());
@@ -39,13 +39,13 @@ describe('tokens and errors of the provider', () => {
   const markup = '<script>alert(1)</script>';
 
   for (const mode of ['issued', 'passthrough'] as const) {
-    it(`[find E4] ${mode}: a token of any type that needs no proof is taken`, async () => {
+    it(`[find E4] accepts a token of any type that needs no proof of possession (${mode})`, async () => {
       for (const token_type of bearer) {
         assert.equal((await ended(clients[mode], { ...whole, token_type })).hasCode, true, token_type);
       }
     });
 
-    it(`[find E4] ${mode}: a token that needs a proof of possession ends the login, and the client gets its name`, async () => {
+    it(`[find E4] ends the login and names the type when a token needs a proof of possession (${mode})`, async () => {
       for (const token_type of others) {
         const { error, description, hasCode, page } = await ended(clients[mode], { ...whole, token_type });
         assert.deepEqual([error, hasCode], ['server_error', false], token_type);
@@ -57,7 +57,7 @@ describe('tokens and errors of the provider', () => {
       }
     });
 
-    it(`[find E4] ${mode}: a token_type that is no text ends the login`, async () => {
+    it(`[find E4] ends the login when token_type is not a string (${mode})`, async () => {
       for (const token_type of [5, true, {}, ['bearer']]) {
         const { error, description } = await ended(clients[mode], { ...whole, token_type });
         assert.deepEqual(
@@ -68,7 +68,7 @@ describe('tokens and errors of the provider', () => {
     });
   }
 
-  it('[find A5] a token, a refresh token or scopes that are longer than a header end the login', async () => {
+  it('[find A5] ends the login when a token, a refresh token, or the scopes are longer than a header may be', async () => {
     for (const mode of ['issued', 'passthrough'] as const) {
       for (const field of ['access_token', 'refresh_token', 'scope']) {
         const longest = 'a'.repeat(16_384);
@@ -80,7 +80,7 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
-  it('[find A5] a refresh token or scopes that are longer than that as they are stored end the login', async () => {
+  it('[find A5] ends the login when a refresh token or the scopes are longer than that in their stored form', async () => {
     for (const field of ['refresh_token', 'scope']) {
       const fits = '\u0001'.repeat(16_384 / 6);
       assert.equal((await ended(clients.issued, { ...whole, [field]: fits })).hasCode, true, field);
@@ -91,7 +91,7 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
-  it('[find E4] without token_type: issued takes a bearer token, passthrough gives none [spec 7]', async () => {
+  it('[find E4] without token_type, accepts a bearer token in issued mode, and issues none in passthrough mode [spec 7]', async () => {
     for (const token_type of [undefined, null, '']) {
       assert.equal((await ended(clients.issued, { ...whole, token_type })).hasCode, true);
       const { error, hasCode } = await ended(clients.passthrough, { ...whole, token_type });
@@ -99,7 +99,7 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
-  it('[find E4] a refresh that gives a token of another type gives none', async () => {
+  it('[find E4] issues no token when a refresh returns a token of another type', async () => {
     const { refresh_token } = await world.tokens(clients.passthrough);
     world.provider.onToken(() => ({ body: { ...whole, token_type: 'DPoP' } }));
     const reply = await clients.passthrough.refresh(refresh_token);
@@ -107,7 +107,7 @@ describe('tokens and errors of the provider', () => {
     assert.match(String(reply.body.error_description), /of the type DPoP/);
   });
 
-  it('[find B3] a login ends where its refresh token has the form of ours, which is never sent', async () => {
+  it('[find B3] ends a login whose refresh token has the form of a Toolhost token, and never sends that token', async () => {
     for (const mode of ['issued', 'passthrough'] as const) {
       const theirs = `thr_${'aB3'.repeat(14)}z`;
       world.provider.onToken(() => ({ body: { ...whole, expires_in: 1, refresh_token: theirs } }));
@@ -134,7 +134,7 @@ describe('tokens and errors of the provider', () => {
     'x.y-Z_1',
   ];
 
-  it('[find E4] the error code of the token endpoint reaches the client and the person', async () => {
+  it("[find E4] reports the token endpoint's error code to the client and the person", async () => {
     for (const mode of ['issued', 'passthrough'] as const) {
       for (const code of codes) {
         for (const status of [200, 400, 401, 403]) {
@@ -149,7 +149,7 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
-  it('[find E4] the error code of the login page reaches the client', async () => {
+  it("[find E4] reports the login page's error code to the client", async () => {
     for (const code of [...codes, 'login_required', 'unauthorized_client']) {
       world.provider.onLogin(() => ({ error: code, error_description: markup }));
       const { searchParams } = next(await world.returned(clients.issued.authorization()));
@@ -168,7 +168,7 @@ describe('tokens and errors of the provider', () => {
     ['é'.repeat(400), `${'é'.repeat(299)}…`],
   ];
 
-  it('[find E8] the sentence of the login page or the token endpoint reaches the person, the audit and the log, but not the client', async () => {
+  it('[find E8] reports the error description of the login page or the token endpoint to the person, the audit log, and the log, but not to the client', async () => {
     const { clientSecret } = world.provider;
     for (const [sent, shown] of [...sentences, [`for ${clientSecret}!`, 'for [redacted]!'] as const]) {
       for (const isAtLogin of [true, false]) {
@@ -179,7 +179,7 @@ describe('tokens and errors of the provider', () => {
         const text = visibleText(page);
         assert.ok(text.includes(`${host} says: “${shown}”`), text);
         assert.ok(!page.html.includes('<b>') && !page.html.includes(clientSecret));
-        assert.match(page.html, /http-equiv="refresh" content="20;/, 'there is time to read it');
+        assert.match(page.html, /http-equiv="refresh" content="20;/, 'the page stays long enough to be read');
         assert.ok(!description.includes(shown));
         const { body } = await world.toolhost.rest('GET', '/audit?limit=1');
         const [event] = body.events as { detail: Json }[];
@@ -188,7 +188,7 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
-  it('[find E8] an error without a sentence leads on at once', async () => {
+  it('[find E8] redirects immediately after an error without a description', async () => {
     for (const error_description of [undefined, '', ' \n']) {
       world.provider.onLogin(() => ({
         error: 'access_denied',
@@ -200,7 +200,7 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
-  it('[find E4] only a single word is shown: no markup, no sentence, no secret', async () => {
+  it('[find E4] shows an error code only if it is a single word: no markup, no sentence, no secret', async () => {
     const { clientSecret } = world.provider;
     const anything = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),

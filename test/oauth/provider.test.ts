@@ -7,7 +7,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
-describe('logging in at the provider', () => {
+describe('login at the provider', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld();
@@ -20,7 +20,7 @@ describe('logging in at the provider', () => {
   });
   after(() => world.stop());
 
-  /** The parameters that a login sends to the provider: of the login page, and of the token endpoint. */
+  /** Completes a login. Returns the parameters that it sent to the provider's login page and token endpoint. */
   async function sent(oauth: Json): Promise<{ login: Record<string, string>; form: Record<string, string> }> {
     const slug = await world.serve({}, oauth);
     await world.logIn(await world.client(slug));
@@ -29,7 +29,7 @@ describe('logging in at the provider', () => {
     assert.deepEqual(more, []);
     assert.equal(call?.request.headers['content-type'], 'application/x-www-form-urlencoded');
     assert.equal(call?.request.headers.accept, 'application/json');
-    // [find B8] A token URL that leads back to this service is refused at its edge.
+    // [find B8] This service rejects a request with this header, in case the token URL leads back to it.
     assert.equal(call?.request.headers['toolhost-hop'], '1');
     assert.equal(call?.form.get('redirect_uri'), `${world.issuer(slug)}/callback`);
     assert.equal(login?.get('redirect_uri'), `${world.issuer(slug)}/callback`);
@@ -57,13 +57,13 @@ describe('logging in at the provider', () => {
     assert.equal(challengeOf(code_verifier), code_challenge);
   });
 
-  it('[spec 4.4] sends no verifier where PKCE is left out', async () => {
+  it('[spec 4.4] sends no verifier when PKCE is disabled', async () => {
     const { login, form } = await sent({ pkce: false });
     assert.deepEqual(Object.keys(login).sort(), ['client_id', 'redirect_uri', 'response_type', 'scope', 'state']);
     assert.deepEqual(Object.keys(form).sort(), ['client_id', 'client_secret', 'code', 'grant_type', 'redirect_uri']);
   });
 
-  it('[spec 4.4] sends the id and the secret of the client as client_auth says', async () => {
+  it("[spec 4.4] sends the client's ID and secret as client_auth specifies", async () => {
     const client_id = 'the client:id';
     const client_secret = 'a+secret/%&=é';
     const pair = 'the+client%3Aid:a%2Bsecret%2F%25%26%3D%C3%A9';
@@ -99,7 +99,7 @@ describe('logging in at the provider', () => {
     }
   });
 
-  it('logs in at a token endpoint that takes the client only as Basic, and says so where it is not set', async () => {
+  it('logs in at a token endpoint that requires Basic, and suggests the setting when it is missing', async () => {
     const onlyBasic = `Basic ${Buffer.from(`toolhost-at-the-provider:${world.provider.clientSecret}`).toString('base64')}`;
     world.provider.onToken((_, { headers }) =>
       headers.authorization === onlyBasic
@@ -114,7 +114,7 @@ describe('logging in at the provider', () => {
     );
   });
 
-  it('reads the token at token_path: the object that holds it, or the token itself', async () => {
+  it('reads the token at token_path, which names the object that contains it or the token itself', async () => {
     const authed_user = { access_token: 'of-the-person', token_type: 'user', expires_in: 600, refresh_token: 'r-1' };
     const answer = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };
     for (const token_path of ['authed_user', 'authed_user.access_token', '.authed_user']) {
@@ -125,7 +125,7 @@ describe('logging in at the provider', () => {
       world.upstream.take();
       await world.call(slug, tokens.access_token);
       assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer of-the-person');
-      // A refresh answers for one token, so Slack leaves the path out.
+      // A refresh response contains one token, so Slack omits the path.
       world.provider.takeTokens();
       world.provider.onToken(() => ({ body: { ...authed_user, access_token: 'refreshed' } }));
       world.wait(601_000);
@@ -135,7 +135,7 @@ describe('logging in at the provider', () => {
     }
   });
 
-  it('takes no other token where token_path leads to none', async () => {
+  it('accepts no other token when token_path leads to none', async () => {
     const bot = { access_token: 'of-the-bot', token_type: 'bot' };
     for (const [authed_user, field] of [
       [undefined, 'authed_user'],
@@ -154,7 +154,7 @@ describe('logging in at the provider', () => {
     }
   });
 
-  it('adds token_params to the form of a login and of a refresh, and resource and nonce to the login', async () => {
+  it('adds token_params to the forms of a login and a refresh, and resource and nonce to the login', async () => {
     const token_params = { resource: 'https://api.example.com', 'odd name': 'ü&=', scope: 'x' };
     const extra_params = { resource: 'https://api.example.com', nonce: 'n-1' };
     const client = await world.client(await world.serve({}, { token_params, extra_params }));
@@ -176,7 +176,7 @@ describe('logging in at the provider', () => {
     assert.equal('scope' in login, false);
   });
 
-  it('[spec 2.3] adds to the query of authorization_url, which stays as it is written (RFC 6749, 3.1)', async () => {
+  it('[spec 2.3] appends to the query of authorization_url, which stays as it is written (RFC 6749, 3.1)', async () => {
     const query = 'tenant=a%20b&flag&x=1+2&prompt=login';
     const oauth = {
       authorization_url: `${world.provider.url}/authorize?${query}`,
@@ -191,7 +191,7 @@ describe('logging in at the provider', () => {
     );
   });
 
-  it('sends nothing of one login in another', async () => {
+  it('uses a new state, challenge, and verifier for each login', async () => {
     const [first, second] = [await sent({}), await sent({})];
     for (const name of ['state', 'code_challenge']) assert.notEqual(first.login[name], second.login[name]);
     assert.notEqual(first.form.code_verifier, second.form.code_verifier);
@@ -202,20 +202,24 @@ describe('logging in at the provider', () => {
     ['a number as text', { body: { access_token: 'a-token', token_type: 'Bearer', expires_in: '600' } }, 600],
     ['no expires_in', { body: { access_token: 'a-token', token_type: 'bearer' } }, 3600],
     ['no token_type', { body: { access_token: 'a-token' } }, 3600],
-    ['an end that says nothing', { body: { access_token: 'a-token', expires_in: 0 } }, 3600],
-    ['an end of the wrong type', { body: { access_token: 'a-token', expires_in: true } }, 3600],
-    ['an end beyond all numbers', { body: '{"access_token":"a-token","expires_in":1e999}' }, 3600],
-    ['no error in so many words', { body: { access_token: 'a-token', error: null } }, 3600],
+    ['an expires_in of 0', { body: { access_token: 'a-token', expires_in: 0 } }, 3600],
+    ['a boolean expires_in', { body: { access_token: 'a-token', expires_in: true } }, 3600],
+    ['an infinite expires_in', { body: '{"access_token":"a-token","expires_in":1e999}' }, 3600],
+    ['a null error', { body: { access_token: 'a-token', error: null } }, 3600],
     ['a status of 201', { status: 201, body: { access_token: 'a-token' } }, 3600],
     [
       'a form',
       { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'access_token=a-token&expires_in=600' },
       600,
     ],
-    ['a form that says it is text', { headers: { 'content-type': 'text/plain' }, body: 'access_token=a-token' }, 3600],
+    [
+      'a form with the content type text/plain',
+      { headers: { 'content-type': 'text/plain' }, body: 'access_token=a-token' },
+      3600,
+    ],
   ];
   for (const [what, answer, expiresIn] of good) {
-    it(`understands ${what}`, async () => {
+    it(`accepts a token response with ${what}`, async () => {
       world.provider.onToken(() => answer);
       const slug = await world.serve();
       const tokens = await world.tokens(await world.client(slug));
@@ -230,7 +234,11 @@ describe('logging in at the provider', () => {
   const bad: [what: string, answer: Answer, code: string][] = [
     ['an error', { status: 400, body: { error: 'invalid_grant', error_description: markup } }, 'server_error'],
     ['200 with an error', { body: { error: 'bad_verification_code', access_token: 'a-token' } }, 'server_error'],
-    ['200 with an error that is no text', { body: { error: { code: 1 }, access_token: 'a-token' } }, 'server_error'],
+    [
+      '200 with an error that is not a string',
+      { body: { error: { code: 1 }, access_token: 'a-token' } },
+      'server_error',
+    ],
     ['markup as the error', { body: { error: markup } }, 'server_error'],
     [
       'an error as a form',
@@ -243,10 +251,10 @@ describe('logging in at the provider', () => {
     ['an access_token that no header can carry', { body: { access_token: 'a\r\nX-Evil: 1' } }, 'server_error'],
     ['a list', { body: [{ access_token: 'a-token' }] }, 'server_error'],
     ['null', { body: 'null' }, 'server_error'],
-    ['nothing', { body: '' }, 'server_error'],
-    ['a page', { headers: { 'content-type': 'text/html' }, body: '<html>access_token=a</html>' }, 'server_error'],
+    ['an empty body', { body: '' }, 'server_error'],
+    ['an HTML page', { headers: { 'content-type': 'text/html' }, body: '<html>access_token=a</html>' }, 'server_error'],
     [
-      'more than it may',
+      'a body that is too large',
       { body: { access_token: 'a-token', padding: 'x'.repeat(300_000) } },
       'temporarily_unavailable',
     ],
@@ -255,12 +263,12 @@ describe('logging in at the provider', () => {
       { status: 307, headers: { location: '/elsewhere' }, body: { access_token: 'a-token' } },
       'server_error',
     ],
-    ['a failure', { status: 500, body: { access_token: 'a-token' } }, 'temporarily_unavailable'],
-    ['503 and a page', { status: 503, body: 'down' }, 'temporarily_unavailable'],
-    ['too many requests', { status: 429, body: {} }, 'temporarily_unavailable'],
+    ['status 500', { status: 500, body: { access_token: 'a-token' } }, 'temporarily_unavailable'],
+    ['status 503 and a text', { status: 503, body: 'down' }, 'temporarily_unavailable'],
+    ['status 429', { status: 429, body: {} }, 'temporarily_unavailable'],
   ];
   for (const [what, answer, code] of bad) {
-    it(`[sec D14] ends the login with an error of ours when the token endpoint answers ${what}`, async () => {
+    it(`[sec D14] ends the login with an error of this service when the token endpoint responds with ${what}`, async () => {
       world.provider.onToken(() => answer);
       const slug = await world.serve();
       const authorization = (await world.client(slug)).authorization();
@@ -272,11 +280,11 @@ describe('logging in at the provider', () => {
       );
       assert.match(params.error_description ?? '', /^[a-z0-9_' ]+$/i);
       assert.doesNotMatch(page.html, /<script|a-token/);
-      assert.equal(world.provider.takeTokens().length, 1, 'a code is good once, so nothing is sent twice');
+      assert.equal(world.provider.takeTokens().length, 1, 'a code can be used once, so nothing is sent twice');
     });
   }
 
-  it('[sec D14] reports errors of the provider’s login page in our own words', async () => {
+  it('[sec D14] reports errors of the provider’s login page with its own messages', async () => {
     const slug = await world.serve();
     const client = await world.client(slug);
     const answers: [given: string, told: string][] = [
@@ -316,7 +324,7 @@ describe('logging in at the provider', () => {
     assert.doesNotMatch(searchParams.get('error_description') ?? '', /127|\d{4}/);
   });
 
-  it('writes every login and every failure down, without a secret', async () => {
+  it('records every login and every failure without a secret', async () => {
     const slug = await world.serve();
     const client = await world.client(slug);
     await world.logIn(client);

@@ -7,7 +7,7 @@ import { assertOAuthError, type OAuthClient, type Tokens, tokensOf } from '../su
 const secondMs = 1000;
 const dayMs = 24 * 60 * 60 * secondMs;
 
-describe('our refresh tokens', () => {
+describe('Toolhost refresh tokens', () => {
   let world: LoginWorld;
   let slug: string;
   let client: OAuthClient;
@@ -22,7 +22,7 @@ describe('our refresh tokens', () => {
   const refresh = async (token: string): Promise<Tokens> => tokensOf(await client.refresh(token));
   const isLive = async (token: string) => (await world.list(slug, token)).status === 200;
 
-  it('[mcp 51] [sec D18] are new each time, and an old one ends the login after its grace period', async () => {
+  it('[mcp 51] [sec D18] are rotated at each refresh, and an old one ends the login after its grace period', async () => {
     const first = await world.tokens(client);
     const second = await refresh(first.refresh_token);
     assert.notEqual(second.refresh_token, first.refresh_token);
@@ -34,7 +34,7 @@ describe('our refresh tokens', () => {
     assertOAuthError(await client.refresh(second.refresh_token), 400, 'invalid_grant');
   });
 
-  it('[sec D18] are taken again for a moment, because answers get lost, and then are worth the same', async () => {
+  it('[sec D18] are accepted again for a short time, because responses get lost, and then return equivalent tokens', async () => {
     const first = await world.tokens(client);
     const lost = await refresh(first.refresh_token);
     world.wait(5 * secondMs);
@@ -45,7 +45,7 @@ describe('our refresh tokens', () => {
     assert.equal(await isLive(next.access_token), true);
   });
 
-  it('[sec D18] are not taken again once their successor was used, however soon', async () => {
+  it('[sec D18] are not accepted again once their successor was used, however soon', async () => {
     const first = await world.tokens(client);
     const second = await refresh(first.refresh_token);
     const third = await refresh(second.refresh_token);
@@ -53,7 +53,7 @@ describe('our refresh tokens', () => {
     assert.equal(await isLive(third.access_token), false);
   });
 
-  it('[sec D18] all work when they come at once, as one login', async () => {
+  it('[sec D18] all work in simultaneous refreshes, as one login', async () => {
     const first = await world.tokens(client);
     world.provider.takeTokens();
     const replies = await Promise.all(Array.from({ length: 10 }, () => client.refresh(first.refresh_token)));
@@ -64,7 +64,7 @@ describe('our refresh tokens', () => {
     for (const { access_token } of tokens) assert.equal(await isLive(access_token), false);
   });
 
-  it('[find A5] are remembered for 100 rotations of one login, and are unknown after that', async () => {
+  it('[find A5] are stored for 100 rotations of a login, and are unknown after that', async () => {
     const first = await world.tokens(client);
     let last = first;
     const rowsOf = async () => {
@@ -82,8 +82,8 @@ describe('our refresh tokens', () => {
     assert.deepEqual([await isLive(first.access_token), await isLive(last.access_token)], [false, true]);
   });
 
-  it('[find A5] that come again and again for a moment are unknown after 200 times, and the newest tokens work', async () => {
-    // With an address of its own, which asks often.
+  it('[find A5] are unknown after 200 repeated refreshes in a short time, and the latest tokens keep working', async () => {
+    // A client with its own address, because it sends many requests.
     const own = await world.client(slug);
     const first = await world.tokens(own);
     let last = tokensOf(await own.refresh(first.refresh_token));
@@ -91,7 +91,7 @@ describe('our refresh tokens', () => {
     const known = db.selectFrom('tokens').select(['grant_id', 'kind']);
     const { grant_id } = await known.where('hash', '=', hashSecret(last.refresh_token)).executeTakeFirstOrThrow();
     for (let n = 1; n < 199; n++) {
-      // On a busy machine the moment would be over before.
+      // Restarts the grace period, which would end too early on a busy machine.
       await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grant_id).execute();
       last = tokensOf(await own.refresh(first.refresh_token));
     }
@@ -104,7 +104,7 @@ describe('our refresh tokens', () => {
     assert.deepEqual([await isLive(last.access_token), await isLive(next.access_token)], [true, true]);
   });
 
-  it('[sec D11] are good at their own server, for their own client', async () => {
+  it('[sec D11] are valid only at their own server and for their own client', async () => {
     const { refresh_token, access_token } = await world.tokens(client);
     const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
     assertOAuthError(await other.refresh(refresh_token), 400, 'invalid_grant');
@@ -115,11 +115,11 @@ describe('our refresh tokens', () => {
     for (const wrong of [access_token, `${refresh_token}x`, 'thr_x', 'thp_v1.a.b.c']) {
       assertOAuthError(await client.refresh('', { refresh_token: wrong }), 400, 'invalid_grant');
     }
-    // None of this was a use of it.
+    // None of these attempts used the token.
     await refresh(refresh_token);
   });
 
-  it('last thirty days from their last use', async () => {
+  it('expire thirty days after their last use', async () => {
     let { refresh_token } = await world.tokens(client);
     world.wait(29 * dayMs);
     ({ refresh_token } = await refresh(refresh_token));
@@ -129,7 +129,7 @@ describe('our refresh tokens', () => {
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
   });
 
-  it('widen nothing', async () => {
+  it('do not widen the scope', async () => {
     const { code, verifier } = await world.logIn(client, undefined, { scope: 'read' });
     const { refresh_token } = tokensOf(await client.redeem(code, verifier));
     assert.equal(tokensOf(await client.refresh(refresh_token, { scope: 'read write' })).scope, 'read');

@@ -7,14 +7,14 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import { assertOAuthError, clientWithId, post } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('registering a client', () => {
+describe('client registration', () => {
   let world: LoginWorld;
   let slug: string;
   let issuer: string;
   let tests = 0;
 
   before(async () => {
-    // The minute in which registrations are counted does not end during a test.
+    // A fixed clock, so that the minute in which registrations are counted does not end during a test.
     world = await startLoginWorld({ surroundings: { clock: () => 0 } });
     slug = await world.serve();
     issuer = world.issuer(slug);
@@ -24,7 +24,10 @@ describe('registering a client', () => {
   const register = (metadata: Json, address = `192.0.2.${++tests}`) =>
     post(`${issuer}/register`, metadata, { 'x-forwarded-for': address });
   const metadata = { redirect_uris: ['https://agent.example/cb'] };
-  /** Registers so many clients, some at a time: hundreds of new connections at once may need longer than a request may. */
+  /**
+   * Registers clients in batches, because hundreds of simultaneous new connections may exceed the time limit of a
+   * request.
+   */
   const registerMany = async (count: number, addressOf: (n: number) => string) => {
     const replies: Awaited<ReturnType<typeof register>>[] = [];
     while (replies.length < count) {
@@ -39,7 +42,7 @@ describe('registering a client', () => {
     return world.browser().get(client.authorization().url);
   }
 
-  it('[mcp 54] answers 201 with a client id, its metadata and an explicit method', async () => {
+  it('[mcp 54] returns 201 with a client ID, its metadata, and an explicit authentication method', async () => {
     const redirect_uris = ['https://agent.example/cb', 'http://127.0.0.1:4711/cb'];
     const metadata = { client_name: 'Agent', redirect_uris, application_type: 'native', scope: 'read' };
     const before = Math.floor(Date.now() / 1000);
@@ -53,7 +56,7 @@ describe('registering a client', () => {
     assert.deepEqual(rest, { ...metadata, ...fixed, token_endpoint_auth_method: 'none' });
   });
 
-  it('takes the redirect URIs of the clients in use', async () => {
+  it('accepts the redirect URIs of widely used clients', async () => {
     const known = [
       'https://claude.ai/api/mcp/auth_callback',
       'https://vscode.dev/redirect',
@@ -94,7 +97,7 @@ describe('registering a client', () => {
     `https://agent.example/${'a'.repeat(2000)}`,
   ];
 
-  it('[sec D5] [mcp 54] refuses redirect URIs that are neither https, loopback nor a scheme of a client', async () => {
+  it('[sec D5] [mcp 54] rejects a redirect URI that is neither https, nor loopback, nor a scheme of a client', async () => {
     for (const uri of refused) {
       const reply = await register({ redirect_uris: ['https://agent.example/cb', uri] }, '192.0.2.250');
       assertOAuthError(reply, 400, 'invalid_redirect_uri');
@@ -102,7 +105,7 @@ describe('registering a client', () => {
     }
   });
 
-  it('[sec D5] refuses them at the authorization endpoint too, with a page that leads nowhere', async () => {
+  it('[sec D5] rejects such a redirect URI at the authorization endpoint too, with a page that leads nowhere', async () => {
     const client = await world.client(slug);
     for (const redirect_uri of [...refused, 'https://agent.example/other', undefined]) {
       const page = await world.browser().get(client.authorization({ redirect_uri }).url);
@@ -111,7 +114,7 @@ describe('registering a client', () => {
     }
   });
 
-  it('[sec D5] [mcp 43] answers an unknown client with a page that leads nowhere', async () => {
+  it('[sec D5] [mcp 43] shows an unknown client a page that leads nowhere', async () => {
     const { id } = await world.client(slug);
     const elsewhere = await world.client(await world.serve());
     const [payload = '', mac = ''] = id.split('.');
@@ -124,7 +127,7 @@ describe('registering a client', () => {
     }
   });
 
-  it('[sec D6] [mcp 44] takes any port of a loopback URI and no other difference', async () => {
+  it('[sec D6] [mcp 44] accepts any port of a loopback redirect URI, and no other difference', async () => {
     const cases: [registered: string, requested: string, isTaken: boolean][] = [
       ['http://127.0.0.1/cb', 'http://127.0.0.1:54321/cb', true],
       ['http://127.0.0.1:1/cb', 'http://127.0.0.1:2/cb', true],
@@ -153,7 +156,7 @@ describe('registering a client', () => {
     }
   });
 
-  it('takes null for a member that is left out, whichever it is', async () => {
+  it('treats null as an omitted member, for every member', async () => {
     const redirect_uris = ['https://client.example/callback'];
     assert.equal((await register({ redirect_uris, client_uri: null, scope: null })).status, 201);
     const names = ['client_name', 'application_type', 'token_endpoint_auth_method', 'grant_types', 'response_types'];
@@ -168,7 +171,7 @@ describe('registering a client', () => {
     assertOAuthError(await register({ redirect_uris: null }), 400, 'invalid_redirect_uri');
   });
 
-  it('[mcp 62] refuses metadata of the wrong form, by the code that says where, in words that say what is allowed', async () => {
+  it('[mcp 62] rejects invalid metadata with the matching error code and a message that states what is allowed', async () => {
     const long = Array(20).fill(`https://agent.example/${'a'.repeat(400)}`);
     const [uris, rest] = ['invalid_redirect_uri', 'invalid_client_metadata'];
     const list = 'redirect_uris must be a list of at most 20 texts';
@@ -197,7 +200,7 @@ describe('registering a client', () => {
     assertOAuthError(large, 413, 'invalid_request');
   });
 
-  it('[sec D20] shows names without markup, invisible characters or imitation', async () => {
+  it('[sec D20] shows client names without markup, invisible characters, or imitation', async () => {
     const names: [string, string][] = [
       ['<script>alert(1)</script>', '<script>alert(1)</script>'],
       ['"><img src=x onerror=alert(1)>', '"><img src=x onerror=alert(1)>'],
@@ -222,7 +225,7 @@ describe('registering a client', () => {
     }
   });
 
-  it('[sec D19] ends a flood of registrations with 429, stores nothing, and goes on serving others', async () => {
+  it('[sec D19] limits a flood of registrations with 429, stores nothing, and continues to serve others', async () => {
     const sizes = () =>
       readdirSync(world.toolhost.dataDir).reduce(
         (sum, name) => sum + statSync(join(world.toolhost.dataDir, name)).size,
@@ -234,12 +237,13 @@ describe('registering a client', () => {
     assert.equal(replies.filter((reply) => reply.status === 201).length, 300);
     assert.equal(refusals.length, 50);
     assert.equal(refusals[0]?.headers.get('retry-after'), '60');
-    // Each stored client would add a page of 4 KB to the log of the database. Other writes, of last uses, go on meanwhile.
+    // Each stored client would add a 4 KB page to the database's log. Other writes, such as last uses, continue in the
+    // meantime.
     assert.ok(sizes() - before < 16 * 4096, `${sizes() - before} bytes more`);
     assert.equal((await register(metadata, '192.0.2.253')).status, 201);
   });
 
-  it('[sec D19] counts the addresses of one IPv6 network as one', async () => {
+  it('[sec D19] counts all addresses of an IPv6 network as one', async () => {
     const replies = await registerMany(310, (host) => `2001:db8:1:2::${host.toString(16)}`);
     assert.equal(replies.filter((reply) => reply.status === 429).length, 10);
     assert.equal((await register(metadata, '2001:db8:1:3::1')).status, 201);

@@ -4,11 +4,11 @@ import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.t
 import { type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
 
-/** Most characters of remembered logins. */
+/** Maximum number of characters in cached logins. */
 const mostCharacters = 30_000_000;
 const longest = 16_384;
 
-describe('logins that a process remembers', () => {
+describe('logins that a process caches', () => {
   let world: LoginWorld;
   let slug: string;
   before(async () => {
@@ -17,7 +17,9 @@ describe('logins that a process remembers', () => {
   });
   after(() => world.stop());
 
-  /** Logs in at a provider whose answer is as long as it may be, and calls with `count` access tokens. */
+  /**
+   * Logs in at a provider whose tokens have the maximum length, and makes a call with each of `count` access tokens.
+   */
   async function callWithTokens(client: OAuthClient, count: number) {
     world.provider.onToken(() => ({
       body: {
@@ -40,11 +42,11 @@ describe('logins that a process remembers', () => {
     return (await scrape(world.toolhost.url)).value('toolhost_cache_entries', { cache: 'logins' });
   }
 
-  it('[find A5] are bounded by their size', async () => {
+  it('[find A5] are limited by their size', async () => {
     const clients = await Promise.all(Array.from({ length: 8 }, () => world.client(slug)));
     const fitting = mostCharacters / (3 * longest);
     await Promise.all(clients.map((client) => callWithTokens(client, Math.ceil((fitting + 100) / 8))));
     const kept = await remembered();
-    assert.ok(kept > fitting / 2 && kept <= fitting, `${kept} are remembered, ${fitting} fit`);
+    assert.ok(kept > fitting / 2 && kept <= fitting, `${kept} are cached, ${fitting} fit`);
   });
 });

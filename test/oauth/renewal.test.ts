@@ -7,10 +7,10 @@ import type { Json, Reply, ToolReply } from '../support/toolhost/toolhost.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 const secondMs = 1000;
-/** The provider's tokens last an hour, and are renewed shortly before that. */
+/** The provider's tokens last an hour. The service renews them shortly before they expire. */
 const nearlyOverMs = 3582 * secondMs;
 
-describe('renewing the provider’s tokens', () => {
+describe('renewal of the provider’s tokens', () => {
   let world: LoginWorld;
   let slug: string;
   let client: OAuthClient;
@@ -35,14 +35,14 @@ describe('renewing the provider’s tokens', () => {
     world.upstream.take().map(({ headers }) => headers.authorization?.replace('Bearer provider-access-', ''));
   const textOf = ({ content }: ToolReply) => content.map((block) => block.text).join('\n');
   const rawCall = (): Promise<Reply> => world.toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} });
-  /** The upstream takes these tokens alone. */
+  /** Makes the upstream accept only tokens that match. */
   function takeOnly(isGood: (bearer: string) => boolean): void {
     world.upstream.on('*', ({ headers }) =>
       isGood(headers.authorization ?? '') ? { body: { things: [] } } : { status: 401, body: { why: 'expired' } },
     );
   }
 
-  it('renews once, before the token is over, for any number of calls at once', async () => {
+  it('renews a token once before it expires, for any number of simultaneous calls', async () => {
     await world.call(slug, token);
     const [before] = bearers();
     world.wait(nearlyOverMs);
@@ -63,7 +63,7 @@ describe('renewing the provider’s tokens', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('renews once for all the tokens of one login', async () => {
+  it('renews once for all tokens of a login', async () => {
     const { body } = await client.refresh(refreshToken);
     world.wait(nearlyOverMs);
     await Promise.all([token, body.access_token as string].map((one) => world.call(slug, one)));
@@ -88,7 +88,7 @@ describe('renewing the provider’s tokens', () => {
     assert.deepEqual(used, ['steady', 'steady', 'steady']);
   });
 
-  it('[spec 4.3.7] renews when the upstream refuses the token, and sends the request again', async () => {
+  it('[spec 4.3.7] renews when the upstream rejects the token, and sends the request again', async () => {
     world.refuseFirstToken();
     const result = await world.call(slug, token);
     assert.notEqual(result.isError, true, textOf(result));
@@ -96,7 +96,7 @@ describe('renewing the provider’s tokens', () => {
     assert.deepEqual([first !== second, more, world.provider.takeTokens().length], [true, [], 1]);
   });
 
-  /** A server with one tool for each method, and a token of it. */
+  /** Creates a server with a tool for each method. Returns a token for it. */
   async function serveTools(methods: readonly { method: string; annotations?: Json }[]) {
     const tools = methods.map((one, n) => ({ ...toolAt(`${world.upstream.url}/things`), ...one, name: `tool-${n}` }));
     const at = await world.serve({ tools });
@@ -107,7 +107,7 @@ describe('renewing the provider’s tokens', () => {
   const recordsOf = async (at: string) =>
     (await world.toolhost.rest('GET', `/calls?slug=${at}&limit=10`)).body.calls as Json[];
 
-  it('[spec 4.3.7] repeats a refused request with the new token where its hints allow that, and the record counts both', async () => {
+  it('[spec 4.3.7] repeats a rejected request with the new token if its hints allow that, and records both requests', async () => {
     const methods = [
       { method: 'PUT' },
       { method: 'DELETE' },
@@ -128,7 +128,7 @@ describe('renewing the provider’s tokens', () => {
     }
   });
 
-  it('[spec 4.3.7] sends a refused write once, renews the token, and says that the next call will work', async () => {
+  it('[spec 4.3.7] sends a rejected write once, renews the token, and reports that the next call will work', async () => {
     const methods = [
       { method: 'POST' },
       { method: 'PATCH' },
@@ -153,7 +153,7 @@ describe('renewing the provider’s tokens', () => {
     }
   });
 
-  it('[spec 4.3.7] asks for a login when the upstream refuses the token that was renewed for a write', async () => {
+  it('[spec 4.3.7] requires a new login when the upstream rejects the token that was renewed for a write', async () => {
     const { at, token: own, call } = await serveTools([{ method: 'POST' }]);
     takeOnly(() => false);
     assert.match(textOf(await call(0)), /the next call uses the new token/);
@@ -162,7 +162,7 @@ describe('renewing the provider’s tokens', () => {
     assert.equal((await world.list(at, own)).status, 401);
   });
 
-  it('[spec 4.3.7] renews again for a write when a renewed token that the upstream took is refused later', async () => {
+  it('[spec 4.3.7] renews again for a write when the upstream later rejects a renewed token that it had accepted', async () => {
     const { call } = await serveTools([{ method: 'POST' }]);
     world.refuseFirstToken();
     assert.equal((await call(0)).isError, true);
@@ -173,7 +173,7 @@ describe('renewing the provider’s tokens', () => {
     assert.equal(world.provider.takeTokens().length, 2);
   });
 
-  it('renews once when the upstream refuses many calls at once', async () => {
+  it('renews once when the upstream rejects many simultaneous calls', async () => {
     await world.call(slug, token);
     const [old] = bearers();
     takeOnly((bearer) => bearer !== `Bearer provider-access-${old}`);
@@ -182,7 +182,7 @@ describe('renewing the provider’s tokens', () => {
     assert.equal(world.provider.takeTokens().length, 1);
   });
 
-  it('asks for a login with the next request when the upstream refuses the renewed token too', async () => {
+  it('requires a new login at the next request when the upstream rejects the renewed token too', async () => {
     takeOnly(() => false);
     const result = await world.call(slug, token);
     assert.equal(result.isError, true);
@@ -197,9 +197,9 @@ describe('renewing the provider’s tokens', () => {
 
   for (const [what, answer] of [
     ['invalid_grant', { status: 400, body: { error: 'invalid_grant' } }],
-    ['200 and a word of its own', { body: { error: 'bad_refresh_token' } }],
+    ['200 and a nonstandard error code', { body: { error: 'bad_refresh_token' } }],
   ] as [string, Answer][]) {
-    it(`asks for a login when the provider refuses to renew with ${what}`, async () => {
+    it(`requires a new login when the provider refuses to renew with ${what}`, async () => {
       world.provider.onToken(() => answer);
       world.wait(nearlyOverMs);
       const { status, headers } = await rawCall();
@@ -211,7 +211,7 @@ describe('renewing the provider’s tokens', () => {
     });
   }
 
-  it('renews together with ours when both are over, once', async () => {
+  it("renews the provider's token once, together with the Toolhost token, when both have expired", async () => {
     world.wait(61 * 60 * secondMs);
     const replies = await Promise.all([client.refresh(refreshToken), client.refresh(refreshToken)]);
     assert.equal(world.provider.takeTokens().length, 1);
@@ -220,7 +220,7 @@ describe('renewing the provider’s tokens', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
-  it('reports the refusal of the provider at the refresh of the agent', async () => {
+  it("reports the provider's refusal when the agent refreshes", async () => {
     const successor = tokensOf(await client.refresh(refreshToken));
     const last = tokensOf(await client.refresh(successor.refresh_token));
     world.wait(61 * 60 * secondMs);
@@ -239,16 +239,16 @@ describe('renewing the provider’s tokens', () => {
   for (const [what, answer] of [
     ['503', { status: 503, body: 'down' }],
     ['429', { status: 429, body: { error: 'slow_down' } }],
-    ['that the client secret is wrong', { status: 401, body: { error: 'invalid_client' } }],
-    ['that the request is wrong', { status: 400, body: { error: 'invalid_request' } }],
-    ['403 and a page', { status: 403, body: '<html>' }],
-    ['a page', { body: '<html>' }],
+    ['invalid_client', { status: 401, body: { error: 'invalid_client' } }],
+    ['invalid_request', { status: 400, body: { error: 'invalid_request' } }],
+    ['403 and an HTML page', { status: 403, body: '<html>' }],
+    ['an HTML page', { body: '<html>' }],
   ] as [string, Answer][]) {
-    it(`waits for better times when the provider answers ${what}`, async () => {
+    it(`keeps the login and retries later when the provider responds with ${what}`, async () => {
       world.provider.onToken(() => answer);
       world.wait(nearlyOverMs);
-      assert.equal((await rawCall()).status, 200, 'the token is good for a few seconds more');
-      // Our own token ends with the hour too.
+      assert.equal((await rawCall()).status, 200, 'the token is valid for a few more seconds');
+      // The Toolhost token expires after the hour too.
       const own = tokensOf(await client.refresh(refreshToken));
       token = own.access_token;
       world.wait(20 * secondMs);
@@ -262,12 +262,12 @@ describe('renewing the provider’s tokens', () => {
   }
 
   for (const [what, answer] of [
-    ['a bare 400', { status: 400, body: '' }],
-    ['401 and a page', { status: 401, body: '<html>' }],
+    ['400 and an empty body', { status: 400, body: '' }],
+    ['401 and an HTML page', { status: 401, body: '<html>' }],
     ['400 and JSON without an error', { status: 400, body: { message: 'Bad Request' } }],
-    ['400 and a code that OAuth does not have', { status: 400, body: { error: 'E4711' } }],
+    ['400 and an error code unknown to OAuth', { status: 400, body: { error: 'E4711' } }],
   ] as [string, Answer][]) {
-    it(`[find E7] fails only the call when the provider refuses to renew with ${what}, and ends the login at the third in a row over a minute`, async () => {
+    it(`[find E7] fails only the call when the provider refuses to renew with ${what}, and ends the login after three in a row over more than a minute`, async () => {
       const refuse = async (times: number, apartMs: number) => {
         world.provider.onToken(() => answer);
         for (const _ of Array(times)) {
@@ -276,7 +276,7 @@ describe('renewing the provider’s tokens', () => {
           world.wait(apartMs);
         }
       };
-      // Our own token outlives that of the provider.
+      // The Toolhost token outlives the provider's token.
       world.provider.onToken((form) => {
         const { body } = world.provider.honest(form);
         return { body: { ...(body as object), expires_in: 60 } };
@@ -285,7 +285,7 @@ describe('renewing the provider’s tokens', () => {
       world.wait(61 * secondMs);
       await refuse(2, 40 * secondMs);
       world.provider.onToken(() => ({ status: 503 }));
-      assert.equal((await rawCall()).status, 503, 'this is another reason, so the row begins again');
+      assert.equal((await rawCall()).status, 503, 'a different error, so the count starts again');
       await refuse(4, 14 * secondMs);
       world.wait(5 * secondMs);
       const { status, headers } = await rawCall();
@@ -295,7 +295,7 @@ describe('renewing the provider’s tokens', () => {
     });
   }
 
-  it('[find E7] forgets unexplained refusals with the next renewal', async () => {
+  it('[find E7] resets the count of unexplained refusals at the next renewal', async () => {
     world.wait(61 * 60 * secondMs);
     let last = refreshToken;
     for (const _ of Array(2)) {
@@ -311,7 +311,7 @@ describe('renewing the provider’s tokens', () => {
     tokensOf(await client.refresh(last));
   });
 
-  it('returns the upstream’s refusal when the provider is down just then, and recovers', async () => {
+  it('returns the upstream’s 401 when the provider is down at that moment, and recovers', async () => {
     world.refuseFirstToken();
     world.provider.onToken(() => ({ status: 503 }));
     const result = await world.call(slug, token);
@@ -320,7 +320,7 @@ describe('renewing the provider’s tokens', () => {
     assert.notEqual((await world.call(slug, token)).isError, true);
   });
 
-  it('stores nothing for a login that ended while the provider was asked', async () => {
+  it('stores no tokens for a login that ended during the request to the provider', async () => {
     world.provider.onToken(() => 'hold');
     world.wait(nearlyOverMs);
     const calling = rawCall();
@@ -337,7 +337,7 @@ describe('renewing the provider’s tokens', () => {
     assert.ok(ended.length > 0 && ended.every(({ sealed_tokens }) => sealed_tokens === ''));
   });
 
-  it('serves other logins while a provider does not answer for one', async () => {
+  it('serves other logins while a provider does not respond for one', async () => {
     const { access_token: other } = await world.tokens(client);
     const unaffected = await world.serve();
     const itsClient = await world.client(unaffected);

@@ -6,7 +6,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 
 type GrantRecord = { id: string; server: string; client: string; status: string; scope: string; last_used_at?: string };
 
-describe('ending a login', () => {
+describe('login', () => {
   let world: LoginWorld;
   let slug: string;
   let client: OAuthClient;
@@ -22,7 +22,7 @@ describe('ending a login', () => {
     assert.equal((await world.list(at, tokens.access_token)).status, 200);
   }
 
-  /** Neither token is worth anything, and nothing reaches the upstream. */
+  /** Asserts that neither token is accepted and that nothing reaches the upstream. */
   async function assertEnded(tokens: Tokens, of = client, at = slug): Promise<void> {
     world.upstream.take();
     for (const method of ['initialize', 'tools/list', 'tools/call']) {
@@ -38,7 +38,7 @@ describe('ending a login', () => {
     return body.grants as GrantRecord[];
   }
 
-  it('is decided with the last use of each login, which a list shows at once', async () => {
+  it('is listed with its last use, without delay', async () => {
     const used = await world.serve();
     const agent = await world.client(used);
     const tokens = await world.tokens(agent);
@@ -57,7 +57,7 @@ describe('ending a login', () => {
     }
   });
 
-  it('ends with either token, and says nothing about unknown tokens', async () => {
+  it('ends with the revocation of either token, without revealing whether a token is known', async () => {
     for (const kind of ['access_token', 'refresh_token'] as const) {
       const tokens = await world.tokens(client);
       await assertLive(tokens);
@@ -80,7 +80,7 @@ describe('ending a login', () => {
     await assertLive(tokens);
   });
 
-  it('ends by the operation, which lists it and writes it down', async () => {
+  it('ends through the revoke operation, and is listed and audited as revoked', async () => {
     const at = await world.serve();
     const agent = await world.client(at, { name: 'Listed agent' });
     const [first, second] = [await world.tokens(agent), await world.tokens(agent)];
@@ -103,7 +103,7 @@ describe('ending a login', () => {
     assert.doesNotMatch(JSON.stringify(await grants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
   });
 
-  it('[sec E1] cannot be seen or ended by others', async () => {
+  it('[sec E1] cannot be seen or revoked from another workspace, nor revoked with a read-only key', async () => {
     const tokens = await world.tokens(client);
     const [grant] = await grants(slug);
     const stranger = await world.toolhost.key({ workspace: 'strangers' });
@@ -118,7 +118,7 @@ describe('ending a login', () => {
     await assertLive(tokens);
   });
 
-  it('ends with its server, for good', async () => {
+  it('ends permanently with its server', async () => {
     const at = await world.serve();
     const agent = await world.client(at);
     const tokens = await world.tokens(agent);
@@ -143,18 +143,12 @@ describe('ending a login', () => {
       }),
     ],
     [
-      'people log in elsewhere',
+      'the login page moves',
       ({ provider }) => ({ oauth: provider.oauth({ authorization_url: `${provider.url}/other` }) }),
     ],
-    ['codes go elsewhere', ({ provider }) => ({ oauth: provider.oauth({ token_url: `${provider.url}/token` }) })],
-    [
-      'it is another application at the provider',
-      ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) }),
-    ],
-    [
-      'agents would hold the provider’s token',
-      ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) }),
-    ],
+    ['the token endpoint moves', ({ provider }) => ({ oauth: provider.oauth({ token_url: `${provider.url}/token` }) })],
+    ['its client ID at the provider changes', ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) })],
+    ['it switches to passthrough mode', ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) })],
   ];
   for (const [what, change] of rugPulls) {
     it(`[sec M9] ends when ${what}`, async () => {
@@ -169,7 +163,7 @@ describe('ending a login', () => {
     });
   }
 
-  it('goes on when nothing changes that people agreed to', async () => {
+  it('continues when nothing changes that people consented to', async () => {
     const at = await world.serve();
     const tokens = await world.tokens(await world.client(at));
     const tools = [{ ...toolAt(`${world.upstream.url}/other-things`), timeout_ms: 5000 }];

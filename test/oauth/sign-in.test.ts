@@ -9,7 +9,7 @@ import { freePort } from '../support/upstreams/listener.ts';
 const hourS = 3600;
 
 for (const basePath of ['', '/base']) {
-  describe(`a sign-in at ${basePath || 'the root of a host'}`, () => {
+  describe(`sign-in at ${basePath || 'the root of a host'}`, () => {
     let provider: ForgingProvider;
     let toolhost: TestToolhost;
     before(async () => {
@@ -56,7 +56,7 @@ for (const basePath of ['', '/base']) {
   });
 }
 
-describe('answers of the identity provider at a sign-in', () => {
+describe('responses of the identity provider at a sign-in', () => {
   let provider: ForgingProvider;
   let toolhost: TestToolhost;
   before(async () => {
@@ -66,7 +66,7 @@ describe('answers of the identity provider at a sign-in', () => {
   });
   after(() => Promise.all([toolhost.stop(), provider.close()]));
 
-  /** Goes to the provider and comes back with the ID token that is forged so. */
+  /** Goes to the provider and returns with a forged ID token. */
   async function signIn(browser: Browser, forgery: Forgery = {}, changed: Record<string, string> = {}) {
     const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
     assert.deepEqual(
@@ -83,12 +83,12 @@ describe('answers of the identity provider at a sign-in', () => {
   const sessionOf = (browser: Browser) => browser.cookies('127.0.0.1').get('toolhost-session');
   const statusOf = async (browser: Browser) => (await browser.get(`${toolhost.url}/api/v1/session`)).status;
 
-  it('[sec E6] lets in whom it vouches for, once', async () => {
+  it('[sec E6] signs in the person that it identifies, once', async () => {
     const browser = createBrowser();
     const { back, page } = await signIn(browser);
     assert.equal(page.status, 302);
     assert.equal(await statusOf(browser), 200);
-    assert.equal((await browser.get(back)).status, 403, 'the same answer again');
+    assert.equal((await browser.get(back)).status, 403, 'the same response again');
   });
 
   const now = () => Math.floor(Date.now() / 1000);
@@ -97,17 +97,20 @@ describe('answers of the identity provider at a sign-in', () => {
     ['no nonce', () => ({ claims: { nonce: undefined } })],
     ['another issuer', () => ({ claims: { iss: 'https://id.evil.example' } })],
     ['another audience', () => ({ claims: { aud: 'another-client' } })],
-    ['several audiences, meant for another one', () => ({ claims: { aud: [provider.clientId, 'x'], azp: 'x' } })],
-    ['an expiry that has passed', () => ({ claims: { iat: now() - 2 * hourS, exp: now() - hourS } })],
+    [
+      'several audiences and the azp of another client',
+      () => ({ claims: { aud: [provider.clientId, 'x'], azp: 'x' } }),
+    ],
+    ['an expiry in the past', () => ({ claims: { iat: now() - 2 * hourS, exp: now() - hourS } })],
     ['no expiry', () => ({ claims: { exp: undefined } })],
-    ['a beginning in the future', () => ({ claims: { nbf: now() + hourS } })],
+    ['a not-before time in the future', () => ({ claims: { nbf: now() + hourS } })],
     ['no subject', () => ({ claims: { sub: undefined } })],
     ['no signature (alg none)', () => ({ alg: 'none' })],
     ['a signature of another key', () => ({ isOtherKey: true })],
     ['a symmetric algorithm', () => ({ alg: 'HS256' })],
   ];
   for (const [what, forgery] of forgeries) {
-    it(`[sec E6] refuses an ID token with ${what}`, async () => {
+    it(`[sec E6] rejects an ID token with ${what}`, async () => {
       const browser = createBrowser();
       const { page } = await signIn(browser, forgery());
       assert.equal(page.status, 401, page.html);
@@ -117,7 +120,7 @@ describe('answers of the identity provider at a sign-in', () => {
     });
   }
 
-  it('[sec E6] refuses an answer with another state, of another issuer, or an error', async () => {
+  it('[sec E6] rejects a response with another state, with another issuer, or with an error', async () => {
     for (const changed of [
       { state: 'of-another-sign-in' },
       { iss: 'https://id.evil.example' },
@@ -131,7 +134,7 @@ describe('answers of the identity provider at a sign-in', () => {
     }
   });
 
-  it('[sec E6] gives no session to a browser that did not begin the sign-in', async () => {
+  it('[sec E6] creates no session in a browser that did not start the sign-in', async () => {
     const victim = createBrowser();
     const { searchParams: sent } = next(await createBrowser().get(`${toolhost.url}/login`));
     provider.issue(sent.get('nonce') ?? '');
@@ -144,9 +147,9 @@ describe('answers of the identity provider at a sign-in', () => {
   const departuresOf = (browser: Browser) =>
     [...browser.cookies('127.0.0.1').keys()].filter((name) => name.startsWith('toolhost-sign-in'));
 
-  it('[sec E6] ends the sign-ins of two tabs that were begun at once, each in its own tab', async () => {
+  it('[sec E6] completes the sign-ins of two tabs that were started at the same time, each in its own tab', async () => {
     const browser = createBrowser();
-    // Neither request carries a cookie, because both leave before an answer has come.
+    // Neither request carries a cookie, because both are sent before a response arrives.
     const begin = async () => next(await browser.get(`${toolhost.url}/login`, { cookie: undefined })).searchParams;
     const tabs = [await begin(), await begin()];
     for (const sent of tabs) {
@@ -158,7 +161,7 @@ describe('answers of the identity provider at a sign-in', () => {
     assert.deepEqual(departuresOf(browser), []);
   });
 
-  it('[sec E6] leaves a sign-in under way when an answer of another one comes', async () => {
+  it('[sec E6] keeps a pending sign-in when the response of another one arrives', async () => {
     const browser = createBrowser();
     const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
     const before = departuresOf(browser);
@@ -170,7 +173,7 @@ describe('answers of the identity provider at a sign-in', () => {
     assert.equal((await browser.get(back)).status, 302);
   });
 
-  it('[find A5] leaves at most five sign-ins under way in a browser, the newest, and no long path in them', async () => {
+  it('[find A5] leaves at most the newest five pending sign-ins in a browser, without long paths', async () => {
     const browser = createBrowser();
     const path = (length: number) => `/calls?slug=${'a'.repeat(length - '/calls?slug='.length)}`;
     for (let n = 0; n < 8; n++) await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(500))}`);
@@ -191,7 +194,7 @@ describe('answers of the identity provider at a sign-in', () => {
     }
   });
 
-  it('[sec E6] makes a session of its own, whatever was planted in the browser before', async () => {
+  it('[sec E6] creates a new session, whatever was planted in the browser before', async () => {
     const browser = createBrowser();
     await signIn(browser);
     const planted = sessionOf(browser) ?? '';
@@ -201,11 +204,11 @@ describe('answers of the identity provider at a sign-in', () => {
     await signIn(victim);
     assert.notEqual(sessionOf(victim), planted);
     assert.equal(await statusOf(victim), 200);
-    assert.equal(await statusOf(browser), 401, 'the planted session is over');
+    assert.equal(await statusOf(browser), 401, 'the planted session has ended');
   });
 });
 
-describe('an identity provider that is down when a person comes back from it', () => {
+describe('identity provider that is down when a person returns from it', () => {
   let provider: ForgingProvider;
   let toolhost: TestToolhost;
   beforeEach(async () => {
@@ -215,7 +218,7 @@ describe('an identity provider that is down when a person comes back from it', (
   });
   afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
 
-  /** Where the provider sends the browser back to, with a good code. */
+  /** Returns the provider's redirect with a valid code. */
   function back(departure: URL, changed: Record<string, string> = {}): URL {
     const { searchParams: sent } = departure;
     provider.issue(sent.get('nonce') ?? '');
@@ -240,13 +243,13 @@ describe('an identity provider that is down when a person comes back from it', (
 
   const faults: [what: string, fail: () => unknown][] = [
     ['refuses connections', () => provider.close()],
-    ['answers the code with 503', () => provider.answer('/token', 'down', 503)],
-    ['answers the code with 502 and an error', () => provider.answer('/token', '{"error":"invalid_grant"}', 502)],
-    ['answers the code with 429', () => provider.answer('/token', '{}', 429)],
-    ['has no keys to give', () => provider.answer('/keys', 'down', 500)],
+    ['responds to the code with 503', () => provider.answer('/token', 'down', 503)],
+    ['responds to the code with 502 and an error', () => provider.answer('/token', '{"error":"invalid_grant"}', 502)],
+    ['responds to the code with 429', () => provider.answer('/token', '{}', 429)],
+    ['cannot return its keys', () => provider.answer('/keys', 'down', 500)],
   ];
   for (const [what, fail] of faults) {
-    it(`${what}: the person may try again later, and nobody is told that they are wrong [sec E6]`, async () => {
+    it(`asks the person to retry later, without an authentication error, when it ${what} [sec E6]`, async () => {
       const [toDashboard, toClient] = [await signedIn(), await loggedIn()];
       await fail();
       const page = await toDashboard();
@@ -257,7 +260,7 @@ describe('an identity provider that is down when a person comes back from it', (
     });
   }
 
-  it('[find C4] takes the form of an agent that was sent meanwhile once it is back', async () => {
+  it("[find C4] accepts an agent's consent form again after an outage", async () => {
     const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
     const browser = createBrowser();
     const form = await browser.get(client.authorization().url);
@@ -271,13 +274,13 @@ describe('an identity provider that is down when a person comes back from it', (
     assert.deepEqual([answer.get('error'), answer.has('code')], [null, true]);
   });
 
-  it('says so itself [sec E6]', async () => {
+  it('may report the outage itself [sec E6]', async () => {
     for (const error of ['temporarily_unavailable', 'server_error']) {
       assert.equal((await (await signedIn({ error }))()).status, 503, error);
     }
   });
 
-  it('is not down when it refuses the code, or answers with nonsense [sec E6]', async () => {
+  it('is not considered down when it rejects the code or responds with nonsense [sec E6]', async () => {
     const refusals: [text: string, status: number][] = [
       ['{"error":"invalid_grant"}', 400],
       ['{"error":"invalid_client"}', 401],

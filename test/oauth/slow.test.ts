@@ -8,8 +8,8 @@ import { type ClientDocumentSite, startClientDocuments } from '../support/upstre
 
 const minuteMs = 60_000;
 
-// Each waits for a deadline of ten seconds, so they wait together.
-describe('others that never answer', { concurrency: true }, () => {
+// Runs the tests concurrently, because each waits for a deadline of ten seconds.
+describe('hosts that never respond', { concurrency: true }, () => {
   let site: ClientDocumentSite;
   let world: LoginWorld;
 
@@ -23,7 +23,7 @@ describe('others that never answer', { concurrency: true }, () => {
     await site.close();
   });
 
-  /** Between the deadline and half a second more, with some patience for a busy machine. */
+  /** Asserts that the work takes as long as the deadline, plus a tolerance for a busy machine. */
   async function timed<Result>(work: Promise<Result>): Promise<Result> {
     const started = performance.now();
     const result = await onTime(14_500, () => work);
@@ -32,7 +32,7 @@ describe('others that never answer', { concurrency: true }, () => {
     return result;
   }
 
-  it('[sec D14] a token endpoint: the client gets an error with its state and our issuer', async () => {
+  it("[sec D14] returns an error with the client's state and this service's issuer when the token endpoint never responds", async () => {
     const slug = await world.serve();
     const authorization = (await world.client(slug)).authorization();
     const browser = world.browser();
@@ -45,7 +45,7 @@ describe('others that never answer', { concurrency: true }, () => {
     );
   });
 
-  it('[sec D19] a client’s document: it is refused, and not remembered', async () => {
+  it('[sec D19] rejects a client whose metadata document never arrives, and does not cache the failure', async () => {
     const slug = await world.serve();
     const id = site.serve('/slow', 'hang');
     const client = clientWithId(id, { issuer: world.issuer(slug) });
@@ -56,8 +56,8 @@ describe('others that never answer', { concurrency: true }, () => {
     assert.equal((await world.browser().get(client.authorization().url)).status, 200);
   });
 
-  it('a renewal: the calls wait together, get a Retry-After, and the provider is asked once', async (t) => {
-    // With a clock of its own.
+  it('returns Retry-After to all calls that wait for a renewal, and sends one request to the provider', async (t) => {
+    // A separate world, because the test moves the clock.
     const aside = await startLoginWorld();
     t.after(() => aside.stop());
     const slug = await aside.serve();

@@ -6,7 +6,7 @@ import { assertOAuthError, clientWithId, type OAuthClient, post, tokensOf } from
 
 const minuteMs = 60_000;
 
-describe('redeeming a code', () => {
+describe('token endpoint', () => {
   let world: LoginWorld;
   let slug: string;
   let client: OAuthClient;
@@ -21,7 +21,7 @@ describe('redeeming a code', () => {
   });
   after(() => world.stop());
 
-  it('[mcp 50] answers tokens of ours as JSON that nobody may store', async () => {
+  it('[mcp 50] returns Toolhost tokens as JSON with Cache-Control: no-store', async () => {
     const { code, verifier } = await world.logIn(client);
     const reply = await client.redeem(code, verifier);
     assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
@@ -32,7 +32,7 @@ describe('redeeming a code', () => {
     assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'read write' });
   });
 
-  it('[mcp 50] tells when the provider granted fewer scopes, also after a refresh that names none (RFC 6749, 5.1)', async (t) => {
+  it('[mcp 50] reports fewer scopes if the provider granted fewer, even after a refresh that names none (RFC 6749, 5.1)', async (t) => {
     t.after(() => world.provider.onToken());
     const granted = (scope: string | undefined) =>
       world.provider.onToken((form) => {
@@ -46,7 +46,7 @@ describe('redeeming a code', () => {
       ['read,write', 'read write'],
       ['read offline_access', 'read'],
       ['', 'read write'],
-      // Clients refuse scopes that they did not ask for, and Google and Entra answer addresses for their short names.
+      // Clients reject scopes that they did not request, and Google and Entra return URLs for their short scope names.
       ['read https://provider.example/write', 'read write'],
       ['read more', 'read write'],
       ['read, more', 'read write'],
@@ -62,7 +62,7 @@ describe('redeeming a code', () => {
     }
   });
 
-  it('[mcp 52] [sec A3] sends the provider’s token upstream and never the client’s, which is another one', async () => {
+  it('[mcp 52] [sec A3] sends the provider’s token upstream and never the client’s, which is a different one', async () => {
     const { access_token, refresh_token } = await world.tokens(client);
     assert.notEqual((await world.call(slug, access_token)).isError, true);
     const [request] = world.upstream.take();
@@ -70,13 +70,13 @@ describe('redeeming a code', () => {
     const sent = [request?.url, ...(request?.rawHeaders ?? []), request?.body.toString()].join('\n');
     for (const own of [access_token, refresh_token]) assert.ok(!sent.includes(own.slice(4)));
     const raw = request?.headers.authorization?.replace('Bearer ', '');
-    assert.equal((await world.list(slug, raw)).status, 401, 'the token of the provider is none of this server');
-    assert.equal((await world.list(slug, refresh_token)).status, 401, 'nor is a refresh token');
+    assert.equal((await world.list(slug, raw)).status, 401, "the provider's token is not a token of this server");
+    assert.equal((await world.list(slug, refresh_token)).status, 401, 'a refresh token is not an access token');
   });
 
-  it('[sec A3] ends an access token after its hour', async () => {
+  it('[sec A3] expires an access token after an hour', async () => {
     const { access_token } = await world.tokens(client);
-    // Real time goes on too: the minute is for a busy machine.
+    // Real time passes too, so a minute is left for a busy machine.
     world.wait(59 * minuteMs);
     assert.equal((await world.list(slug, access_token)).status, 200);
     world.wait(minuteMs + 1000);
@@ -85,7 +85,7 @@ describe('redeeming a code', () => {
     assert.match(headers.get('www-authenticate') ?? '', /error="invalid_token"/);
   });
 
-  it('[mcp 49] [sec D9] takes a code once, and ends what it gave when it comes again', async () => {
+  it('[mcp 49] [sec D9] accepts a code once, and revokes its tokens when it is sent again', async () => {
     const { code, verifier } = await world.logIn(client);
     const { access_token, refresh_token } = tokensOf(await client.redeem(code, verifier));
     assert.equal((await world.list(slug, access_token)).status, 200);
@@ -94,20 +94,20 @@ describe('redeeming a code', () => {
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
   });
 
-  it('[sec D9] does not end it for a sender who has the code but not the verifier', async () => {
+  it('[sec D9] revokes nothing for a sender who has the code but not the verifier', async () => {
     const { code, verifier } = await world.logIn(client);
     const { access_token } = tokensOf(await client.redeem(code, verifier));
     assertOAuthError(await client.redeem(code, 'w'.repeat(43)), 400, 'invalid_grant');
     assert.equal((await world.list(slug, access_token)).status, 200);
   });
 
-  it('[sec D9] refuses a code after a minute', async () => {
+  it('[sec D9] rejects a code after a minute', async () => {
     const { code, verifier } = await world.logIn(client);
     world.wait(minuteMs + 1000);
     assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
   });
 
-  it('[sec D8] [sec D11] [mcp 49] holds a code to everything that it was asked for with', async () => {
+  it('[sec D8] [sec D11] [mcp 49] rejects a code with a different verifier, redirect URI, client, server, or resource', async () => {
     const { code, verifier } = await world.logIn(client);
     const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
     const wrong: Changes[] = [
@@ -132,7 +132,7 @@ describe('redeeming a code', () => {
     tokensOf(await client.redeem(code, verifier, { resource: undefined }));
   });
 
-  it('[mcp 49] takes a code without redirect_uri, which PKCE binds to its client, and a resource with a query', async () => {
+  it('[mcp 49] accepts a code without redirect_uri, which PKCE binds to its client, and a resource with a query', async () => {
     for (const redirect_uri of [undefined, '']) {
       const { code, verifier } = await world.logIn(client);
       assertOAuthError(await client.redeem(code, 'w'.repeat(43), { redirect_uri }), 400, 'invalid_grant');
@@ -142,7 +142,7 @@ describe('redeeming a code', () => {
     }
   });
 
-  it('[sec D8] holds a code to the very port of its loopback redirect', async () => {
+  it('[sec D8] rejects a code with another port of its loopback redirect URI', async () => {
     const native = await world.client(slug, { redirectUri: 'http://127.0.0.1/cb' });
     const { code, verifier } = await world.logIn(native, undefined, { redirect_uri: 'http://127.0.0.1/cb' });
     assertOAuthError(
@@ -153,7 +153,7 @@ describe('redeeming a code', () => {
     tokensOf(await native.redeem(code, verifier));
   });
 
-  it('[mcp 53] answers 401 invalid_client to a client that is not known here', async () => {
+  it('[mcp 53] returns 401 invalid_client to a client that is not known here', async () => {
     const { code, verifier } = await world.logIn(client);
     const elsewhere = await world.client(await world.serve());
     for (const client_id of ['unknown', elsewhere.id, `${client.id}x`]) {
@@ -164,7 +164,7 @@ describe('redeeming a code', () => {
     tokensOf(await client.redeem(code, verifier));
   });
 
-  it('[mcp 62] answers invalid_request to a token request without a parameter that it must have', async () => {
+  it('[mcp 62] returns invalid_request for a request without a required parameter', async () => {
     for (const empty of [undefined, '']) {
       for (const [name, reply] of [
         ['client_id', await client.redeem('c', 'v', { client_id: empty })],
@@ -181,7 +181,7 @@ describe('redeeming a code', () => {
     }
   });
 
-  it('refuses malformed token requests, in the characters that an error may have (RFC 6749, 5.2)', async () => {
+  it('rejects malformed requests, using only the characters that an error may contain (RFC 6749, 5.2)', async () => {
     for (const grant_type of ['password', 'client_credentials', 'Authorization_Code']) {
       const reply = await client.redeem('c', 'v', { grant_type });
       assertOAuthError(reply, 400, 'unsupported_grant_type');
@@ -205,7 +205,7 @@ describe('redeeming a code', () => {
     assert.equal((await fetch(url)).status, 405);
   });
 
-  it('ends with the token of a provider that refreshes nothing', async () => {
+  it('ends the login with the token of a provider that issues no refresh token', async () => {
     world.provider.onToken(() => ({ body: { access_token: 'short', token_type: 'bearer', expires_in: 600 } }));
     const { code, verifier } = await world.logIn(client);
     const answer = tokensOf(await client.redeem(code, verifier));
@@ -215,7 +215,7 @@ describe('redeeming a code', () => {
     world.provider.onToken();
   });
 
-  it('renews for as long as a provider gives tokens without an end', async () => {
+  it('renews for as long as a provider issues tokens without an expiry', async () => {
     world.provider.onToken(() => ({ body: { access_token: 'endless', token_type: 'bearer' } }));
     const { code, verifier } = await world.logIn(client);
     let { refresh_token } = tokensOf(await client.redeem(code, verifier));
@@ -228,7 +228,7 @@ describe('redeeming a code', () => {
     world.provider.onToken();
   });
 
-  it('asks the provider for the scopes of the client, and always for offline access', async () => {
+  it("requests the client's scopes from the provider, and always offline access", async () => {
     const scopes = ['read', 'write', 'offline_access'];
     const wide = await world.serve({}, { scopes });
     const agent = await world.client(wide);
@@ -248,7 +248,7 @@ describe('redeeming a code', () => {
     }
   });
 
-  it('[mcp 50] leaves a comma in a scope of the server as it is', async () => {
+  it('[mcp 50] keeps a comma in a scope of the server', async () => {
     const agent = await world.client(await world.serve({}, { scopes: ['read,all'] }));
     assert.equal((await world.tokens(agent)).scope, 'read,all');
   });

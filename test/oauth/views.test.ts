@@ -4,7 +4,7 @@ import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login
 import { assertOAuthError, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('a login for a view', () => {
+describe('login for a view', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld();
@@ -32,7 +32,7 @@ describe('a login for a view', () => {
     return (await Promise.all(replies)).map(({ status }) => status);
   };
 
-  it('begins at metadata of the view, which the challenge names [agent 2]', async () => {
+  it("begins at the view's metadata, which the challenge names [agent 2]", async () => {
     const slug = await serve();
     const { status, headers } = await world.list(`${slug}/desk`, undefined);
     const metadata = `${world.toolhost.url}/.well-known/oauth-protected-resource/mcp/${slug}/desk`;
@@ -62,7 +62,7 @@ describe('a login for a view', () => {
   });
 
   for (const token_mode of ['issued', 'passthrough']) {
-    it(`gives tokens for that view only, and a refresh keeps the limit (${token_mode}) [agent 2]`, async () => {
+    it(`issues tokens for that view only, also after a refresh (${token_mode}) [agent 2]`, async () => {
       const slug = await serve({ token_mode });
       const { client, tokens } = await logIn(slug, 'desk');
       assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
@@ -73,12 +73,12 @@ describe('a login for a view', () => {
       assert.deepEqual(await statuses(slug, renewed), [401, 200, 401]);
       const again = tokensOf(await client.refresh(renewed.refresh_token, { resource: undefined }));
       assert.deepEqual(await statuses(slug, again), [401, 200, 401]);
-      // A view is a part of the server, so a token for the whole is good at both.
+      // A view is part of the server, so a token for the whole server is valid at both.
       assert.deepEqual(await statuses(slug, await world.tokens(client)), [200, 200, 200]);
     });
   }
 
-  it('holds for the provider’s own token, whatever was asked of the server before [agent 2] [sec M9]', async () => {
+  it('restricts the provider’s own token to the view, whatever it could reach before [agent 2] [sec M9]', async () => {
     const slug = await serve({ token_mode: 'passthrough' });
     const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
     assert.deepEqual(await statuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
@@ -88,7 +88,7 @@ describe('a login for a view', () => {
     const renewed = tokensOf(await client.refresh(tokens.refresh_token, at(slug, 'desk')));
     assert.deepEqual(await statuses(slug, renewed), [401, 200, 401]);
     assert.deepEqual(await statuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
-    // A provider may give the same token again, which this process has seen before.
+    // A provider may return the same token again, which this process has cached.
     world.provider.onToken(() => ({ body }));
     const { tokens: known } = await logIn(slug, 'desk');
     world.provider.onToken();
@@ -98,7 +98,7 @@ describe('a login for a view', () => {
     assert.deepEqual(world.upstream.take(), []);
   });
 
-  it('is for one address, which the code and its token share [agent 2]', async () => {
+  it('is for one URL, which the code and its token share [agent 2]', async () => {
     const slug = await serve();
     const other = await serve();
     const client = await world.client(slug);
@@ -121,7 +121,7 @@ describe('a login for a view', () => {
     assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
   });
 
-  it('cannot be widened in the form that the person is shown [agent 2]', async () => {
+  it('cannot be widened in the consent form [agent 2]', async () => {
     const slug = await serve();
     const client = await world.client(slug);
     const browser = world.browser();
@@ -132,7 +132,7 @@ describe('a login for a view', () => {
     }
   });
 
-  it('ends with the view, and the workspace sees its limit [agent 2]', async () => {
+  it('ends with the view, and shows its limit to the workspace [agent 2]', async () => {
     const slug = await serve();
     const { client, tokens } = await logIn(slug, 'desk');
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
@@ -145,7 +145,7 @@ describe('a login for a view', () => {
     assertOAuthError(await client.refresh(tokens.refresh_token, { resource: undefined }), 400, 'invalid_grant');
   });
 
-  it('comes back with a view of the same name, unless it was ended [agent 2]', async () => {
+  it('is valid again with a view of the same name, unless it was revoked [agent 2]', async () => {
     const whole = { resource: undefined };
     const slug = await serve();
     const [kept, ended] = [await logIn(slug, 'desk'), await logIn(slug, 'desk')];

@@ -22,7 +22,7 @@ for (const engine of engines) {
       service.toolhost.rest('POST', `/servers/${slug}/${verb}`, { body });
     const get = async (slug: string) => (await service.toolhost.rest('GET', `/servers/${slug}`)).body;
 
-    it('[imp 6] stores configuration, secrets, limits and label, and the second time nothing', async () => {
+    it('[imp 6] stores configuration, secrets, limits, and label, and changes nothing when repeated', async () => {
       const wanted = {
         config: config('whole'),
         secrets: { KEY: 'a-value' },
@@ -45,7 +45,7 @@ for (const engine of engines) {
       assert.deepEqual([again.body.change, again.body.unchanged], ['same', true]);
       assert.equal(await audit(), before);
       assert.doesNotMatch(before, /a-value/);
-      // Exactly the given limits: without any, the default counts again.
+      // The limits are replaced as a whole, so without a limit the default applies again.
       const fewer = await ask('apply', 'whole', { ...wanted, limits: {} });
       assert.deepEqual(fewer.body.changes, [
         { path: 'limits.calls_per_day', before: 5, text: 'calls per day of the limits removed' },
@@ -53,7 +53,7 @@ for (const engine of engines) {
       assert.equal((await service.toolhost.rest('GET', '/servers/whole/limits')).body.calls_per_day, undefined);
     });
 
-    it('[imp 6] stores all of it or nothing', async () => {
+    it('[imp 6] stores everything or nothing', async () => {
       await ask('apply', 'atomic', { config: config('atomic') });
       const before = await get('atomic');
       const secrets = { KEY: 'one', OTHER: 'two', THIRD: 'three' };
@@ -79,7 +79,7 @@ for (const engine of engines) {
       assert.doesNotMatch(variable.text, /v4lue/);
     });
 
-    it('[imp 6] refuses what would undo a change made elsewhere, field by field', async () => {
+    it('[imp 6] refuses to undo a change made elsewhere, and names each field', async () => {
       const first = config('shared', { description: 'One.' });
       await ask('apply', 'shared', { config: first });
       await service.toolhost.rest('PATCH', '/servers/shared', { body: { description: 'Two.' } });
@@ -98,7 +98,7 @@ for (const engine of engines) {
       assert.equal((await ask('apply', 'shared', { config: other, label: 'b', overwrite: true })).status, 200);
     });
 
-    it('[imp 6] forgets the label with the server, and deletes it only at the expected version', async () => {
+    it('[imp 6] deletes the server and its label only at the expected version', async () => {
       await ask('apply', 'gone', { config: config('gone'), label: 'team-a' });
       const path = '/servers/gone';
       const moved = await service.toolhost.rest('DELETE', path, { body: { expected_version: 2 } });

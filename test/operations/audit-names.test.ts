@@ -6,7 +6,7 @@ import { serverAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('the names in the audit log, and what a person learns about the service', () => {
+describe('names in the audit log and session information', () => {
   let world: LoginWorld;
   before(async () => {
     world = await startLoginWorld({ env: { CALL_RETENTION_DAYS: '12' } });
@@ -21,7 +21,7 @@ describe('the names in the audit log, and what a person learns about the service
     return event ?? assert.fail();
   };
 
-  it('names a key, also after it was revoked', async () => {
+  it('names a key even after it was revoked', async () => {
     const { toolhost } = world;
     const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the build', scopes: ['manage'] } });
     const { key, id } = made.body as { key: string; id: string };
@@ -32,7 +32,7 @@ describe('the names in the audit log, and what a person learns about the service
     assert.deepEqual([event?.actor_kind, event?.actor_id, event?.actor_name], ['api_key', id, 'of the build']);
   });
 
-  it('[find D4] names who stored a version, and who called', async () => {
+  it('[find D4] names the author of a version and the caller of a tool', async () => {
     const { toolhost } = world;
     const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the robot', scopes: ['manage', 'call'] } });
     const { key, id } = made.body as { key: string; id: string };
@@ -51,7 +51,7 @@ describe('the names in the audit log, and what a person learns about the service
     assert.equal(call.body.caller_name, 'Vera');
   });
 
-  it('names the key that a change is of, and shows only the changes of one key, or of one thing, in a time', async () => {
+  it('names the key that a change affects, and filters changes by key, target, operation, and time', async () => {
     const { toolhost } = world;
     const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the agent', scopes: ['manage'] } });
     const { key, id } = made.body as { key: string; id: string };
@@ -69,7 +69,7 @@ describe('the names in the audit log, and what a person learns about the service
     assert.deepEqual(await found(`actor_id=${id}&since=${begun}`), [['createMcpServer', 'by-agent']]);
   });
 
-  it('names a person as they are called now, also after they have left', async () => {
+  it('names people by their current names even after they left', async () => {
     const { toolhost } = world;
     const [anna, bob] = [
       await personSession(toolhost, { name: 'Anna' }),
@@ -84,25 +84,25 @@ describe('the names in the audit log, and what a person learns about the service
     );
   });
 
-  it('names a client as it called itself', async () => {
+  it('names a client by the name it registered with', async () => {
     const client = await world.client(await world.serve(), { name: 'Agent Smith' });
     await world.logIn(client);
     const event = await newest();
     assert.deepEqual([event.actor_kind, event.operation, event.actor_name], ['client', 'login', 'Agent Smith']);
   });
 
-  it('leaves out the name of who has none', async () => {
+  it('omits the name of an actor that has none', async () => {
     await world.toolhost.key();
     const event = await newest();
     assert.deepEqual([event.actor_kind, 'actor_name' in event], ['operator', false]);
   });
 
-  it('shows a person how long records of calls are kept', async () => {
+  it('shows a person how long call records are retained', async () => {
     const session = await personSession(world.toolhost, { name: 'Cleo' });
     assert.equal((await as(session, 'GET', '/session')).body.call_retention_days, 12);
   });
 
-  it('says of an invitation to no address what was found and what is allowed', async () => {
+  it('reports the found and the allowed value when an invitation has an invalid address', async () => {
     const session = await personSession(world.toolhost, { name: 'Dora' });
     const reply = await as(session, 'POST', '/invitations', { email: 'nobody', role: 'viewer' });
     const message = 'found "nobody"; allowed: one email address, such as anna@example.com';

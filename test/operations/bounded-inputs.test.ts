@@ -5,7 +5,7 @@ import { operationList } from '../../src/operations/index.ts';
 
 type Def = { type: string; [field: string]: unknown };
 
-/** What in an input could be as long as somebody likes, besides the limit of a posted body. */
+/** Returns the parts of an input schema whose length only the request body limit bounds. */
 function unbounded(schema: z.ZodType, path: string): string[] {
   const def = schema.def as unknown as Def;
   const inner = (child: unknown, name = ''): string[] => unbounded(child as z.ZodType, path + name);
@@ -25,7 +25,7 @@ function unbounded(schema: z.ZodType, path: string): string[] {
     case 'default':
     case 'prefault':
       return inner(def.innerType);
-    // A schema that contains itself, such as that of any JSON.
+    // A recursive schema, such as the schema of any JSON value.
     case 'lazy':
       return [`${path}: anything`];
     case 'record':
@@ -39,7 +39,7 @@ function unbounded(schema: z.ZodType, path: string): string[] {
   }
 }
 
-/** A text is bounded by a length, or by a pattern that repeats nothing without end. */
+/** Checks that a string is bounded by a maximum length or by a pattern without unbounded repetition. */
 function bounded(schema: z.ZodType): boolean {
   const checks = ((schema.def as unknown as Def).checks ?? []) as {
     _zod: { def: { check: string; pattern?: RegExp } };
@@ -49,7 +49,7 @@ function bounded(schema: z.ZodType): boolean {
   );
 }
 
-/** What rules of their own bound, each with its price in test/price-of-{schemas,arguments}.test.ts. */
+/** Inputs that have their own rules. Their CPU budgets are tested in test/budgets. */
 const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
   /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
@@ -66,8 +66,8 @@ const boundedByRules = [
   /^import(Api|Again)\.(answers|headers): a record/,
 ];
 
-describe('the inputs of the operations', () => {
-  it('[find A1] every text and array has a most, every record a rule', () => {
+describe('operation inputs', () => {
+  it('[find A1] bound every string and array by a maximum and every record by a rule', () => {
     const found = operationList.flatMap((op) => unbounded(op.input, op.name));
     assert.deepEqual(
       found.filter((line) => !boundedByRules.some((rule) => rule.test(line))),

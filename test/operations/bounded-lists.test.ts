@@ -14,10 +14,10 @@ type Schema = {
   anyOf?: Schema[];
 };
 
-/** Arrays of a schema that may be of any length, by their paths. */
+/** Returns the paths of arrays without a maximum length in a schema. */
 function unbounded(schema: Schema, path: string, isPaged: boolean): string[] {
   const isFree = schema.type === 'array' && schema.maxItems === undefined && !isPaged;
-  // A list of different fixed words is not longer than there are words.
+  // A list of distinct enum values is never longer than the enum.
   const isOfWords = schema.items?.enum !== undefined;
   return [
     ...(isFree && !isOfWords ? [path] : []),
@@ -33,14 +33,14 @@ function unbounded(schema: Schema, path: string, isPaged: boolean): string[] {
   ];
 }
 
-describe('[find A4] the answer of an operation', () => {
+describe('[find A4] operation outputs', () => {
   for (const op of Object.values(operations)) {
-    it(`${op.name} has no list without a cursor or a most`, () => {
+    it(`bound every list of ${op.name} by a cursor or a maximum`, () => {
       assert.deepEqual(unbounded(toOutputSchema(op) as Schema, '', false), []);
     });
   }
 
-  it('with a cursor comes with a limit, and from the connection of reports', () => {
+  it('take a limit and use the report connection if they have a cursor', () => {
     for (const op of Object.values(operations)) {
       if (!('next_cursor' in op.output.shape)) continue;
       assert.ok('limit' in op.input.shape && 'cursor' in op.input.shape, op.name);
@@ -49,7 +49,7 @@ describe('[find A4] the answer of an operation', () => {
   });
 });
 
-describe('[find A4] the problems in one answer', () => {
+describe('[find A4] problems in a response', () => {
   let toolhost: TestToolhost;
   let manager: ManagingAgent;
   before(async () => {
@@ -71,7 +71,7 @@ describe('[find A4] the problems in one answer', () => {
     return body.problems as { path: string; message: string }[];
   };
 
-  it('are the first 20 and the number of the others, whichever operation lists them', async () => {
+  it('lists the first 20 problems and the number of the others in every operation', async () => {
     const key = (limits: object) =>
       toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'], ...limits } });
     const refusals: [Promise<Reply>, number][] = [
@@ -87,7 +87,7 @@ describe('[find A4] the problems in one answer', () => {
     }
   });
 
-  it('are all of them up to 20', async () => {
+  it('lists all problems if there are at most 20', async () => {
     const servers = some(20, 'none-');
     const problems = problemsOf(
       await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'], servers } }),
@@ -95,7 +95,7 @@ describe('[find A4] the problems in one answer', () => {
     assert.deepEqual([problems.length, problems.at(-1)?.path], [20, 'servers[19]']);
   });
 
-  it('are as few for an agent', async () => {
+  it('lists as few problems for an agent', async () => {
     const { isError, text } = await manager.manage('importApi', { document, answers });
     const lines = text.split('\n');
     assert.deepEqual([isError, lines.length, lines.at(-1)], [true, 22, '- and 70 more']);

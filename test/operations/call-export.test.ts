@@ -8,7 +8,7 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`calls as a list or a file on ${engine}`, () => {
+  describe(`call lists and call exports on ${engine}`, () => {
     let world: EngineToolhost;
     let seeded = 0;
     before(async () => {
@@ -16,7 +16,7 @@ for (const engine of engines) {
     });
     after(() => world?.stop());
 
-    /** Gives a server of its own calls of any time. */
+    /** Creates a server with call records of any time. */
     const serve = async (slug: string, calls: Partial<CallRecord>[]) => {
       const { body } = await world.toolhost.createServer(serverAt(slug, 'https://api.example.com'));
       const server_id = (body.server as { id: string }).id;
@@ -34,7 +34,7 @@ for (const engine of engines) {
     const header =
       'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id,reason,estimated_tokens,view,model,input_tokens,output_tokens,upstream_requests';
 
-    it('end before a time', async () => {
+    it('contain only calls before `until`', async () => {
       const at = (ms: number) => ({ started_at: world.now() - ms });
       await serve('until', [
         { ...at(30), id: 'call_u30' },
@@ -55,7 +55,7 @@ for (const engine of engines) {
       assert.match(lines(file)[1] ?? '', /^call_u20,/);
     });
 
-    it('are text/csv with every field in its column', async () => {
+    it('format calls as text/csv with every field in its column', async () => {
       await serve('file', [{ id: 'call_f1' }]);
       const reply = await get('/calls.csv?slug=file');
       assert.equal(reply.headers.get('content-type'), 'text/csv; charset=utf-8');
@@ -65,7 +65,7 @@ for (const engine of engines) {
       assert.deepEqual(lines(reply), [header, `${fields.join(',')},f1,,50,,,,,`, '']);
     });
 
-    it('leave out what a call does not have, quote what would break a line, and disarm formulas', async () => {
+    it('leave absent values empty, quote line breaks, and disarm formulas', async () => {
       const bare = { key_id: null, upstream_host: null, upstream_status: null, upstream_ms: null };
       const tools = ['a,"b"\r\nc', '=1+1', '+1', '-1', '@x', '\tx', '\uff1d1', 'a=b'];
       await serve(
@@ -81,7 +81,7 @@ for (const engine of engines) {
       assert.equal(text, expected.join(''));
     });
 
-    it('[conf 8] say why a call failed', async () => {
+    it('[conf 8] contain the reason why a call failed', async () => {
       const reason = 'status: allowed: "open", "closed"';
       await serve('reasons', [{ id: 'call_r1', outcome: 'invalid_arguments', reason }]);
       const { body } = await get('/calls?slug=reasons');
@@ -95,7 +95,7 @@ for (const engine of engines) {
       assert.ok(line.endsWith(',r1,"status: allowed: ""open"", ""closed""",50,,,,,'), line);
     });
 
-    it('hold 10,000 calls at most', async () => {
+    it('contain at most 10,000 calls', async () => {
       await serve(
         'many',
         Array.from({ length: 10_001 }, () => ({})),
@@ -103,7 +103,7 @@ for (const engine of engines) {
       assert.equal(lines(await get('/calls.csv?slug=many')).length, 10_002);
     });
 
-    it('are refused as JSON problems', async () => {
+    it('report invalid parameters as JSON problems', async () => {
       const { status, headers } = await world.toolhost.rest('GET', '/calls.csv?outcome=fine');
       assert.deepEqual([status, headers.get('content-type')], [400, 'application/problem+json']);
       const { body } = await get('/openapi.json');

@@ -16,14 +16,14 @@ const everyone = knownClients.map(({ name }) => name);
 const common = ['address', 'challenge', 'sign_in', 'handshake', 'tool_list', 'tool_count', 'tool_names'];
 const login = ['resource_metadata', 'server_metadata', 'registration', 'provider'];
 
-/** Ids of the checks by what they came to. */
+/** Groups the IDs of the checks by status. */
 function byStatus(checks: readonly Check[]): Record<string, string[]> {
   return Object.fromEntries(
     Object.entries(Object.groupBy(checks, ({ status }) => status)).map(([s, list]) => [s, list.map(({ id }) => id)]),
   );
 }
 
-describe('checking a connection', () => {
+describe('connection check', () => {
   let world: LoginWorld;
   let toolhost: TestToolhost;
   before(async () => {
@@ -49,7 +49,7 @@ describe('checking a connection', () => {
   };
   const tools = (names: readonly string[]) => names.map((name) => toolAt(`${world.upstream.url}/thing`, { name }));
 
-  it('finds nothing wrong with a server that has a login but what is outside of its reach', async () => {
+  it('reports no problem for a server with a login, and warns only about what it cannot verify', async () => {
     const slug = await world.serve();
     const checks = await checksOf(slug);
     assert.deepEqual(byStatus(checks), {
@@ -67,7 +67,7 @@ describe('checking a connection', () => {
     }
   });
 
-  it('asks neither the upstream nor the provider, and leaves nothing behind', async () => {
+  it('calls neither the upstream nor the provider, and leaves no call record', async () => {
     const slug = await world.serve();
     world.upstream.take();
     await checksOf(slug);
@@ -76,13 +76,13 @@ describe('checking a connection', () => {
     assert.deepEqual(body.calls, []);
   });
 
-  it('knows that people have logged in', async () => {
+  it('reports the provider as ok after a user has logged in', async () => {
     const slug = await world.serve();
     await world.tokens(await world.client(slug));
     assert.equal((await checkOf(slug, 'provider')).status, 'ok');
   });
 
-  it('says which clients cannot present a credential that must be copied', async () => {
+  it('lists the clients that cannot present a credential that must be copied', async () => {
     const slug = await serve({ authentication: { type: 'Bearer' } });
     const checks = await checksOf(slug);
     assert.deepEqual(
@@ -97,7 +97,7 @@ describe('checking a connection', () => {
     assert.match((await checkOf(stored, 'sign_in')).detail, /an API key of this workspace/);
   });
 
-  it('counts tools against the limits of clients', async () => {
+  it('compares the number of tools with the limits of clients', async () => {
     const judged = async (count: number) => {
       const slug = await serve({ tools: tools(Array.from({ length: count }, (_, n) => `t${n}`)) });
       const { status, clients } = await checkOf(slug, 'tool_count');
@@ -109,7 +109,7 @@ describe('checking a connection', () => {
     assert.deepEqual(await judged(0), ['warning', everyone]);
   });
 
-  it('measures names together with what clients put before them', async () => {
+  it('measures tool names including the prefix that clients add', async () => {
     const judged = async (slug: string, names: string[]) =>
       checkOf(await serve({ slug, tools: tools(names) }), 'tool_names');
     assert.equal((await judged('short-one', ['a'.repeat(48)])).status, 'ok');
@@ -122,7 +122,7 @@ describe('checking a connection', () => {
     assert.match(dotted.detail, /things\.get, a\.b, c\.d and 1 more/);
   });
 
-  it('estimates what the list of tools costs', async () => {
+  it('estimates the token cost of the tool list', async () => {
     const described = Array.from({ length: 12 }, (_, n) =>
       toolAt(`${world.upstream.url}/thing`, { name: `t${n}`, description: 'd'.repeat(3800) }),
     );
@@ -131,7 +131,7 @@ describe('checking a connection', () => {
     assert.match(detail, /^About 1[12]\d{3} tokens in every conversation/);
   });
 
-  it('finds secrets that have no value, or that may not go where the tools call by now', async () => {
+  it('reports secrets without a value and secrets that may not be sent to the hosts that tools now call', async () => {
     const slug = await serve({
       authentication: { type: 'Bearer', token: '{{TOKEN}}' },
       tools: [toolAt(`${world.upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })],
@@ -151,7 +151,7 @@ describe('checking a connection', () => {
     assert.doesNotMatch(JSON.stringify(await checksOf(slug)), /a-secret-value/);
   });
 
-  it('examines a view at its own address, with its own tools [agent 2]', async () => {
+  it('checks a view at its own address with its own tools [agent 2]', async () => {
     const names = ['read.it', 'write'];
     const views = { desk: { title: 'The desk', tools: ['write'] } };
     const slug = await world.serve({ tools: tools(names), views });
@@ -175,7 +175,7 @@ describe('checking a connection', () => {
     assert.equal((await toolhost.rest('POST', `/servers/${slug}/connection-check`, inherited)).status, 404);
   });
 
-  it('is a tool of the management server, for all who may see the server', async () => {
+  it('is a tool of the management server for everyone who may read the server', async () => {
     const slug = await serve();
     const key = await toolhost.key({ scopes: ['manage:read'] });
     const call = { name: 'checkConnection', arguments: { slug } };
@@ -192,7 +192,7 @@ describe('checking a connection', () => {
 });
 
 for (const hosts of ['', '*.tools.example.com']) {
-  describe(`checking a connection of a public service with ${hosts || 'no'} hosts for servers`, () => {
+  describe(`connection check of a public service with ${hosts || 'no'} hosts for servers`, () => {
     let toolhost: TestToolhost;
     let port: number;
     before(async () => {
@@ -211,7 +211,7 @@ for (const hosts of ['', '*.tools.example.com']) {
     });
     after(() => toolhost.stop());
 
-    it('[ship 6] finds that clients on the internet can reach it and find the login, Claude where the path is /mcp', async () => {
+    it('[ship 6] reports that clients on the internet reach it and find the login, with a warning for Claude if the path is /mcp', async () => {
       const authorization = `Bearer ${await toolhost.key()}`;
       const post = async (path: string, body: object) => {
         const headers = { host: 'tools.example.com', authorization, 'content-type': 'application/json' };

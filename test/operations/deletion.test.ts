@@ -42,7 +42,7 @@ for (const engine of engines) {
       return { ...row, secrets: secrets.length, versions: versions.length };
     };
 
-    it('is served to nobody, and comes back with its secrets, its versions and the keys that were limited to it', async () => {
+    it('is not served, and is restored with its secrets, its versions, and the keys limited to it', async () => {
       await make('undone');
       await rest('PATCH', '/servers/undone', { name: 'Renamed' });
       const key = await world.toolhost.key({ scopes: ['call'], servers: ['undone'] });
@@ -69,7 +69,7 @@ for (const engine of engines) {
       assert.equal((await rest('POST', '/servers/undone/restore', {})).body.unchanged, true);
     });
 
-    it('is listed and restored by nobody in another workspace, nor by a key that may only read', async () => {
+    it('cannot be listed or restored from another workspace, or restored with a read-only key', async () => {
       await make('ours');
       await rest('DELETE', '/servers/ours');
       const theirs = await world.toolhost.key({ workspace: 'theirs' });
@@ -81,12 +81,16 @@ for (const engine of engines) {
       assert.equal((await rest('POST', '/servers/ours/restore', {}, reader)).status, 403);
     });
 
-    it('loses one secret or all of them while it can be restored, those of its configuration too [find F4]', async () => {
+    it('can lose one or all of its secrets while it is restorable, including those in its configuration [find F4]', async () => {
       const named = { extra: { type: 'ApiKey', header: 'X-Key', token: 'a-literal-credential' } };
       const config = serverAt('emptied', upstream.url, { authentication, credentials: named });
       await world.toolhost.createServer(config);
       for (const name of ['KEY', 'OTHER']) await rest('PUT', `/servers/emptied/secrets/${name}`, { value: 'a-value' });
-      assert.equal((await rest('DELETE', '/deleted-servers/emptied/secrets')).status, 404, 'it is still served');
+      assert.equal(
+        (await rest('DELETE', '/deleted-servers/emptied/secrets')).status,
+        404,
+        'a server that is still served has no deleted secrets',
+      );
       await rest('DELETE', '/servers/emptied');
       const count = async () => {
         const servers = (await rest('GET', '/deleted-servers')).body.servers as Json[];
@@ -123,7 +127,7 @@ for (const engine of engines) {
       assert.equal(upstream.take().length, 0);
     });
 
-    it('is gone for good after 30 days, but for its slug', async () => {
+    it('is deleted permanently after 30 days, except for its slug', async () => {
       await make('late');
       await rest('DELETE', '/servers/late');
       const { db } = await world.database();
@@ -138,7 +142,7 @@ for (const engine of engines) {
       assert.match((await rest('POST', '/servers', serverAt('late', upstream.url))).text, /taken or was used before/);
     });
 
-    it('counts for no quota of servers, and makes space where its bytes or secrets are needed', async () => {
+    it('does not count toward the server quota, and is removed when its bytes or secrets are needed', async () => {
       const key = await world.toolhost.key({ workspace: 'full' });
       const quotas = { servers: 1, secrets: 1, megabytes: 1 };
       await operate(world.toolhost, 'setWorkspaceQuotas', 'full', quotas);
@@ -154,7 +158,7 @@ for (const engine of engines) {
       assert.equal((await create('full-second')).status, 201);
       const refused = await ask('POST', '/servers/full-first/restore', {});
       assert.deepEqual([refused.status, /2 hosted servers; allowed: 1/.test(refused.text)], [403, true]);
-      // There is no space for both of them.
+      // The quota has no space for both servers.
       const grown = await ask('PATCH', '/servers/full-second', large);
       assert.equal(grown.status, 200, grown.text);
       assert.deepEqual((await ask('GET', '/deleted-servers')).body.servers, []);

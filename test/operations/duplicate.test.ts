@@ -4,7 +4,7 @@ import { serverAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('a server that is duplicated', () => {
+describe('duplicating a server', () => {
   let toolhost: TestToolhost;
   let staging: RecordingUpstream;
   let production: RecordingUpstream;
@@ -24,7 +24,7 @@ describe('a server that is duplicated', () => {
   const configOf = async (slug: string) => (await ask(200, 'GET', `/servers/${slug}`)).config as Json;
   const texts = ({ changes }: Json) => (changes as Json[]).map(({ text }) => text);
 
-  it('goes to another slug, base address and secrets, and follows its original when that is repeated', async () => {
+  it('copies a server to another slug, base URL, and secrets, and applies later changes when repeated', async () => {
     const authentication = { type: 'Bearer', token: 'the-token-of-staging' };
     await toolhost.createServer(
       serverAt('shop-staging', staging.url, { authentication, headers: { 'X-Tenant': '{{TENANT}}' } }),
@@ -68,7 +68,7 @@ describe('a server that is duplicated', () => {
     ]);
   });
 
-  it('keeps values of variables at the copy, and asks again for secrets whose host is another one', async () => {
+  it('keeps variable values of the copy, and requires secrets again if their host differs', async () => {
     const variables = { region: { value: 'eu' } };
     const more = {
       authentication: { type: 'Bearer', token: '{{KEY}}' },
@@ -84,7 +84,7 @@ describe('a server that is duplicated', () => {
     assert.deepEqual((await configOf('orders')).variables, { region: { value: 'us' } });
   });
 
-  it('replaces no server that is none of its copies, unless that is wanted', async () => {
+  it('replaces a server that is not its copy only with `overwrite`', async () => {
     await toolhost.createServer(serverAt('first-one', staging.url));
     await toolhost.createServer(serverAt('second-one', production.url));
     const refused = await plan('first-one', { to: 'second-one' });

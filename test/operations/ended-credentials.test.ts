@@ -17,11 +17,11 @@ import {
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const tool = (name: string, args: Json) => ({ ...call, params: { name, arguments: args } });
 
-/** A credential with its headers, and its end. */
+/** A kind of credential, with its headers and a function that ends it. */
 type Ending = { name: string; begin(): Promise<{ headers: Record<string, string>; end(): Promise<unknown> }> };
 
 for (const engine of engines) {
-  describe(`[find B8] a credential that ends while a request is under way, on ${engine}`, () => {
+  describe(`[find B8] a credential that ends during a request, on ${engine}`, () => {
     let upstream: RecordingUpstream;
     let world: EngineToolhost;
     let toolhost: TestToolhost;
@@ -36,7 +36,7 @@ for (const engine of engines) {
     after(() => Promise.all([world?.stop(), upstream.close()]));
 
     const asOwner = (method: string, path: string, body?: Json) => personRequest(toolhost, owner, method, path, body);
-    /** Whoever sends a body slowly is admitted again after it. */
+    /** Waits so long that the service checks access again after a slow request body. */
     const passTime = () => world.wait(1000);
     async function newKey(
       scopes = ['manage', 'call'],
@@ -56,28 +56,28 @@ for (const engine of engines) {
 
     const endings: Ending[] = [
       {
-        name: 'a key that is revoked',
+        name: 'a revoked key',
         async begin() {
           const { id, headers } = await newKey();
           return { headers, end: () => asOwner('DELETE', `/keys/${id}`) };
         },
       },
       {
-        name: 'a session of a person who is removed',
+        name: 'a session of a removed member',
         async begin() {
           const { id, headers } = await newSession('editor');
           return { headers, end: () => asOwner('DELETE', `/members/${id}`, { end_remains: true }) };
         },
       },
       {
-        name: 'a session of a person who gets less of a role',
+        name: 'a session of a member with a lowered role',
         async begin() {
           const { id, headers } = await newSession('editor');
           return { headers, end: () => asOwner('PATCH', `/members/${id}`, { role: 'viewer' }) };
         },
       },
       {
-        name: 'a session that is signed out',
+        name: 'a signed-out session',
         async begin() {
           const { headers } = await newSession('owner');
           const signOut = () => fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' });
@@ -85,7 +85,7 @@ for (const engine of engines) {
         },
       },
       {
-        name: 'a login at the management server that is ended',
+        name: 'a revoked login at the management server',
         async begin() {
           const { client, tokens } = await signInAgent(toolhost);
           const headers = { authorization: `Bearer ${tokens.access_token}` };
@@ -96,7 +96,7 @@ for (const engine of engines) {
     ];
 
     for (const { name, begin } of endings) {
-      it(`[sec E1] changes nothing: ${name}`, async () => {
+      it(`[sec E1] changes nothing after it ended: ${name}`, async () => {
         const { headers, end } = await begin();
         const slug = `planted-${endings.findIndex((ending) => ending.name === name)}`;
         const held = await holdBody(`${toolhost.url}/api/v1/servers`, headers, serverAt(slug, upstream.url));
@@ -107,7 +107,7 @@ for (const engine of engines) {
       });
     }
 
-    it('[sec E1] makes no key that would outlive it', async () => {
+    it('[sec E1] cannot create a key that would outlive it', async () => {
       const { id, headers } = await newKey();
       const body = { name: 'outlives', scopes: ['manage'] };
       const held = await holdBody(`${toolhost.url}/api/v1/keys`, headers, body);
@@ -119,9 +119,9 @@ for (const engine of engines) {
       assert.ok(!(listed.keys as Json[]).some((key) => key.name === 'outlives'));
     });
 
-    it('[sec E1] changes nothing by the management server', async () => {
+    it('[sec E1] changes nothing through the management server', async () => {
       const { id, key, headers } = await newKey();
-      // Its endpoint is made at its first request, which is then admitted later.
+      // Its endpoint is created by its first request and has a cached authorization for the next one.
       assert.equal((await toolhost.rpc('manage', key, 'tools/list')).status, 200);
       const message = tool('createMcpServer', serverAt('planted-by-tool', upstream.url));
       const held = await holdBody(`${toolhost.url}/mcp/manage`, headers, message);
@@ -130,7 +130,7 @@ for (const engine of engines) {
       assert.equal((await asOwner('GET', '/servers/planted-by-tool')).status, 404);
     });
 
-    it('[sec E1] changes nothing while a description is fetched', async () => {
+    it('[sec E1] changes nothing if it ends while an API description is fetched', async () => {
       const { id, key } = await newKey();
       upstream.on('GET /openapi.json', () => 'hold');
       upstream.take();
@@ -156,7 +156,7 @@ for (const engine of engines) {
       ['the REST API', '/api/v1/servers/called/tools/get/call', {}],
     ];
     for (const [name, path, body] of callers) {
-      it(`[sec E1] calls no tool of ${name} after a body that came slowly`, async () => {
+      it(`[sec E1] calls no tool of ${name} if it ends during a slow request body`, async () => {
         const { id, headers } = await newKey();
         upstream.take();
         const held = await holdBody(toolhost.url + path, headers, body);
@@ -168,7 +168,10 @@ for (const engine of engines) {
       });
     }
 
-    /** A server whose token is asked for at its first call, and held; resolves when the call waits for it. */
+    /**
+     * Creates a server whose first call requests a token that the upstream holds back. Resolves when the call waits for
+     * it.
+     */
     async function waitingCall(slug: string, asked: () => Promise<Reply>) {
       upstream.on('POST /token', () => 'hold');
       upstream.on('*', () => ({}));
@@ -192,7 +195,10 @@ for (const engine of engines) {
       };
     }
 
-    /** A server whose next call is refused by its upstream, so that it asks for another token; resolves when the call waits for it. */
+    /**
+     * Makes a call that the upstream rejects with 401, so that it requests another token. Resolves when the call waits
+     * for it.
+     */
     async function refusedCall(slug: string, asked: () => Promise<Reply>) {
       const before = await waitingCall(slug, asked);
       assert.equal((await before.finish()).reply.status, 200);
@@ -201,7 +207,7 @@ for (const engine of engines) {
         again.resolve(request);
         return 'hold';
       });
-      // A token that is nearly new is not given up because one request was refused.
+      // A token that was just issued is not discarded because one request was rejected.
       await world.wait(60_000);
       upstream.on('*', ({ headers }) => ({ status: headers.authorization === 'Bearer token' ? 401 : 200 }));
       const answered = asked();
@@ -221,7 +227,7 @@ for (const engine of engines) {
       ['server is deleted', (slug) => asOwner('DELETE', `/servers/${slug}`), 404],
     ];
     for (const [index, [name, end, status]] of ends.entries()) {
-      it(`[sec E1] sends nothing again for a call that its upstream refused, whose ${name} meanwhile`, async () => {
+      it(`[sec E1] does not retry a call that its upstream rejected if the ${name} in the meantime`, async () => {
         const { id, key } = await newKey();
         const slug = `refused-${index}`;
         const call = await refusedCall(slug, () =>
@@ -236,10 +242,10 @@ for (const engine of engines) {
 
     const waiting: [name: string, call: (slug: string, key: string) => Promise<Reply>][] = [
       ['a hosted server', (slug, key) => toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} })],
-      ['a try-out', (slug, key) => toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key, body: {} })],
+      ['a test call', (slug, key) => toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key, body: {} })],
     ];
     for (const [index, [name, send]] of waiting.entries()) {
-      it(`[sec E1] sends nothing for a call of ${name} that waits for a token meanwhile`, async () => {
+      it(`[sec E1] sends nothing for a call of ${name} if the key is revoked while the call waits for a token`, async () => {
         const { id, key } = await newKey();
         const call = await waitingCall(`waits-${index}`, () => send(`waits-${index}`, key));
         await asOwner('DELETE', `/keys/${id}`);
@@ -248,7 +254,7 @@ for (const engine of engines) {
         assert.deepEqual(sent, []);
       });
 
-      it(`[sec E1] sends nothing for a call of ${name} whose server is deleted while it waits`, async () => {
+      it(`[sec E1] sends nothing for a call of ${name} if the server is deleted while the call waits for a token`, async () => {
         const { key } = await newKey();
         const call = await waitingCall(`deleted-${index}`, () => send(`deleted-${index}`, key));
         assert.equal((await asOwner('DELETE', `/servers/deleted-${index}`)).status, 200);
@@ -258,7 +264,7 @@ for (const engine of engines) {
       });
     }
 
-    it('[sec E1] refuses a call whose server was changed while it waited, and the next is made as it is now', async () => {
+    it('[sec E1] refuses a waiting call if its server changed, and makes the next call with the new configuration', async () => {
       const { key } = await newKey();
       const send = () => toolhost.rpc('moves', key, 'tools/call', { name: 'get', arguments: {} });
       const call = await waitingCall('moves', send);
@@ -277,7 +283,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[sec E1] calls no tool that was disabled while the call waited', async () => {
+    it('[sec E1] does not call a tool that was disabled while the call waited', async () => {
       const { key } = await newKey();
       const send = () => toolhost.rpc('disables', key, 'tools/call', { name: 'get', arguments: {} });
       const call = await waitingCall('disables', send);
@@ -288,7 +294,7 @@ for (const engine of engines) {
       assert.match((await send()).text, /there is no tool/);
     });
 
-    it('[sec E1] makes no later call of a batch', async () => {
+    it('[sec E1] makes no further calls of a batch', async () => {
       const { id, headers } = await newKey();
       upstream.on('GET /thing', () => 'hold');
       upstream.take();

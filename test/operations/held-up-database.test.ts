@@ -8,7 +8,7 @@ import { countGivenUp, scrape } from '../support/toolhost/scrape.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('many requests of one workspace that the database holds up', () => {
+describe('many requests of one workspace that wait for the database', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -29,7 +29,7 @@ describe('many requests of one workspace that the database holds up', () => {
 
   const hold = (table: string) => client.query(`begin; lock table ${table} in access exclusive mode`);
 
-  it('[find A7] leave its connections to others, over REST and MCP together', async () => {
+  it('[find A7] leave connections to others, with REST and MCP counted together', async () => {
     const [greedy, modest] = [await toolhost.key(), await toolhost.key({ workspace: 'other' })];
     await hold('calls');
     const replies: Reply[] = [];
@@ -41,7 +41,7 @@ describe('many requests of one workspace that the database holds up', () => {
         : toolhost.rpc('manage', greedy, 'tools/call', ask);
       replies.push(await reply);
     });
-    // A key runs half of what its workspace runs, which is half of 24, and as many wait of 200.
+    // This key may run 6 of 24 requests and queue 50 of 200, so 54 of 110 are refused.
     await eventually(() => assert.equal(replies.length, 54));
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [429]);
     assert.equal(await countGivenUp(toolhost.url, 'operation'), 54);
@@ -49,7 +49,7 @@ describe('many requests of one workspace that the database holds up', () => {
       assert.equal(headers.get('retry-after'), '2');
       assert.match(text, /Too many requests are queued .* Nothing was changed; retry in 2 s/);
     }
-    // The other key of this workspace and the other workspace read and change what they like meanwhile.
+    // The other key of this workspace and the other workspace can still read and change data.
     assert.equal((await toolhost.rest('GET', '/servers/beside')).status, 200);
     assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: modest })).status, 200);
     const changed = await toolhost.rest('PATCH', '/servers/beside', { key: greedy, body: { description: 'New.' } });
@@ -59,7 +59,7 @@ describe('many requests of one workspace that the database holds up', () => {
     assert.equal(replies.filter(({ status }) => status === 429).length, 54);
   });
 
-  it('[find A4] delay no call, no change and no other workspace when they are reports', async () => {
+  it('[find A4] delay no calls, no changes, and no other workspace if they are reports', async () => {
     const key = await toolhost.key();
     const other = await toolhost.key({ workspace: 'other' });
     await hold('audit_events');
@@ -79,7 +79,7 @@ describe('many requests of one workspace that the database holds up', () => {
     const tooMany = replies.filter(({ text }) => /Too many requests are queued/.test(text));
     assert.equal(tooMany.length, 11);
     for (const { status, headers } of tooMany) assert.deepEqual([status, headers.get('retry-after')], [429, '2']);
-    // The one that had begun is answered; on a busy machine the lock may be held for longer than the others may wait.
+    // The report that had started succeeds. On a busy machine the lock may outlast the queue timeout of the others.
     assert.ok(replies.some(({ status }) => status === 200));
     for (const { status, text } of replies.filter((reply) => !tooMany.includes(reply)))
       assert.ok(status === 200 || (status === 429 && /did not start within 5 s/.test(text)), text);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('the bounds of a key', () => {
+describe('bounds of keys created with a key', () => {
   let toolhost: TestToolhost;
   let operator: string;
   before(async () => {
@@ -23,7 +23,7 @@ describe('the bounds of a key', () => {
     (await toolhost.rest('PATCH', `/keys/${id}/limits`, { key, body })).status;
   const works = async (key: string) => (await toolhost.rest('GET', '/servers', { key })).status === 200;
 
-  it('[find F2] a key that is made with a key ends with it at the latest', async () => {
+  it('[find F2] limit the expiry of a new key to the expiry of the key that created it', async () => {
     const parent = await make(operator, { expires_in: 3600 });
     const until = parent.expires_at;
     const child = await make(parent.key);
@@ -37,7 +37,7 @@ describe('the bounds of a key', () => {
     }
   });
 
-  it('[find F2] a key that is made with a key has at most its limits', async () => {
+  it('[find F2] give a new key at most the limits of the key that created it', async () => {
     const limits = { calls_per_day: 2, calls_per_second: 5 };
     const parent = await make(operator, limits);
     assert.deepEqual((await make(parent.key)).limits, limits);
@@ -50,7 +50,7 @@ describe('the bounds of a key', () => {
     }
   });
 
-  it('[find F2] a key changes neither its own limits nor those of another one above them', async () => {
+  it('[find F2] prevent a key from changing its own limits or raising those of others above its own', async () => {
     const parent = await make(operator, { calls_per_day: 10 });
     const child = await make(parent.key, { calls_per_day: 5 });
     for (const value of [1, 100, null])
@@ -62,7 +62,7 @@ describe('the bounds of a key', () => {
     assert.equal(await setLimits(operator, child.id, { calls_per_day: null }), 200);
   });
 
-  it('[find F2] lower limits of a key are those of the keys that were made with it, and with these', async () => {
+  it('[find F2] apply lowered limits to all keys created with the key, directly or indirectly', async () => {
     const parent = await make(operator, { calls_per_day: 10, calls_per_minute: 5 });
     const child = await make(parent.key, { calls_per_day: 3 });
     const grandchild = await make(child.key, { calls_per_second: 9 });
@@ -81,14 +81,14 @@ describe('the bounds of a key', () => {
     );
   });
 
-  it('a chain of keys, each made with the one before, has an end [find F2]', async () => {
+  it('limit the length of a chain of keys, each created with the previous one [find F2]', async () => {
     let key = operator;
     for (let length = 0; length < 20; length++) key = (await make(key)).key;
     const { status, text } = await ask(key, {});
     assert.deepEqual([status, /chain of 20 keys/.test(text)], [403, true], text);
   });
 
-  it('[find F2] a key ends with the one that it was made with, however many lie between them', async () => {
+  it('[find F2] revoke all descendants together with a key', async () => {
     const parent = await make(operator);
     const child = await make(parent.key);
     const grandchild = await make(child.key);

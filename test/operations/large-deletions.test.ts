@@ -13,7 +13,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 
 const day = 24 * 60 * 60_000;
 const [grants, captures] = [2500, 120];
-/** Rows that the deletion itself may change in a table, so that others do not wait for it. */
+/** Maximum number of rows per table that the deletion itself may change, so that other requests do not wait for it. */
 const mostAtOnce = 500;
 
 for (const engine of engines) {
@@ -35,7 +35,7 @@ for (const engine of engines) {
       return Number(rows[0]?.count);
     };
 
-    /** A server with logins, an access token and a refresh token of each, and captures. */
+    /** Creates a server with captures and with logins that have an access token and a refresh token each. */
     const makeServer = async (slug: string): Promise<string> => {
       const { body } = await world.toolhost.createServer(serverAt(slug, 'https://api.example.com'));
       const { id } = body.server as { id: string };
@@ -65,7 +65,7 @@ for (const engine of engines) {
       return id;
     };
 
-    it('is gone at once, and for good after 30 days, with few rows of its many logins and captures; upkeep deletes the others in steps', async () => {
+    it('disappears immediately and is deleted permanently after 30 days, while upkeep deletes most of its logins and captures in steps', async () => {
       const id = await makeServer('gone');
       await makeServer('kept');
       const tokens = () => count(`tokens where grant_id like 'gone-%'`);
@@ -78,7 +78,7 @@ for (const engine of engines) {
       assert.deepEqual([...(await statuses('gone')), await isShown('gone')], ['revoked', false]);
       const { db } = await world.database();
       await pruneOAuth(db, day, { now: world.now(), onEnded: () => undefined });
-      assert.equal(await tokens(), 2 * grants, 'as long as it can be restored, its logins are kept');
+      assert.equal(await tokens(), 2 * grants, 'logins are retained while the server can be restored');
       await pruneDeletedServers(db, world.now(), world.now());
       const changed = [2 * grants - (await tokens()), captures + 1 - (await captured())];
       assert.ok(
@@ -105,7 +105,7 @@ for (const engine of engines) {
       assert.deepEqual(
         [...kept, ...(await statuses('kept'))],
         [2 * grants, captures, 'active'],
-        'another server has all',
+        'another server keeps all its rows',
       );
     });
   });

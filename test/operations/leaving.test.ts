@@ -11,7 +11,7 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`[find B8] whoever leaves a workspace, or has less of a role, on ${engine}`, () => {
+  describe(`[find B8] a member who leaves a workspace or gets a lower role, on ${engine}`, () => {
     let toolhost: TestToolhost;
     let postgres: TestPostgres | undefined;
     let owner: string;
@@ -48,7 +48,7 @@ for (const engine of engines) {
       return (body.keys as Json[]).find((key) => key.id === id) ?? assert.fail();
     }
 
-    it('leaves keys that go on working: the answer, the audit log and the list of keys say which', async () => {
+    it('leaves working keys, which the response, the audit log, and the key list report', async () => {
       const { session, id } = await join();
       const direct = await makeKey(session, 'deploy');
       const { body: second } = await toolhost.rest('POST', '/keys', {
@@ -77,7 +77,7 @@ for (const engine of engines) {
       assert.ok(!JSON.stringify([body, detail]).includes(direct.key));
     });
 
-    it('takes the keys along when the owner says so, also those made with them', async () => {
+    it('loses all keys if the owner ends their access, including keys created with them', async () => {
       const { session, id } = await join();
       const direct = await makeKey(session, 'deploy');
       const { body: second } = await toolhost.rest('POST', '/keys', {
@@ -94,7 +94,7 @@ for (const engine of engines) {
       assert.equal(((await lastEvent()).detail as Json).revoked_key_count, 2);
     });
 
-    /** A model, a webhook, a server and a secret that somebody makes; `headers` of their session or key. */
+    /** Creates a model, a webhook, a server, and a secret with the session or key of `as`. */
     async function makeThings(
       as: (method: string, path: string, body: Json) => Promise<{ status: number; body: Json }>,
       name: string,
@@ -109,7 +109,7 @@ for (const engine of engines) {
     }
     const webhooks = async () => (await asOwner('GET', '/webhooks')).body.webhooks as Json[];
 
-    it('is named with what a key of theirs made, also long after it was revoked', async () => {
+    it('is listed with what their revoked key created, even long after its revocation', async () => {
       const { session, id } = await join();
       const { key, id: keyId } = await makeKey(session, 'deploy');
       await makeThings((method, path, body) => toolhost.rest(method, path, { key, body }), 'long-ago');
@@ -128,7 +128,7 @@ for (const engine of engines) {
       for (const webhook of await webhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
     });
 
-    it('is named with everything that they made, and their webhooks wait for a member', async () => {
+    it('is listed with everything they created, and their webhooks wait for confirmation by a member', async () => {
       const { session, id } = await join();
       const { key, id: keyId } = await makeKey(session, 'deploy', { scopes: ['manage'] });
       await makeThings((method, path, body) => personRequest(toolhost, session, method, path, body), 'by-person');
@@ -174,7 +174,7 @@ for (const engine of engines) {
       await asOwner('DELETE', `/remains/${id}`);
     });
 
-    it('leaves keys that neither make, change, delete, nor test webhooks', async () => {
+    it('leaves keys that cannot create, change, delete, or test webhooks', async () => {
       const { session, id } = await join();
       const { key } = await makeKey(session, 'deploy');
       const hook = { url: 'https://olga.example/', events: ['quota.near'] };
@@ -193,7 +193,7 @@ for (const engine of engines) {
       await asOwner('DELETE', `/remains/${id}`);
     });
 
-    it('answers for a webhook of somebody else whose address they or their key changed', async () => {
+    it('owns webhooks of others whose URL they or their key changed', async () => {
       const { session, id } = await join();
       const { key } = await makeKey(session, 'deploy');
       const events = ['quota.near'];
@@ -211,7 +211,7 @@ for (const engine of engines) {
       }
     });
 
-    it('has webhooks that wait for another member also after they came back, and with programs', async () => {
+    it('has webhooks that only another member can confirm, even after a return, and never a program', async () => {
       const { db } = toolhost.running.app.runner;
       const { session, id } = await join();
       const { body: made } = await personRequest(toolhost, session, 'POST', '/webhooks', {
@@ -239,7 +239,7 @@ for (const engine of engines) {
       await asOwner('DELETE', path);
     });
 
-    it('stays a member whose webhooks are paused when an owner ends what they made', async () => {
+    it('remains a member with paused webhooks if an owner ends what they created', async () => {
       const { session, id } = await join();
       const hook = { url: 'https://eds.example/', events: ['quota.near'] };
       const { body: made } = await personRequest(toolhost, session, 'POST', '/webhooks', hook);
@@ -250,7 +250,7 @@ for (const engine of engines) {
       await asOwner('DELETE', `/webhooks/${made.id}`);
     });
 
-    it('is listed with what still works after they left by themselves, until an owner ends it in one step', async () => {
+    it('is listed with what still works after leaving on their own, until an owner ends it in one step', async () => {
       const { session, id } = await join('editor', 'Lena');
       const { key, id: keyId } = await makeKey(session, 'of Lena');
       await personRequest(toolhost, session, 'PUT', '/models/lenas', { kind: 'openai', model: 'm' });
@@ -269,7 +269,7 @@ for (const engine of engines) {
       assert.equal((await asOwner('DELETE', `/remains/${id}`)).status, 404);
     });
 
-    it('takes models along when the owner says so', async () => {
+    it('loses models if the owner ends their access', async () => {
       const { session, id } = await join();
       await personRequest(toolhost, session, 'PUT', '/models/eds', { kind: 'openai', model: 'm' });
       const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
@@ -277,7 +277,7 @@ for (const engine of engines) {
       assert.deepEqual((await asOwner('GET', '/models')).body.models, []);
     });
 
-    it('tells whom they had invited', async () => {
+    it('is listed with the invitations they sent', async () => {
       const { session, id } = await join('owner');
       await personRequest(toolhost, session, 'POST', '/invitations', { email: 'Friend@mail.example', role: 'owner' });
       const { body } = await asOwner('DELETE', `/members/${id}`);
@@ -290,7 +290,7 @@ for (const engine of engines) {
       assert.deepEqual((await asOwner('GET', '/members')).body.invitations, []);
     });
 
-    it('has no session and no signed-in agent from then on, also when they come back', async () => {
+    it('loses all sessions and signed-in agents, even after a return', async () => {
       const { db } = toolhost.running.app.runner;
       const { client, tokens } = await signInAgent(toolhost);
       const grant = await db
@@ -317,7 +317,7 @@ for (const engine of engines) {
       assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 401);
     });
 
-    it('with less of a role has to sign in again, and so have their agents; their keys are named', async () => {
+    it('must sign in again after getting a lower role, as must their agents, and the response lists their keys', async () => {
       const { db } = toolhost.running.app.runner;
       const { tokens } = await signInAgent(toolhost);
       const grant = await db
@@ -328,7 +328,7 @@ for (const engine of engines) {
       const agent = () => toolhost.rpc('manage', tokens.access_token, 'tools/list');
       const person = grant.user_id ?? assert.fail();
       assert.equal((await asOwner('PATCH', `/members/${person}`, { role: 'owner' })).status, 200);
-      assert.equal((await agent()).status, 200, 'with more of a role nothing ends');
+      assert.equal((await agent()).status, 200, 'a higher role ends nothing');
       assert.equal((await asOwner('PATCH', `/members/${person}`, { role: 'viewer' })).status, 200);
       assert.equal((await agent()).status, 401);
 
@@ -345,14 +345,14 @@ for (const engine of engines) {
       assert.equal(await works(key), false);
     });
 
-    it('who gives up their own role keeps the session they do it in', async () => {
+    it('keeps the current session when lowering their own role', async () => {
       const { session, id } = await join('owner');
       const { status } = await personRequest(toolhost, session, 'PATCH', `/members/${id}`, { role: 'editor' });
       assert.equal(status, 200);
       assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 200);
     });
 
-    it('is told of nothing that another workspace has', async () => {
+    it('cannot see or end anything of another workspace', async () => {
       const elsewhere = await personSession(toolhost, { name: 'Mallory', workspace: 'wsp_other' });
       const { session, id } = await join();
       const { key } = await makeKey(session, 'ours');

@@ -14,7 +14,7 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const usualQuota = 1000;
-/** Rows are recent: the service prunes old ones at some time after its start. */
+/** Creation time of rows. It is recent because the service prunes old rows some time after its start. */
 const begun = Date.now();
 
 for (const engine of engines) {
@@ -39,7 +39,7 @@ for (const engine of engines) {
 
     const slugsOf = (body: Json) => (body.servers as Json[]).map(({ slug }) => slug);
 
-    it('[find E2] of servers are all of them without input, as many as a workspace usually may have', async () => {
+    it('[find E2] return all servers of a workspace without a limit parameter, up to the default quota', async () => {
       const { body } = await world.toolhost.rest('GET', '/servers', { key });
       assert.deepEqual([slugsOf(body).length, body.next_cursor], [usualQuota, undefined]);
       assert.deepEqual(slugsOf(body).slice(0, 2), ['full-999', 'full-998']);
@@ -47,7 +47,7 @@ for (const engine of engines) {
       assert.equal(slugsOf(outputOf(listed)).length, usualQuota);
     });
 
-    it('[find E2] of servers go on with a cursor where there are more', async () => {
+    it('[find E2] return a cursor if there are more servers', async () => {
       const { db } = world.toolhost.running.app.runner;
       const more = aServer({ workspaceId: 'full', slug: 'one-more', createdAt: 10_000 });
       await insertServer(db, more);
@@ -57,7 +57,7 @@ for (const engine of engines) {
       await deleteServer(db, more, 11_000);
     });
 
-    it('[find A4] of versions end early where their configurations are large', async () => {
+    it('[find A4] return shorter pages of versions if their configurations are large', async () => {
       const manager = await world.toolhost.key();
       const description = (n: number) => `${n} ${'x'.repeat(1900)}`;
       const tools = (n: number) =>
@@ -87,7 +87,7 @@ for (const engine of engines) {
       assert.deepEqual(found, [8, 7, 6, 5, 4, 3, 2, 1]);
     });
 
-    it('[find A4] of the audit end early where events are large, and leave out what is too large', async () => {
+    it('[find A4] return shorter pages of audit events if events are large, and omit details that are too large', async () => {
       const { db } = world.toolhost.running.app.runner;
       const auditor = await world.toolhost.key({ workspace: 'audited' });
       const event = (n: number, length: number) => ({
@@ -119,7 +119,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[find A4] of people have members first, then invitations, in pages of any size', async () => {
+    it('[find A4] return members before invitations, in pages of any size', async () => {
       const { db } = world.toolhost.running.app.runner;
       const session = await personSession(world.toolhost, { name: 'Owner' });
       for (let n = 0; n < 5; n += 1) {

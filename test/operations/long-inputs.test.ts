@@ -3,14 +3,14 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-/** A body of this length is not parsed on the event loop. White space makes any body so long. */
+/** Makes any body so long that it is not parsed on the event loop. */
 const padding = ' '.repeat(61_000);
 
 const origin = 'https://api.example.com';
 const tool = (name: string, more = '') =>
   `{"name":"${name}","description":"Gets it.","method":"get","url":"${origin}/${name}"${more}}`;
 
-/** Members of inputs: names, and values as JSON text of which some are valid. */
+/** Members of inputs: names, and values as JSON text, some of which are valid. */
 const valuesOf: { [name: string]: readonly string[] } = {
   slug: ['"known"', '"other"', '"none"', '7', '[]', '"a\\u0000"', `[${'1,'.repeat(700)}1]`, 'null'],
   expected_version: ['1', '2', '1.0', '1e0', '-0', '"1"', 'null', '{}', `{"a":"${'x'.repeat(1100)}"}`],
@@ -47,7 +47,7 @@ const valuesOf: { [name: string]: readonly string[] } = {
 };
 
 const space = fc.constantFrom('', '', ' ', '\n\t', '\r\n  ');
-/** A name as JSON text, with any of its letters escaped. */
+/** Returns a member name as JSON text, with any of its letters escaped. */
 const nameText = (name: string) =>
   fc.array(fc.boolean(), { minLength: name.length, maxLength: name.length }).map((escaped) => {
     const letters = [...name].map((letter, index) =>
@@ -62,7 +62,7 @@ const member = (name: string) =>
     .tuple(space, nameText(name), space, space, fc.constantFrom(...(valuesOf[name] as string[])), space)
     .map((parts) => `${parts[0]}${parts[1]}${parts[2]}:${parts[3]}${parts[4]}${parts[5]}`);
 const anyMember = fc.constantFrom(...Object.keys(valuesOf)).chain(member);
-/** Members that make a valid input, of which each may be left out, and a few others. */
+/** Returns members of a valid input, at most one of them omitted, and a few additional members. */
 const membersFrom = (valid: readonly string[]) =>
   fc
     .tuple(fc.subarray([...valid], { minLength: Math.max(0, valid.length - 1) }), fc.array(anyMember, { maxLength: 3 }))
@@ -82,7 +82,7 @@ const requests = fc.oneof(
   ),
 );
 
-/** The name of an operation as a tool, and arguments for it. */
+/** Name of an operation as a tool, and arguments for it. */
 const toolCalls = fc.oneof(
   fc.tuple(fc.constantFrom('checkMcpServer', 'createMcpServer'), membersFrom(validConfig)),
   fc.tuple(fc.constant('updateMcpServer'), membersFrom(['"slug":"known"'])),
@@ -93,7 +93,7 @@ const toolCalls = fc.oneof(
     membersFrom(['"slug":"known"', '"tool":"first"', '"arguments":{"id":1.10}']),
   ),
 );
-/** Messages around the arguments, which are at ARGS. Of members with the same name the last one counts. */
+/** Messages with ARGS in place of the arguments. If members have the same name, the last one counts. */
 const messages = fc
   .tuple(space, nameText('params'), nameText('arguments'), fc.nat(5))
   .map(([gap, params, args, kind]) => {
@@ -112,8 +112,8 @@ const messages = fc
 
 const sample = { numRuns: 150, seed: 7 };
 
-describe('an input that is parsed on a thread', () => {
-  /** Two services with the same servers: one gets each input as it is, the other one gets it long. */
+describe('an input that is parsed on a worker thread', () => {
+  /** Two services with the same servers. One gets each input unchanged, the other one gets it padded. */
   let pair: { toolhost: TestToolhost; key: string; limited: string }[];
   before(async () => {
     pair = await Promise.all(
@@ -129,7 +129,7 @@ describe('an input that is parsed on a thread', () => {
   });
   after(() => Promise.all(pair.map(({ toolhost }) => toolhost.stop())));
 
-  /** The answer without what differs from service to service. */
+  /** Returns the response without the parts that differ between services. */
   const answerOf = async ({ toolhost }: { toolhost: TestToolhost }, path: string, init: RequestInit) => {
     const response = await fetch(toolhost.url + path, init);
     const text = (await response.text())
@@ -138,7 +138,7 @@ describe('an input that is parsed on a thread', () => {
     return { status: response.status, etag: response.headers.get('etag'), text };
   };
   const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  /** Sends a body to one service, and the same body with white space to the other one. */
+  /** Sends a body to one service, and the same body with padding to the other one. */
   const compare = async (path: string, short: string, init: (of: { key: string; limited: string }) => RequestInit) => {
     const [expected, found] = await Promise.all(
       pair.map((one, index) => {
@@ -146,14 +146,14 @@ describe('an input that is parsed on a thread', () => {
         return answerOf(one, path, { ...init(one), body });
       }),
     );
-    // What the input is about is looked up first, so an unknown server may be reported instead.
+    // The target of the input is resolved first, so an unknown server may be reported instead.
     const isNul = expected?.text.includes('contains the character U+0000');
     if (isNul) assert.ok(/U\+0000|no such/.test(found?.text ?? ''), `${path} ${short} ${found?.text}`);
     else assert.deepEqual(found, expected, `${path} ${short}`);
     return found?.status ?? 0;
   };
 
-  it('[find A1] over REST is answered as a short one is', async () => {
+  it('[find A1] gets the same response over REST as a short input', async () => {
     const statuses = new Map<string, number>();
     for (const [target, members] of fc.sample(requests, sample)) {
       const [method = '', path = ''] = target.split(' ');
@@ -168,7 +168,7 @@ describe('an input that is parsed on a thread', () => {
     assert.ok([...statuses.keys()].some((seen) => seen.endsWith('200')));
   });
 
-  it('[find A1] over MCP is answered as a short one is', async () => {
+  it('[find A1] gets the same response over MCP as a short input', async () => {
     const statuses = new Map<string, number>();
     for (const [[name, members], message] of fc.sample(fc.tuple(toolCalls, messages), sample)) {
       const body = message.replaceAll('TOOL', name).replaceAll('ARGS', () => `{@${members.join(',')}}`);
@@ -186,7 +186,7 @@ describe('an input that is parsed on a thread', () => {
     assert.ok(statuses.has('checkMcpServer 200'));
   });
 
-  it('[find A1] is refused like a short one when it is no object, or no JSON', async () => {
+  it('[find A1] is refused like a short input if it is not an object or not JSON', async () => {
     for (const body of ['[@1]', '"@"', '@7', 'null@', '{"a":1@', '@]', '{@}'])
       await compare('/api/v1/check', body, ({ key }) => ({
         method: 'POST',

@@ -4,16 +4,19 @@ import { echoConfig } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type WireReply, wire } from '../support/upstreams/wire.ts';
 
-/** What a browser sends for a page, and what programs send. */
+/** Accept headers that browsers and programs send. */
 const browsers = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
 const programs = [undefined, '*/*', 'application/json', 'text/event-stream, application/json'];
 
-/** Addresses of no server and of no view, and of a server whose slug was given up. */
+/** URLs without a server or view, and the URL of a server whose slug is no longer in use. */
 const noServer = ['/mcp/nobody', '/mcp/nobody/desk', '/mcp/echo/desk', '/mcp/manage/desk', '/mcp/gone', '/mcp/<b>'];
 
 const nowhere = ['/nope', '/nope/deeper', '/mcp', '/mcp/nope/deeper/still', '/<script>alert(1)</script>', '/keyss?a=1'];
 
-/** Status and headers, without those that differ from request to request, or that HEAD may leave out (RFC 9110, 9.3.2). */
+/**
+ * Returns the status and the headers, except those that differ between requests or that HEAD may omit (RFC 9110,
+ * 9.3.2).
+ */
 function headOf({ status, headers }: WireReply) {
   const { date, 'x-request-id': id, 'content-length': length, 'transfer-encoding': coding, ...rest } = headers;
   assert.ok(id);
@@ -21,7 +24,7 @@ function headOf({ status, headers }: WireReply) {
   return { status, ...rest, 'content-security-policy': policy };
 }
 
-describe('an address where nothing is', () => {
+describe('an unknown URL', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -35,7 +38,7 @@ describe('an address where nothing is', () => {
   const get = (path: string, accept: string | undefined, headers = {}) => ask('GET', path, accept, headers);
 
   for (const path of nowhere) {
-    it(`[find D4] is a page with a link home for a browser, and JSON for a program: ${path}`, async () => {
+    it(`[find D4] returns a page with a link home to browsers and JSON to programs: ${path}`, async () => {
       const page = await get(path, browsers);
       assert.equal(page.status, 404);
       assert.match(String(page.headers['content-type']), /^text\/html/);
@@ -53,7 +56,7 @@ describe('an address where nothing is', () => {
     });
   }
 
-  it('[find D4] among the MCP endpoints is the same page for all of them, and the usual answer for programs', async () => {
+  it('[find D4] returns the same page for all unknown MCP endpoints, and the ordinary error to programs', async () => {
     const shown = new Set<string>();
     const answered = new Set<string>();
     for (const path of noServer) {
@@ -83,7 +86,7 @@ describe('an address where nothing is', () => {
     assert.match(text, /<a [^>]*href="\/"/);
   });
 
-  it('[find D4] has the same head for HEAD as for GET, for browsers and for programs', async () => {
+  it('[find D4] returns the same headers for HEAD and GET, to browsers and programs', async () => {
     const fixed = ['/', '/mcp/echo', '/mcp/manage', '/api/v1/nope', '/api/v1/servers', '/livez', '/readyz'];
     const others = ['/files/nothing', '/.well-known/oauth-protected-resource/mcp/nobody', '/mcp/echo/register'];
     for (const path of [...nowhere, ...noServer, ...fixed, ...others]) {
@@ -99,12 +102,12 @@ describe('an address where nothing is', () => {
     }
   });
 
-  it('[find D4] is JSON for everybody below /api', async () => {
+  it('[find D4] always returns JSON below /api', async () => {
     const answer = await get('/api/v1/nope', browsers);
     assert.deepEqual([answer.status, answer.headers['content-type']], [404, 'application/problem+json']);
   });
 
-  it('[find D4] under a name that is not the service’s is reported to a person too, with advice', async () => {
+  it("[find D4] returns an error page with advice if the host name is not the service's", async () => {
     const page = await get('/', browsers, { host: 'elsewhere.example' });
     assert.equal(page.status, 421);
     assert.match(String(page.headers['content-type']), /^text\/html/);

@@ -5,7 +5,7 @@ import { type ManagingAgent, startManagingAgent } from '../support/oauth/managin
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('the management server, for using a server that is there', () => {
+describe('using an existing server through the management server', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let manager: ManagingAgent;
@@ -20,7 +20,7 @@ describe('the management server, for using a server that is there', () => {
   const done = (name: string, args?: Json) => manager.done(name, args);
   const refused = (name: string, args: Json, why: RegExp) => manager.refused(name, args, why);
 
-  it('setSecret, listSecrets and deleteSecret never show a value', async () => {
+  it('never shows a value in setSecret, listSecrets, and deleteSecret', async () => {
     const { output } = await done('setSecret', { slug: 'first-server', name: 'KEY', value: 'hidden-value' });
     assert.deepEqual([output.name, output.origins, output.used_by], ['KEY', [upstream.url], ['get: X-Key']]);
     const listed = await done('listSecrets', { slug: 'first-server' });
@@ -34,7 +34,7 @@ describe('the management server, for using a server that is there', () => {
     await refused('deleteSecret', { slug: 'first-server', name: 'SPARE' }, /has no secret SPARE/);
   });
 
-  it('previewToolCall shows the exact request with its credentials masked, and sends nothing', async () => {
+  it('previews the exact request with masked credentials in previewToolCall, and sends nothing', async () => {
     upstream.take();
     const tools = [
       toolAt(`${upstream.url}/things/:id`, {
@@ -70,7 +70,7 @@ describe('the management server, for using a server that is there', () => {
     assert.deepEqual(upstream.take(), []);
   });
 
-  it('callTool calls for real, and shows what the agent would see', async () => {
+  it('makes a real call in callTool, and shows what the agent would see', async () => {
     upstream.on('PATCH /things/7', () => ({ body: { id: 7 } }));
     const { output } = await done('callTool', { slug: 'first-server', tool: 'get', arguments: { id: '7', note: 'x' } });
     assert.equal(output.is_error, false);
@@ -89,7 +89,7 @@ describe('the management server, for using a server that is there', () => {
     assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer given-token');
   });
 
-  it('listCalls shows the calls, also the ones of a moment ago', async () => {
+  it('lists calls in listCalls, including the most recent ones', async () => {
     const { output } = await done('listCalls', { limit: 1 });
     const [call = {}] = output.calls as Json[];
     assert.deepEqual(

@@ -15,7 +15,7 @@ const oauth = {
   client_secret: 's',
 };
 
-describe('the management server', () => {
+describe('management server', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -32,7 +32,7 @@ describe('the management server', () => {
   const done = (name: string, args?: Json) => manager.done(name, args);
   const refused = (name: string, args: Json, why: RegExp) => manager.refused(name, args, why);
 
-  it('[spec 4.2] lists its tools, with schemas and hints that say what each does', () => {
+  it('[spec 4.2] lists its tools with descriptive schemas and hints', () => {
     const { tools } = manager;
     const wanted = [
       'listMcpServers',
@@ -66,7 +66,7 @@ describe('the management server', () => {
     }
   });
 
-  it('[spec 4.2] the list of the tools takes at most 6,000 tokens, and has every input without references', async () => {
+  it('[spec 4.2] returns a tool list of at most 6,000 tokens that has every input and no references', async () => {
     const { text } = await toolhost.rpc('manage', key, 'tools/list');
     assert.ok(estimateTokenCount(text.length) < 6000, `${estimateTokenCount(text.length)} tokens`);
     assert.doesNotMatch(text, /\$ref|\$defs/);
@@ -80,7 +80,7 @@ describe('the management server', () => {
     }
   });
 
-  it('[spec 4.2] describeConfiguration explains every part in few words, with an example that can be stored', async () => {
+  it('[spec 4.2] explains every part briefly in describeConfiguration, with an example that can be stored', async () => {
     const token = await toolhost.key({ workspace: 'examples' });
     const { part: input } = manager.tools.get('describeConfiguration')?.inputSchema.properties ?? {};
     const examples: Json = {};
@@ -113,14 +113,14 @@ describe('the management server', () => {
     }
   });
 
-  it('[spec 4.2] an empty workspace has an empty list', async () => {
+  it('[spec 4.2] returns an empty list for an empty workspace', async () => {
     const token = await toolhost.key({ workspace: 'empty' });
     const { output, text } = await manage('listMcpServers', {}, token);
     assert.deepEqual(output, { servers: [] });
     assert.equal(text, '{"servers":[]}');
   });
 
-  it('[spec 4.2] createMcpServer confirms with the name and the address, and says what is left to do', async () => {
+  it('[spec 4.2] confirms the name and the URL in createMcpServer, and lists the next steps', async () => {
     const config = serverAt('first-server', upstream.url, {
       name: 'First Server',
       oauth,
@@ -172,7 +172,7 @@ describe('the management server', () => {
     for (const step of next_steps) assert.ok(text.includes(`Next: ${step}`));
   });
 
-  it('createMcpServer names the variable of a client otherwise than a secret, and says what it is', async () => {
+  it('suggests a variable for the client in createMcpServer that differs from the secret, and explains it', async () => {
     const token = await toolhost.key({ workspace: 'clients' });
     const stepOf = async (slug: string, authentication?: object) => {
       const config = serverAt(slug, upstream.url, { authentication });
@@ -189,7 +189,7 @@ describe('the management server', () => {
     );
   });
 
-  it('createMcpServer reports every problem at once and stores nothing', async () => {
+  it('reports every problem together in createMcpServer, and stores nothing', async () => {
     const wrong = {
       name: '',
       slug: 'Bad Slug',
@@ -216,7 +216,7 @@ describe('the management server', () => {
     );
   });
 
-  it('getMcpServer and listMcpServers show it, secrets masked', async () => {
+  it('masks secrets in getMcpServer and listMcpServers', async () => {
     const { output } = await done('getMcpServer', { slug: 'first-server' });
     const config = output.config as { oauth: Json; slug: string };
     assert.equal(config.oauth.client_secret, '********');
@@ -233,7 +233,7 @@ describe('the management server', () => {
     await refused('getMcpServer', { slug: 'first-server', Slug: 1 }, /Slug: unknown field; did you mean `slug`\?/);
   });
 
-  it('updateMcpServer replaces what is sent, keeps the rest, and null removes', async () => {
+  it('replaces the given fields in updateMcpServer, keeps the others, and removes fields that are null', async () => {
     const { text, output } = await done('updateMcpServer', {
       slug: 'first-server',
       description: 'Described.',
@@ -253,7 +253,7 @@ describe('the management server', () => {
     assert.equal(((await done('getMcpServer', { slug: 'first-server' })).output.server as Json).description, undefined);
   });
 
-  it('listVersions and restoreVersion bring an older configuration back as a new version', async () => {
+  it('restores an older configuration as a new version with listVersions and restoreVersion', async () => {
     const { output } = await done('listVersions', { slug: 'first-server' });
     const versions = output.versions as { version: number; config: Json }[];
     assert.deepEqual(
@@ -272,7 +272,7 @@ describe('the management server', () => {
     );
   });
 
-  it('checkMcpServer checks without storing', async () => {
+  it('checks a configuration in checkMcpServer without storing it', async () => {
     const good = await done(
       'checkMcpServer',
       serverAt('not-stored', upstream.url, { tools: [toolAt(`${upstream.url}/x`, { description: 'Short.' })] }),
@@ -285,7 +285,7 @@ describe('the management server', () => {
     await refused('getMcpServer', { slug: 'not-stored' }, /no such server/);
   });
 
-  it('checkMcpServer says that a slug is taken to those who may create a server', async () => {
+  it('reports a taken slug in checkMcpServer to callers who may create a server', async () => {
     const check = async (credential: string, slug: string) => {
       const config = serverAt(slug, upstream.url);
       return outputOf(await toolhost.callTool('manage', credential, 'checkMcpServer', config));
@@ -305,7 +305,7 @@ describe('the management server', () => {
     assert.equal('slug_taken' in (await check(key, 'not-stored')), false);
   });
 
-  it('[sec E2] deleteMcpServer ends the server, and its slug stays reserved', async () => {
+  it('[sec E2] deletes the server in deleteMcpServer and keeps its slug reserved', async () => {
     const { text, output } = await done('deleteMcpServer', { slug: 'first-server' });
     assert.equal(output.deleted, 'first-server');
     assert.match(
@@ -316,7 +316,7 @@ describe('the management server', () => {
     await refused('createMcpServer', serverAt('first-server', upstream.url), /a deleted server; restore that server/);
   });
 
-  it('[spec 5.2] is for keys with the scope manage', async () => {
+  it('[spec 5.2] requires a key with the scope manage', async () => {
     assert.equal((await toolhost.rpc('manage', undefined, 'tools/list')).status, 401);
     assert.equal((await toolhost.rpc('manage', 'some-token', 'tools/list')).status, 401);
     assert.equal((await toolhost.rpc('manage', await toolhost.key({ scopes: ['call'] }), 'tools/list')).status, 403);

@@ -15,7 +15,7 @@ const chunk = (delta: Json, finish_reason: string | null = null) =>
 const streamed = { 'content-type': 'text/event-stream' };
 type Respond = (response: ServerResponse) => void | Promise<void>;
 
-/** Writes a text without end, until the client has left. */
+/** Writes a text repeatedly until the client disconnects. */
 async function repeat(response: ServerResponse, text: string): Promise<void> {
   const left = new AbortController();
   response.once('close', () => left.abort());
@@ -23,7 +23,7 @@ async function repeat(response: ServerResponse, text: string): Promise<void> {
     if (!response.write(text)) await once(response, 'drain', { signal: left.signal }).catch(() => undefined);
 }
 
-describe("responses of a model's host", () => {
+describe('model host responses', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   const responds = new Map<string, Respond>();
@@ -52,12 +52,12 @@ describe("responses of a model's host", () => {
 
   const limits: [what: string, detail: RegExp, respond: Respond][] = [
     [
-      'words without end',
+      'endless text',
       /sent a response of more than 500000 characters/,
       (r) => repeat(r.writeHead(200, streamed), chunk({ content: 'word '.repeat(200) })),
     ],
     [
-      'comments without end',
+      'endless comments',
       /sent a response of more than 4 MiB/,
       (r) => repeat(r.writeHead(200, streamed), `: ${'x'.repeat(2000)}\n`),
     ],
@@ -93,7 +93,7 @@ describe("responses of a model's host", () => {
       (r) => void r.writeHead(200, streamed).end(Buffer.from([0x64, 0x3a, 0xff, 0xfe, 0x0a, 0x0a])),
     ],
     [
-      'a wrong content coding',
+      'an incorrect content coding',
       /cannot be decompressed/,
       (r) => void r.writeHead(200, { ...streamed, 'content-encoding': 'gzip' }).end(chunk({ content: 'plain' })),
     ],
@@ -102,7 +102,7 @@ describe("responses of a model's host", () => {
       /sent an event that is not JSON/,
       (r) => void r.writeHead(200, streamed).end('data: {"choices":[\n\n'),
     ],
-    ['nothing', /sent nothing that belongs to its API/, (r) => void r.writeHead(200, streamed).end()],
+    ['an empty response', /sent nothing that belongs to its API/, (r) => void r.writeHead(200, streamed).end()],
     [
       'a tool call without a name',
       /sent a tool call without a tool name/,
@@ -117,7 +117,7 @@ describe("responses of a model's host", () => {
           .end(chunk({ tool_calls: [{ index: 0, id: 'a'.repeat(201), function: { name: 'read' } }] })),
     ],
     [
-      'one-byte pieces without end',
+      'endless one-byte chunks',
       /has too many chunks|more than 4 MiB/,
       async (r) => {
         r.socket?.setNoDelay();
@@ -126,7 +126,7 @@ describe("responses of a model's host", () => {
     ],
   ];
   for (const [what, detail, respond] of limits) {
-    it(`[play 1] a question to a host that sends ${what} fails with an error that names the limit`, async () => {
+    it(`[play 1] fails with an error that names the limit if the host sends ${what}`, async () => {
       const { status, body, text } = await ask(respond);
       assert.equal(status, 503, text);
       assert.match(String(body.detail), /^The model's host /);
@@ -135,7 +135,7 @@ describe("responses of a model's host", () => {
     });
   }
 
-  it('[play 1] reads a response in one-byte pieces, in a content coding, or with carriage returns', async () => {
+  it('[play 1] are parsed in one-byte chunks, in a content coding, and with carriage returns', async () => {
     const whole = `${chunk({ reasoning_content: 'Thinking é' })}: note\n${chunk({ content: 'Wört' })}${chunk({ content: 'er.' }, 'stop')}`;
     const bytes = Buffer.from(whole);
     const ways: Respond[] = [
@@ -160,7 +160,7 @@ describe("responses of a model's host", () => {
     }
   });
 
-  it('joins the pieces of tool calls of every API, and keeps the digits of their arguments', async () => {
+  it('have tool call chunks joined for every API, with the digits of their arguments preserved', async () => {
     const args = '{"id":9007199254740993}';
     const openai = [
       chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'read', arguments: args.slice(0, 5) } }] }),
@@ -199,7 +199,7 @@ describe("responses of a model's host", () => {
     }
   });
 
-  it('[play 2] a key that may only call asks stored models, and learns no address from an error', async () => {
+  it('[play 2] are available to a call-only key for stored models, without any address in an error', async () => {
     const caller = await toolhost.key({ scopes: ['call'] });
     const model = modelOf(
       (r) =>
@@ -228,7 +228,7 @@ describe("responses of a model's host", () => {
     assert.doesNotMatch(failed.text, /neighbor|127\.0\.0\.1/);
   });
 
-  it('[sec M8] shows no form of the key that a host repeats as the code of its error', async () => {
+  it('[sec M8] show no form of the key that a host returns as its error code', async () => {
     const hex = `x${Buffer.from(key).toString('hex')}`;
     for (const code of [key, hex, key.toUpperCase(), key.slice(0, 8), 'private.path', 'see-127.0.0.1'])
       for (const status of [200, 401]) {
@@ -237,7 +237,7 @@ describe("responses of a model's host", () => {
       }
   });
 
-  it('[play 2] the error of a stored model that cannot be reached names no host and no port to a caller', async () => {
+  it('[play 2] do not reveal host and port to a caller if a stored model is unreachable', async () => {
     const caller = await toolhost.key({ scopes: ['call'] });
     const port = (host.address() as AddressInfo).port;
     const url = `https://127.0.0.1:${port}/tls`;
@@ -253,14 +253,14 @@ describe("responses of a model's host", () => {
     assert.doesNotMatch(text, new RegExp(`127\\.0\\.0\\.1|${port}`));
   });
 
-  it('[play 1] a finish that is the name of an inherited property is a finish like any other', async () => {
+  it('[play 1] may have the name of an inherited property as finish reason', async () => {
     for (const finish of ['constructor', '__proto__', 'toString']) {
       const { body, text } = await ask((r) => void r.writeHead(200, streamed).end(chunk({ content: 'Hi' }, finish)));
       assert.equal(body.finish, 'other', text);
     }
   });
 
-  it('[play 3] a question counts against the limits of calls and leaves a record with its tokens', async () => {
+  it('[play 3] count against call limits and leave a record with their tokens', async () => {
     const usage = { prompt_tokens: 12, completion_tokens: 5 };
     const respond: Respond = (r) =>
       void r.writeHead(200, streamed).end(chunk({ content: 'Hi.' }, 'stop') + event({ choices: [], usage }));

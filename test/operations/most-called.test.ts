@@ -11,13 +11,13 @@ const begin = Date.parse('2026-11-18T00:00:00Z');
 const scope = { workspaceId: 'ours', from: begin, until: begin + 6 * hourMs };
 
 for (const engine of engines) {
-  describe(`[find A4] statistics over more counts than are read at once on ${engine}`, () => {
+  describe(`[find A4] statistics over more counts than a query reads, on ${engine}`, () => {
     let stores: Stores;
     let database: Database;
     before(async () => {
       stores = await startStores(engine);
       database = await stores.open();
-      // In hour n: n calls of the server s<n>, and one of `always`.
+      // In hour n, the server s<n> gets n calls and the server `always` gets one.
       const calls = [0, 1, 2, 3, 4, 5].flatMap((hour) =>
         [...Array.from({ length: hour }, () => `s${hour}`), 'always'].map((slug, n) =>
           aCall({ id: `call_${hour}_${n}`, slug, started_at: begin + hour * hourMs + minuteMs }),
@@ -27,7 +27,7 @@ for (const engine of engines) {
     });
     after(() => stores?.stop());
 
-    it('compare the newest, say since when, and count what they found over the whole time', async () => {
+    it('rank the newest calls, report the ranking start, and count over the whole time range', async () => {
       const { servers, tools, rankedFrom } = await findMostCalled(database.reports, scope, 100, 4);
       const named = (rows: typeof servers) => rows.map(({ slug, calls }) => `${slug} ${calls}`);
       assert.deepEqual(named(servers), ['always 6', 's5 5', 's4 4']);
@@ -35,7 +35,7 @@ for (const engine of engines) {
       assert.equal(rankedFrom, begin + 4 * hourMs + minuteMs);
     });
 
-    it('compare all of them where they are not more', async () => {
+    it('rank all servers if there are few enough', async () => {
       const { servers, rankedFrom } = await findMostCalled(database.reports, scope, 3, 12);
       assert.deepEqual(
         servers.map(({ slug }) => slug),
@@ -44,7 +44,7 @@ for (const engine of engines) {
       assert.equal(rankedFrom, undefined);
     });
 
-    it('begin later where a tool is asked for in all servers, and count every call since then', async () => {
+    it('start later if a tool is selected in all servers, and count every call from there', async () => {
       const ofTool = { ...scope, tool: 'get' };
       assert.equal(await findCountableStart(database.reports, ofTool, hourMs, 100), begin);
       const from = await findCountableStart(database.reports, ofTool, hourMs, 4);

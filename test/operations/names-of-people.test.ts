@@ -21,9 +21,9 @@ describe('[find B9] names and addresses of people', () => {
   let toolhost: TestToolhost;
   let session: string;
   let ids: Record<'call' | 'webhook', string>;
-  /** An API key that only reads. */
+  /** A read-only API key. */
   let key: string;
-  /** What no program may get. */
+  /** Texts that no program may receive. */
   let secrets: string[];
 
   const ask = async (headers: Record<string, string>, method: string, path: string, body?: Json) => {
@@ -74,7 +74,7 @@ describe('[find B9] names and addresses of people', () => {
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  /** A login at a server, and a notice that was mailed to the owner. */
+  /** Inserts a login at a server and a notification that was mailed to the owner. */
   async function addRows(): Promise<void> {
     const { db } = toolhost.running.app.runner;
     const { id: server_id } = await db.selectFrom('servers').select('id').executeTakeFirstOrThrow();
@@ -94,7 +94,7 @@ describe('[find B9] names and addresses of people', () => {
       .execute();
   }
 
-  /** An input with which the operation finds something. */
+  /** Returns an input for which the operation has results. */
   function inputOf(op: Operation): Json {
     const id = op.name.includes('Webhook') ? ids.webhook : op.name.includes('Call') ? ids.call : 'unknown';
     const known: Json = {
@@ -116,7 +116,7 @@ describe('[find B9] names and addresses of people', () => {
   };
 
   for (const op of operationList) {
-    it(`are not in the response of ${op.name} to a key that reads`, async () => {
+    it(`are absent from the response of ${op.name} to a read-only key`, async () => {
       const { method, path, body } = restRequest(op, inputOf(op));
       const query = op.name === 'search' ? '?query=made' : '';
       const { status, text } = await ask({ authorization: `Bearer ${key}` }, method, path + query, body);
@@ -131,7 +131,7 @@ describe('[find B9] names and addresses of people', () => {
     });
   }
 
-  it('are in no response to an agent that acts for a person, and in those to the person', async () => {
+  it('are absent from responses to an agent of a person, and present in responses to the person', async () => {
     const { tokens } = await signInAgent(toolhost);
     const shown: Record<string, string[]> = {
       '/members': [owner],
@@ -152,7 +152,7 @@ describe('[find B9] names and addresses of people', () => {
     }
   });
 
-  it('cannot be guessed by the filter of the audit log', async () => {
+  it('cannot be guessed with the audit log filter', async () => {
     const { body } = await toolhost.rest('GET', `/audit?target=${encodeURIComponent(guest)}`);
     assert.deepEqual(body.events, []);
   });
@@ -166,14 +166,14 @@ const oauth = {
   scopes: ['read'],
 };
 
-describe('[find B9] the name and the address of a person who signed in', () => {
+describe('[find B9] name and address of a signed-in person', () => {
   let people: PublicPeople;
   before(async () => {
     people = await startPublicPeople();
   });
   after(() => people?.stop());
 
-  it('are in nothing that the service made up: no response to a key, and no consent page', async () => {
+  it('are absent from generated names, responses to a key, and consent pages', async () => {
     const email = 'lovelace@corp.example';
     const session = await people.signIn({ sub: 'ada', name: 'Ada Lovelace', email, email_verified: true });
     const config = serverAt('engine', 'https://api.example.com', { authentication: { type: 'Bearer' }, oauth });

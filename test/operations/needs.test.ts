@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('what servers need', () => {
+describe('pending actions of servers', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -16,7 +16,7 @@ describe('what servers need', () => {
     return (body.servers as Json[]).filter(({ slug }) => slug !== 'projects');
   };
 
-  it('is listed: secrets without a value, and those that were set for another host', async () => {
+  it('list secrets without a value and secrets that were set for another host', async () => {
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
     const create = (slug: string) =>
       toolhost.createServer(serverAt(slug, 'https://api.example.com', { authentication }));
@@ -38,7 +38,7 @@ describe('what servers need', () => {
     assert.deepEqual(await needs(String(body.key)), []);
   });
 
-  it('[find E5] tells the secrets of a token request, which go to the token endpoint too, from the others', async () => {
+  it('[find E5] distinguish the secrets of a token request, which are also sent to the token endpoint, from others', async () => {
     const authentication = (host: string) => ({
       type: 'ClientCredentials',
       token_url: `https://${host}/token`,

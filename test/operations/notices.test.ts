@@ -24,7 +24,7 @@ const day = 24 * 3_600_000;
 type Notice = { event: string; text: string; page: string; attempts: number; deliveries: Json[] };
 
 for (const engine of engines) {
-  describe(`what is told, on ${engine}`, () => {
+  describe(`notifications on ${engine}`, () => {
     let receiver: RecordingUpstream;
     let otherReceiver: RecordingUpstream;
     let mail: Awaited<ReturnType<typeof startMailServer>>;
@@ -35,7 +35,7 @@ for (const engine of engines) {
       world = await startOn(engine, {
         egress: [receiver.port, otherReceiver.port],
         env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
-        // Only the test says when there is a look.
+        // Events are only detected when the test polls.
         surroundings: { leaderPollIntervalMs: day },
       });
     });
@@ -45,7 +45,7 @@ for (const engine of engines) {
     });
 
     const rest = (method: string, path: string, body?: Json) => world.toolhost.rest(method, path, body && { body });
-    /** A process that has just got the lease looks, and tells. */
+    /** Polls for events and sends notifications, like a process that has just become the leader. */
     const look = async () => {
       const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
@@ -72,7 +72,7 @@ for (const engine of engines) {
       return headers['webhook-signature'] === `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
     };
 
-    it('a failing API is told once a day to the webhook that asked for it, signed', async () => {
+    it('are sent once a day, signed, to a webhook subscribed to a failing API', async () => {
       const made = await hook('/hook?token=secret-path', ['upstream.failing']);
       assert.deepEqual((await rest('POST', `/webhooks/${made.id}/test`)).body, { delivered: true });
       const [test] = receiver.take();
@@ -97,7 +97,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('[find B8] somebody who left is told of nothing, nor is their webhook until a member confirms it', async () => {
+    it('[find B8] are not sent to a former member, nor to their webhook until a member confirms it', async () => {
       const owner = await personSession(world.toolhost, { name: 'Olga' });
       const editor = await personSession(world.toolhost, { name: 'Ed', role: 'editor' });
       const as = (session: string, method: string, path: string, body?: Json) =>
@@ -119,7 +119,7 @@ for (const engine of engines) {
       await remove(made as { id: string });
     });
 
-    it('a receiver that fails is tried for a day, with the same id, and then given up', async () => {
+    it('are retried for a day with the same ID, and then abandoned, if the receiver fails', async () => {
       const made = await hook('/down', ['quota.near']);
       answers('/down', 503);
       for (let n = 0; n < 8; n++) await rest('PUT', `/servers/shop/secrets/S${n}`, { value: `value-${n}-of-secret` });
@@ -141,7 +141,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('a webhook keeps its secret when its path and events change, and is told of nothing while it is paused', async () => {
+    it('keep the webhook secret when path and events change, and are not sent while the webhook is paused', async () => {
       const made = await hook('/old', ['key.unused']);
       const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);
       assert.equal((await change({ url: 'https://169.254.169.254/' })).status, 400);
@@ -153,7 +153,7 @@ for (const engine of engines) {
       await rest('POST', `/webhooks/${made.id}/test`);
       const [test] = arrived('/new');
       assert.ok(test && isSigned(test, made.secret) && arrived('/old').length === 0);
-      // The notice of the same day was told by the test of a receiver that fails.
+      // The test of a failing receiver has already sent the notification of this day.
       await world.wait(31 * day);
       assert.ok((await change({ paused: true })).body.paused_at);
       await look();
@@ -165,7 +165,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('a webhook whose address moves to another origin signs with a new secret, which is shown once [sec A12]', async () => {
+    it('are signed with a new secret, shown once, after a webhook moves to another origin [sec A12]', async () => {
       const made = await hook('/before', ['key.unused']);
       const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);
       const moved = await change({ url: `${otherReceiver.url}/after` });
@@ -180,12 +180,12 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('keys that expire or are not used, and a login that ended, are mailed to the people who chose it', async () => {
+    it('are mailed to subscribers when keys expire or stay unused and when a login ends', async () => {
       const session = await personSession(world.toolhost, { name: 'Ada' });
       const as = (method: string, path: string, body?: Json) =>
         personRequest(world.toolhost, session, method, path, body);
       const { db } = world.toolhost.running.app.runner;
-      // The session was made by the clock of this machine.
+      // The session was created with the clock of this machine.
       await db
         .updateTable('sessions')
         .set({ expires_at: world.now() + 400 * day })
@@ -231,7 +231,7 @@ for (const engine of engines) {
       assert.equal(mail.mails.length, 0);
     });
 
-    it('a key name in a webhook for a chat mentions nobody and hides no link [sec N1]', async () => {
+    it('mention no one and hide no link in a chat webhook, whatever a key is named [sec N1]', async () => {
       const name = '<!channel> @everyone [docs](https://evil.example)';
       const { body: key } = await rest('POST', '/keys', { name, scopes: ['call'] });
       const made = await hook('/chat', ['key.unused']);
@@ -245,7 +245,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('of many unused and expiring keys all are told, and logins only of servers that are there', async () => {
+    it('cover all of many unused and expiring keys, and logins only of existing servers', async () => {
       const { db } = world.toolhost.running.app.runner;
       const workspace_id = 'local';
       const key = { workspace_id, secret_hash: 'none', scopes: '["call"]', created_by: 'usr', created_at: 1 };
@@ -276,7 +276,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('[find A8] a creator whose receivers never answer takes half of the slots, however many workspaces they have', async () => {
+    it('[find A8] let the hanging receivers of one creator take at most half of the slots across all their workspaces', async () => {
       const workspaces = [1, 2, 3].map((n) => `wsp_${'m'.repeat(22)}${n}`);
       const neighbor = `wsp_${'n'.repeat(22)}1`;
       otherReceiver.on('POST /never', () => 'hold');
@@ -301,7 +301,7 @@ for (const engine of engines) {
       await detecting.stop();
       await telling.poll();
       const held = () => otherReceiver.requests.filter(({ url }) => url === '/never');
-      // The use of the key that made the webhook is written in batches, so it may count as unused, too.
+      // The key that created the webhook may count as unused too, because its use is written in batches.
       await eventually(() => assert.deepEqual([arrived('/neighbor').length >= 2, held().length], [true, 4]));
       await telling.stop();
       for (const request of held()) request.release();
@@ -313,7 +313,7 @@ for (const engine of engines) {
           .execute();
     });
 
-    it('a description that changed is told among many that did not', async () => {
+    it('are sent for a changed description among many unchanged ones', async () => {
       const made = await hook('/changed', ['description.changed']);
       const { db } = world.toolhost.running.app.runner;
       const none = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };
@@ -331,7 +331,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('a workspace has five webhooks at most, of addresses that the service may call', async () => {
+    it('allow a workspace at most five webhooks, with URLs that the service may call', async () => {
       for (const url of [
         'http://127.0.0.1:9/',
         'https://user:pass@hooks.example/',

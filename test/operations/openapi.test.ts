@@ -25,7 +25,7 @@ type Document = {
   };
 };
 
-describe('the OpenAPI document', () => {
+describe('OpenAPI document', () => {
   let toolhost: TestToolhost;
   let document: Document;
   let text: string;
@@ -51,7 +51,7 @@ describe('the OpenAPI document', () => {
   };
   const ref = (name: string) => `#/components/schemas/${name}`;
 
-  it('[rest 1] names the nouns of the API once, and each reference leads to a definition', () => {
+  it('[rest 1] defines each API noun once, and resolves every reference', () => {
     assert.equal(responseOf('getMcpServer').properties?.server?.$ref, ref('Server'));
     assert.equal(responseOf('listMcpServers').properties?.servers?.items?.$ref, ref('Server'));
     assert.equal(responseOf('createMcpServer', '201').$ref, ref('StoredServer'));
@@ -74,7 +74,7 @@ describe('the OpenAPI document', () => {
     assert.doesNotMatch(text, /\$defs/);
   });
 
-  it('[rest 1] gives each operation one tag that the document declares', () => {
+  it('[rest 1] gives each operation one declared tag', () => {
     const declared = document.tags.map(({ name }) => name);
     for (const { operationId, tags } of byId.values()) {
       assert.equal(tags.length, 1, operationId);
@@ -82,7 +82,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('[rest 1] gives each operation every error as a problem, with its headers', () => {
+  it('[rest 1] gives each operation every error as a problem with its headers', () => {
     for (const { operationId, responses } of byId.values()) {
       for (const status of ['400', '401', '403', '404', '405', '409', '413', '415', '429', '500', '503', 'default']) {
         const name = responses[status]?.$ref?.split('/').at(-1);
@@ -94,7 +94,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('[rest 1] says which operations give an ETag and take If-Match', () => {
+  it('[rest 1] declares which operations return an ETag and accept If-Match', () => {
     const takes = (name: string) => operationNamed(name).parameters.some((one) => one.name === 'If-Match');
     const gives = (name: string) => 'ETag' in (operationNamed(name).responses['200']?.headers ?? {});
     assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(takes), [
@@ -111,7 +111,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  it('[rest 1] asks for the session of a person where a key is refused, and for any credential elsewhere', () => {
+  it('[rest 1] requires a session for operations that refuse keys, and any credential for the others', () => {
     for (const op of Object.values(operations)) {
       const { security } = operationNamed(op.name);
       assert.deepEqual(security, op.dashboardRole ? [{ session: [] }] : undefined, op.name);
@@ -120,7 +120,7 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(document.security.flatMap(Object.keys).toSorted(), schemes.toSorted());
   });
 
-  it('[rest 1] lets any web page read the schemas of files, which allow $schema', async () => {
+  it('[rest 1] lets any web page read the file schemas, which allow $schema', async () => {
     for (const path of ['/schema/server.json', '/schema/file.json']) {
       const response = await fetch(toolhost.url + path, { headers: { origin: 'https://editor.example' } });
       assert.equal(response.status, 200);
@@ -130,7 +130,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('[rest 1] gives files their media types', () => {
+  it('[rest 1] gives exported files their media types', () => {
     assert.equal(responseOf('exportWorkspace').type, 'object');
     for (const name of ['exportCalls', 'exportUsage'])
       assert.equal(responseOf(name, '200', 'text/csv; charset=utf-8').type, 'string');

@@ -10,7 +10,7 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`the workspaces of a person, on ${engine}`, () => {
+  describe(`workspaces of a person, on ${engine}`, () => {
     let world: EngineToolhost;
     let session: string;
     before(async () => {
@@ -23,7 +23,7 @@ for (const engine of engines) {
       personRequest(world.toolhost, session, method, path, body);
     const here = async () => (await as('GET', '/session')).body.workspace as { id: string; name: string };
 
-    it('are made, exported and deleted by name, and what they served is gone at once', async () => {
+    it('are created, exported, and deleted by name, and stop serving immediately', async () => {
       const { db } = world.toolhost.running.app.runner;
       assert.equal((await as('POST', '/workspaces', { name: 'Second' })).status, 201);
       const { id, name } = await here();
@@ -67,7 +67,7 @@ for (const engine of engines) {
       assert.deepEqual(versions, []);
     });
 
-    it('are twenty at most, and that of the machine stays', async () => {
+    it('are at most twenty, and exclude the local workspace from deletion', async () => {
       const made = [];
       for (let n = 0; n < 20; n++) made.push((await as('POST', '/workspaces', { name: `W${n}` })).status);
       assert.deepEqual([made.filter((status) => status === 201).length, made.at(-1)], [19, 403]);

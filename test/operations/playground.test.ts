@@ -20,7 +20,7 @@ describe('the playground', () => {
   const isRead = Promise.withResolvers<void>();
   const isRefused = Promise.withResolvers<void>();
   const isGone = Promise.withResolvers<boolean>();
-  /** A host that fails in the middle of an answer, and goes on when it was refused. */
+  /** A host that fails in the middle of a response, and keeps sending after it was rejected. */
   const failing = async (url: string, response: ServerResponse) => {
     const error = `data: ${JSON.stringify({ error: { message: 'overloaded', type: 'server_error' } })}\n\n`;
     response.writeHead(url.startsWith('/odd') ? 799 : 200, { 'content-type': 'text/event-stream' }).write(error);
@@ -28,7 +28,7 @@ describe('the playground', () => {
     await isRefused.promise;
     response.end(error);
   };
-  /** A model that says its second word when the first was read. */
+  /** A model that sends its second word when the first was read. */
   const slow = createServer(async ({ url }, response) => {
     if (!url?.startsWith('/v1')) return failing(url ?? '', response);
     const chunk = (content: string, end: string | null = null) =>
@@ -65,7 +65,7 @@ describe('the playground', () => {
   const callOf = (body: Json) => (body.parts as Part[]).find(({ type }) => type === 'call') ?? assert.fail();
 
   for (const kind of ['anthropic', 'openai', 'gemini'] as const) {
-    it(`asks a model over the API of ${kind}, which reads the result of its call`, async () => {
+    it(`asks a model through the ${kind} API, which reads the result of its call`, async () => {
       const question = user(`What is in it? ${step('read_order', { id: '7' })}`);
       const first = await ask([question], { model: modelOf(kind) });
       assert.equal(first.status, 200, first.text);
@@ -89,7 +89,7 @@ describe('the playground', () => {
     });
   }
 
-  it('tells the words while they are written, and the whole in the last line', async () => {
+  it('streams the text while it is written, and sends the complete result in the last line', async () => {
     const { text, headers } = await ask([user('Hello')], {}, { accept: 'application/jsonl' });
     assert.match(headers.get('content-type') ?? '', /^application\/jsonl/);
     const lines = text
@@ -102,7 +102,7 @@ describe('the playground', () => {
     assert.deepEqual([refused.status, refused.body.title], [400, 'The request is not valid']);
   });
 
-  it('passes a word on before the model has written the next', async () => {
+  it('forwards a word before the model has written the next one', async () => {
     const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`;
     const { body } = await fetch(`${toolhost.url}/api/v1/servers/shop/playground`, {
       method: 'POST',
@@ -122,7 +122,7 @@ describe('the playground', () => {
     assert.match(lines.join(''), /\{"text":"two\."\}\n\{"result":/);
   });
 
-  it('gives the model a view, another mode or an older version, and calls tools there', async () => {
+  it('gives the model a view, another mode, or an older version, and calls tools there', async () => {
     const toolsIn = async (more: Json) => {
       model.take();
       const { status, text } = await ask([user('Hello')], more);
@@ -158,7 +158,7 @@ describe('the playground', () => {
     assert.equal((await call('read_order', { id: '7' }, { version: 9 })).status, 404);
   });
 
-  it('goes only where this deployment may call, and shows no key in what went wrong', async () => {
+  it('calls only hosts that this deployment allows, and shows no key in errors', async () => {
     const refused = await ask([user('Hello')], { model: modelOf('openai', { url: 'http://127.0.0.1:9/v1' }) });
     assert.match(refused.text, /EGRESS_ALLOW=127\.0\.0\.1:9/);
     upstream.on('POST /v1/chat/completions', ({ headers }) => ({
@@ -175,7 +175,7 @@ describe('the playground', () => {
     assert.match(ours.text, /contains a Toolhost API key or token/);
   });
 
-  it('a host that says more after what ended its answer, or has an odd status, harms nobody', async () => {
+  it('survives a host that sends data after the end of its response or an invalid status', async () => {
     const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
     const failed = await ask([user('Hello')], { model: modelOf('openai', { url: `${url}/failing` }) });
     assert.equal(failed.status, 503, failed.text);
@@ -186,7 +186,7 @@ describe('the playground', () => {
     assert.equal(await isGone.promise, true);
   });
 
-  it('ends a question after so many answers of the model', async () => {
+  it('ends a question after the maximum number of model responses', async () => {
     const turns = Array.from({ length: maxModelSteps }, () => [
       { role: 'model', parts: [{ type: 'call', id: 'c', tool: 'read_order', arguments: '{}' }] },
       { role: 'tools', results: [{ id: 'c', tool: 'read_order', text: 'none' }] },
@@ -200,7 +200,7 @@ describe('the playground', () => {
     assert.equal((await ask([user('Hello'), ...turns, user('And now?')])).status, 200);
   });
 
-  it('stops asking when the person leaves, and asks few models at once', async () => {
+  it('stops the request when the person disconnects, and limits concurrent models', async () => {
     upstream.on('POST /v1/messages', () => 'hold');
     upstream.take();
     const url = `${toolhost.url}/api/v1/servers/shop/playground`;
@@ -239,7 +239,7 @@ describe('the playground', () => {
     );
   });
 
-  it('stores a model of the workspace with a key that is sealed and never shown', async () => {
+  it('stores a workspace model with a sealed key that is never shown', async () => {
     const saved = await toolhost.rest('PUT', '/models/mine', { body: modelOf('gemini') });
     assert.equal(saved.status, 200, saved.text);
     const list = await toolhost.rest('GET', '/models');

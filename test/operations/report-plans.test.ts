@@ -11,7 +11,7 @@ import type { Db } from '../../src/store/db.ts';
 import { engines } from '../sets.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 
-/** Tables without a bound on their rows. */
+/** Tables with an unbounded number of rows. */
 const growing =
   'servers|server_versions|api_keys|calls|call_counts|captures|audit_events|grants|members|invitations|users|workspaces|secrets';
 const upstream = 'http://127.0.0.1:9';
@@ -28,7 +28,7 @@ const person: Actor = {
 };
 const actors: Actor[] = [person, { ...person, kind: 'api_key', servers: limited }];
 
-/** Runs every reading operation with everything that it takes, and gives each statement once, with values that it had. */
+/** Runs every reading operation with all of its inputs. Returns each statement once, with values that it had. */
 async function statementsOf(world: EngineToolhost, rows: ReturnType<typeof worldOf>): Promise<CompiledQuery[]> {
   const { runner } = world.toolhost.running.app;
   const found = new Map<string, CompiledQuery>();
@@ -52,24 +52,25 @@ async function statementsOf(world: EngineToolhost, rows: ReturnType<typeof world
   return [...found.values()];
 }
 
-/** Why a statement reads more as the tables grow; undefined where it does not. */
+/** Return the plan of a statement that reads more rows as the tables grow, otherwise undefined. */
 const faultOf = {
   async sqlite(db: Db, query: CompiledQuery): Promise<string | undefined> {
     const explained = CompiledQuery.raw(`explain query plan ${query.sql}`, [...query.parameters]);
     const plan = (await db.executeQuery<{ detail: string }>(explained)).rows.map(({ detail }) => detail);
     const isWhole = (line: string) => {
       if (new RegExp(`^SCAN (${growing})\\b`).test(line)) return true;
-      // A range of a whole workspace in its order is good for a page of all rows, and not to look for some of them.
+      // A range of a whole workspace in its order is fine for a page of all rows, but not for a search among them.
       const range = /^SEARCH (\w+) .*\(workspace_id=\?(?: AND \((?:created_at|at),.*| AND width=\? AND at>.*)?\)$/.exec(
         line,
       );
-      // What a quota bounds may be counted. Of calls so many are looked through at most; models and webhooks are few.
+      // Rows that a quota bounds may be counted. Queries read a limited number of calls, and webhooks and models are
+      // few.
       if (!range || ['calls', 'models', 'webhooks'].includes(range[1] ?? '') || query.sql.startsWith('select count(*)'))
         return false;
-      // Quotas bound the servers and keys that are searched or sorted; their names stand at the beginning of their rows.
+      // Quotas bound the servers and keys that are searched or sorted, and their names are at the start of their rows.
       if (/ like | order by (?:lower\(name\)|"updated_at")/.test(query.sql)) return false;
       if (!/\blimit\b/.test(query.sql)) return true;
-      // Of counts so many of the newest are compared at most.
+      // Queries compare a limited number of the newest counts.
       return range[1] !== 'call_counts' && (/ in \(/.test(query.sql) || plan.some((each) => /ORDER BY/.test(each)));
     };
     return plan.some(isWhole) ? plan.join('; ') : undefined;
@@ -95,10 +96,10 @@ for (const engine of engines) {
     });
     after(() => world?.stop());
 
-    it('read no table and no workspace to its end', async () => {
+    it('never read a whole table or a whole workspace', async () => {
       assert.ok(statements.length > 50, String(statements.length));
       const faults = await world.toolhost.running.app.runner.db.transaction().execute(async (db) => {
-        // Small tables are read whole where that is allowed.
+        // PostgreSQL prefers to scan small tables completely.
         if (engine === 'postgres') await sql`set local enable_seqscan = off`.execute(db);
         const found: string[] = [];
         for (const query of statements) {
@@ -110,7 +111,7 @@ for (const engine of engines) {
       assert.deepEqual(faults, []);
     });
 
-    it('read no sealed value, which no answer shows', () => {
+    it('read no sealed values, which no response contains', () => {
       const sealed = /^select (?:\S+\.)?\* from "(?:grants|secrets|client_tokens)"|"sealed_(?:tokens?|value)"/;
       const texts = statements.map((query) => query.sql);
       assert.ok(texts.some((text) => text.includes('from "grants"')));

@@ -14,7 +14,7 @@ type Operation = {
 
 const origin = 'https://api.example';
 
-describe('the REST API', () => {
+describe('REST API', () => {
   let toolhost: TestToolhost;
   let key: string;
   before(async () => {
@@ -37,7 +37,7 @@ describe('the REST API', () => {
     415: 'unsupported_media_type',
     429: 'too_many_requests',
   };
-  /** An error of RFC 9457 that repeats its own status and request. */
+  /** Asserts that a reply is an RFC 9457 error with its own status and request ID. */
   const problem = (reply: Reply, status: number) => {
     assert.equal(reply.status, status, reply.text);
     assert.match(reply.headers.get('content-type') ?? '', /^application\/problem\+json/);
@@ -49,7 +49,7 @@ describe('the REST API', () => {
     return reply.body as { title: string; detail: string; problems?: { path: string; message: string }[] };
   };
 
-  it('creates with 201, reads, changes, replaces and deletes a server', async () => {
+  it('creates a server with 201, and reads, changes, replaces, and deletes it', async () => {
     const created = await rest('POST', '/servers', serverAt('by-rest', origin));
     assert.deepEqual([created.status, etag(created)], [201, '"1"']);
     const read = await rest('GET', '/servers/by-rest');
@@ -68,7 +68,7 @@ describe('the REST API', () => {
     problem(await rest('POST', '/servers', serverAt('by-rest', origin)), 409);
   });
 
-  it('changes nothing when If-Match names another version, or nothing that it understands', async () => {
+  it('changes nothing if If-Match names another version or is invalid', async () => {
     await rest('POST', '/servers', serverAt('matched', origin));
     for (const method of ['PATCH', 'PUT']) {
       for (const [match, status] of [
@@ -98,7 +98,7 @@ describe('the REST API', () => {
     assert.equal(etag(await rest('PATCH', '/servers/matched', { name: 'Any' }, { 'if-match': '*' })), '"4"');
   });
 
-  it('lists servers and keys page by page, each once', async () => {
+  it('lists servers and keys in pages, each of them once', async () => {
     const lister = await toolhost.key({ workspace: 'lister' });
     for (let n = 0; n < 5; n += 1)
       await toolhost.rest('POST', '/servers', { key: lister, body: serverAt(`listed-${n}`, origin) });
@@ -124,7 +124,7 @@ describe('the REST API', () => {
     problem(await rest('GET', '/keys?limit=0'), 400);
   });
 
-  it('[sec E3] shows an API key once; its record has neither the key nor its hash', async () => {
+  it('[sec E3] shows an API key once, and neither the key nor its hash in its record', async () => {
     const made = await rest('POST', '/keys', {
       name: 'Mine',
       scopes: ['call', 'call'],
@@ -152,7 +152,7 @@ describe('the REST API', () => {
     assert.match(String(revoked?.revoked_at), /^\d{4}-/);
   });
 
-  it('[sec E3] makes no key that may do more than the one that makes it', async () => {
+  it('[sec E3] refuses to create a key with more permissions than the key that creates it', async () => {
     const writer = await toolhost.key({ scopes: ['manage:write'] });
     const make = (scopes: string[], token: string) =>
       toolhost.rest('POST', '/keys', { key: token, body: { name: 'More', scopes } });
@@ -175,7 +175,7 @@ describe('the REST API', () => {
     }
   });
 
-  it('answers every mistake with a problem that says what is wrong', async () => {
+  it('reports every invalid request as a problem that names the error', async () => {
     assert.deepEqual(
       problem(await rest('POST', '/servers', { ...serverAt('x', origin), nam: 1 }), 400)
         .problems?.map(({ path }) => path)
@@ -208,7 +208,7 @@ describe('the REST API', () => {
     assert.ok([400, 413].includes((await send(`{"tools":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)).status));
   });
 
-  it('records who changed what, and no secret', async () => {
+  it('records the actor and the target of every change, without secrets', async () => {
     const auditor = await toolhost.key({ workspace: 'audited' });
     const act = (method: string, path: string, body?: Json) =>
       toolhost.rest(method, path, { key: auditor, ...(body && { body }) });
@@ -249,7 +249,7 @@ describe('the REST API', () => {
     assert.equal(text.includes(String(made.body.key)), false);
   });
 
-  it('is described by its OpenAPI document: every path, scope and parameter', async () => {
+  it('matches its OpenAPI document in every path, scope, and parameter', async () => {
     const response = await fetch(`${toolhost.url}/api/v1/openapi.json`);
     const document = (await response.json()) as {
       openapi: string;

@@ -9,10 +9,10 @@ import { serverAt } from '../support/configs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** What changes nothing for others: one's own workspaces, and what one is told by mail. */
+/** Operations that affect only the person: their workspaces and their mail notification settings. */
 const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotifications']);
 const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
-/** What names a person or a workspace. */
+/** Operations whose input names a person or a workspace. */
 const naming = operationList.filter(
   (op) => op.dashboardRole && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
 );
@@ -29,7 +29,7 @@ describe('permissions of people in the dashboard', () => {
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  /** A signed-in person as their browser asks. */
+  /** Signs a person in, and returns functions that send requests like their browser. */
   async function signedIn(person: Person) {
     const cookie = `toolhost-session=${await personSession(toolhost, person)}`;
     const headers = { cookie, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
@@ -49,7 +49,7 @@ describe('permissions of people in the dashboard', () => {
     };
   }
 
-  /** Everything that could have changed. */
+  /** Returns all data that an operation could have changed. */
   async function picture(): Promise<string> {
     const owner = await signedIn({ name: 'Picture' });
     const paths = ['/servers/owned', '/servers/owned/versions', '/servers/owned/secrets', '/keys', '/audit'];
@@ -60,13 +60,13 @@ describe('permissions of people in the dashboard', () => {
 
   const existing = { slug: 'owned', tool: 'get', version: 1, name: 'KEY', hours: 1 };
 
-  it('[sec E1] the catalogue has operations that change something, and each needs more than reading', () => {
+  it('[sec E1] require more than a read scope for every changing operation', () => {
     assert.ok(changing.length > 10);
     for (const op of changing) assert.equal(hasScope(getRoleScopes('viewer'), op.scope), false, op.name);
   });
 
   for (const op of changing) {
-    it(`[sec E1] a viewer is refused ${op.name}`, async () => {
+    it(`[sec E1] refuse ${op.name} to a viewer`, async () => {
       const viewer = await signedIn({ name: 'Vera', role: 'viewer' });
       const earlier = await picture();
       const { status } = await viewer.run(op, existing);
@@ -77,13 +77,13 @@ describe('permissions of people in the dashboard', () => {
   }
 
   for (const op of operationList.filter(({ dashboardRole }) => dashboardRole === 'owner')) {
-    it(`an editor is refused ${op.name}`, async () => {
+    it(`refuse ${op.name} to an editor`, async () => {
       const editor = await signedIn({ name: 'Ed', role: 'editor' });
       assert.equal((await editor.run(op)).status, 403);
     });
   }
 
-  it('[sec E1] a viewer sees what the workspace has', async () => {
+  it('[sec E1] let a viewer read the data of the workspace', async () => {
     const viewer = await signedIn({ name: 'Vera', role: 'viewer' });
     for (const path of ['/servers', '/servers/owned', '/keys', '/calls', '/audit', '/members', '/statistics']) {
       assert.equal((await viewer.ask('GET', path)).status, 200, path);
@@ -91,7 +91,7 @@ describe('permissions of people in the dashboard', () => {
   });
 
   for (const op of naming) {
-    it(`[sec E1] ${op.name}: people and invitations of another workspace are like unknown ones`, async () => {
+    it(`[sec E1] hide people and invitations of another workspace in ${op.name}, as if they were unknown`, async () => {
       const owner = await signedIn({ name: 'Olga', workspace: 'wsp_theirs' });
       const { user } = (await owner.ask('GET', '/session')).body as { user: { id: string } };
       await owner.ask('POST', '/invitations', { email: 'guest@mail.example', role: 'editor' });

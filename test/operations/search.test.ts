@@ -5,7 +5,7 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`finding things on ${engine}`, () => {
+  describe(`search on ${engine}`, () => {
     let world: EngineToolhost;
     before(async () => {
       world = await startOn(engine);
@@ -44,7 +44,7 @@ for (const engine of engines) {
       return (body.servers as Json[]).map(({ slug }) => slug).filter((slug) => slug !== 'projects');
     };
 
-    it('finds servers and tools by their words, the nearest first, in one workspace', async () => {
+    it('finds servers and tools of one workspace by their words, best match first', async () => {
       assert.deepEqual(await found('list orders'), {
         servers: [],
         tools: ['shop list_orders', 'shop-staging list_orders', 'shop list_orders_of_day'],
@@ -57,7 +57,7 @@ for (const engine of engines) {
       assert.deepEqual(await found('percent%100'), { servers: [], tools: [] });
     });
 
-    it('finds the tool that has both words among many servers that have each in another tool', async () => {
+    it('finds the tool that has both words among many servers that have them in different tools', async () => {
       const { db } = world.toolhost.running.app.runner;
       const server = await db.selectFrom('servers').selectAll().where('slug', '=', 'shop').executeTakeFirstOrThrow();
       const many = Array.from({ length: 250 }, (_, n) => ({
@@ -71,7 +71,7 @@ for (const engine of engines) {
       await db.deleteFrom('servers').where('id', 'like', 'srv_many-%').execute();
     });
 
-    it('finds a key by its name or id, and a call by its id', async () => {
+    it('finds a key by its name or ID, and a call by its ID', async () => {
       const { toolhost } = world;
       const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Nightly report', scopes: ['call'] } });
       const keysFor = async (query: string) => (await toolhost.rest('GET', `/search?query=${query}`)).body.keys;
@@ -90,7 +90,7 @@ for (const engine of engines) {
       }
     });
 
-    it('shows a key that is limited to a server nothing else', async () => {
+    it('shows only its server to a key that is limited to one server', async () => {
       const wanted = { name: 'Of mail', scopes: ['manage:read'], servers: ['mail'] };
       const { body: made } = await world.toolhost.rest('POST', '/keys', { body: wanted });
       const key = String(made.key);
@@ -100,7 +100,7 @@ for (const engine of engines) {
       assert.deepEqual([(body.servers as Json[]).length, body.keys], [1, []]);
     });
 
-    it('lists servers by words, by tag and in order, page by page', async () => {
+    it('lists servers by words, by tag, and sorted, in pages', async () => {
       assert.deepEqual(await listed('query=shop%20ZÜRICH'), ['shop']);
       assert.deepEqual(await listed('query=shop%20z'), ['shop']);
       assert.deepEqual(await listed('query=finance'), ['mail']);

@@ -32,7 +32,7 @@ describe('stored credentials', () => {
     toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
   const change = (slug: string, body: Json) => toolhost.rest('PATCH', `/servers/${slug}`, { body });
   const configOf = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
-  /** What the agent reads of a failed call that reached nobody. */
+  /** Returns the error that the agent reads after a failed call, and asserts that no request was sent. */
   const unsent = async (slug: string, name = 'get') => {
     const result = await toolhost.callTool(slug, key, name);
     assert.equal(result.isError, true);
@@ -49,7 +49,7 @@ describe('stored credentials', () => {
     tools: [toolAt(url, { headers: { 'X-Service': value } })],
   });
 
-  it('[sec A11] a malformed placeholder is refused, one without a value is a warning', async () => {
+  it('[sec A11] refuse a malformed placeholder, and warn about one without a value', async () => {
     for (const value of ['{{A B}}', '{{}}', '{{A', 'A}}', '{{A}} }}', '{{a-b}}', '{{ENV.PATH}}']) {
       const { status, body } = await toolhost.rest('POST', '/servers', {
         body: serverAt('malformed', upstream.url, withHeader(value)),
@@ -63,7 +63,7 @@ describe('stored credentials', () => {
     assert.match(await unsent('unknown'), /the secret PATH has no value/);
   });
 
-  it('[sec A11] a secret that is deleted later is a tool error from then on', async () => {
+  it('[sec A11] cause a tool error once their secret is deleted', async () => {
     const slug = await create(withHeader('{{KEY}}'));
     await setSecret(slug, 'KEY', 'value-1');
     assert.equal((await sent(slug)).headers['x-service'], 'value-1');
@@ -72,7 +72,7 @@ describe('stored credentials', () => {
     assert.equal((await toolhost.rest('DELETE', `/servers/${slug}/secrets/KEY`)).status, 404);
   });
 
-  it('[sec A11] placeholders are filled once, everywhere, and never inside the value of a secret', async () => {
+  it('[sec A11] replace placeholders everywhere, but never inside a secret value', async () => {
     const slug = await create({
       authentication: { type: 'Bearer', token: '{{ID}}.{{KEY}}' },
       ...withHeader('a {{ KEY }}{{KEY}} b'),
@@ -83,7 +83,7 @@ describe('stored credentials', () => {
     assert.deepEqual([headers.authorization, headers['x-service']], ['Bearer me.{{ID}}$&', 'a {{ID}}$&{{ID}}$& b']);
   });
 
-  it('a secret is one line of visible text', async () => {
+  it('accept only one line of visible text as a secret', async () => {
     const slug = await create(withHeader('{{KEY}}'));
     for (const value of ['', 'a\nb', 'a\r\nX: y', '\u0000', 'a\u2028b', 'x'.repeat(8193)]) {
       const { status, text } = await setSecret(slug, 'KEY', value);
@@ -95,7 +95,7 @@ describe('stored credentials', () => {
     assert.deepEqual((await toolhost.rest('GET', `/servers/${slug}/secrets`)).body.secrets, []);
   });
 
-  it('a secret goes only to the hosts that the server had when it was set', async () => {
+  it('send a secret only to the hosts that the server had when it was set', async () => {
     const slug = await create({ authentication: { type: 'Bearer', token: '{{KEY}}' } });
     const { body } = await setSecret(slug, 'KEY', 'bound');
     assert.deepEqual(body.origins, [upstream.url]);
@@ -119,7 +119,7 @@ describe('stored credentials', () => {
     assert.equal(elsewhere.take()[0]?.headers.authorization, 'Bearer rebound');
   });
 
-  it('a credential in the configuration is sealed, masked and bound to its hosts', async () => {
+  it('seal and mask a credential in the configuration, and bind it to its hosts', async () => {
     const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey', token: 'literal-token' } });
     const authentication = { type: 'ApiKey', header: 'apikey', token: mask };
     assert.deepEqual((await configOf(slug)).authentication, authentication);
@@ -143,7 +143,7 @@ describe('stored credentials', () => {
     assert.doesNotMatch(versions.text, /literal-token|newer-token/);
   });
 
-  it('a named credential is said to be set again for a new host, unless the check has it anew', async () => {
+  it('require a named credential again for a new host, unless the checked configuration contains it', async () => {
     const slug = await create({ credentials: { admin: { type: 'Bearer', token: 'literal-admin' } } });
     const tools = [toolAt(`${elsewhere.url}/thing`)];
     const movedTo = async (token: string) => {
@@ -155,7 +155,7 @@ describe('stored credentials', () => {
     assert.deepEqual(await movedTo('newer-admin'), []);
   });
 
-  it('the mask is not taken for a secret where none is stored', async () => {
+  it('reject the mask where no secret is stored', async () => {
     const refusedAt = async (reply: Promise<{ status: number; body: Json }>, path: string) => {
       const { status, body } = await reply;
       assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, path]);
@@ -180,7 +180,7 @@ describe('stored credentials', () => {
     await refusedAt(change(slug, { authentication }), 'authentication.token');
   });
 
-  it('[sec A9] static headers that are not for a configuration to set are refused in any spelling', async () => {
+  it('[sec A9] refuse reserved static headers in any spelling', async () => {
     const names = [
       'AUTHORIZATION',
       'Host',
@@ -222,7 +222,7 @@ describe('stored credentials', () => {
     const masked = { ...oauth, client_secret: mask, scopes: [] };
     const stranger = { ...masked, token_url: 'https://stranger.example/t' };
 
-    it('is shown as a mask everywhere and kept when the mask is sent back', async () => {
+    it('is masked everywhere, and unchanged when the mask is sent back', async () => {
       const slug = await create({ oauth });
       assert.deepEqual((await configOf(slug)).oauth, masked);
       assert.equal((await change(slug, { oauth: { ...masked, scopes: ['read'] } })).status, 200);
@@ -235,7 +235,7 @@ describe('stored credentials', () => {
       assert.deepEqual((await toolhost.rest('GET', `/servers/${slug}`)).body.secrets, []);
     });
 
-    it('has to be sent again when token_url moves to another host', async () => {
+    it('must be sent again when token_url moves to another host', async () => {
       const slug = await create({ oauth });
       const refused = await change(slug, { oauth: stranger });
       assert.equal(refused.status, 400);
@@ -245,7 +245,7 @@ describe('stored credentials', () => {
       assert.equal((await toolhost.rest('POST', `/servers/${slug}/versions/1/restore`, { body: {} })).status, 400);
     });
 
-    it('cannot be moved in two steps either, by taking oauth away in between', async () => {
+    it('cannot be moved in two steps by removing oauth in between', async () => {
       const slug = await create({ oauth });
       assert.equal((await change(slug, { oauth: null })).status, 200);
       assert.equal((await change(slug, { oauth: stranger })).status, 400);

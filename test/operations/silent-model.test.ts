@@ -4,8 +4,8 @@ import { toolAt } from '../support/configs.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe("a model's host that never responds", () => {
-  it('[play 1] a question to it fails after three minutes with an error that names the limit', async () => {
+describe('a model host that never responds', () => {
+  it('[play 1] fails the question after three minutes with an error that names the limit', async () => {
     const upstream = await startRecordingUpstream();
     upstream.on('*', () => 'hold');
     const toolhost = await startToolhost({ egress: [upstream.port] });

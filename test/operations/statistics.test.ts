@@ -23,7 +23,7 @@ type Statistics = {
 type Activity = { servers: { slug: string; calls: number; errors: number; hourly: number[] }[] };
 
 for (const engine of engines) {
-  describe(`the statistics of calls on ${engine}`, () => {
+  describe(`call statistics on ${engine}`, () => {
     let upstream: RecordingUpstream;
     let world: EngineToolhost;
     let seeded = 0;
@@ -35,7 +35,7 @@ for (const engine of engines) {
       await Promise.all([world?.stop(), upstream.close()]);
     });
 
-    /** A server of its own, and a way to give it calls of any time. */
+    /** Creates a server, and returns a function that adds calls of any time to it. */
     const serve = async (slug: string) => {
       const { body } = await world.toolhost.createServer(serverAt(slug, upstream.url));
       const server_id = (body.server as { id: string }).id;
@@ -72,7 +72,7 @@ for (const engine of engines) {
       assert.deepEqual(await activityOf('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
     });
 
-    it('count the calls of every tool of a server, beside the tokens of its definition', async () => {
+    it('count the calls of every tool of a server, and return the tokens of its definition', async () => {
       const add = await serve('tooled');
       const { config } = (await get('/servers/tooled')).body as { config: { tools: Json[] } };
       const [tool] = config.tools;
@@ -88,14 +88,14 @@ for (const engine of engines) {
       ]);
     });
 
-    it('leave a deleted server out of the activity', async () => {
+    it('omit a deleted server from the activity', async () => {
       await (await serve('gone'))([{}]);
       assert.equal((await activityOf('gone'))?.calls, 1);
       await world.toolhost.rest('DELETE', '/servers/gone');
       assert.equal(await activityOf('gone'), undefined);
     });
 
-    it('count a call at once', async () => {
+    it('count a call immediately', async () => {
       await serve('at-once');
       await world.toolhost.callTool('at-once', await world.toolhost.key(), 'get');
       assert.equal((await activityOf('at-once'))?.hourly[23], 1);
@@ -104,7 +104,7 @@ for (const engine of engines) {
       assert.equal(buckets[2]?.calls, 1);
     });
 
-    it('divide a time into intervals, with those in which nothing happened', async () => {
+    it('divide a time range into intervals, including empty ones', async () => {
       const add = await serve('spread');
       const from = world.now() - 10 * hour;
       await add([
@@ -130,10 +130,10 @@ for (const engine of engines) {
       });
     });
 
-    it('give percentiles of any durations that are exact below 8 ms and within an eighth above', async () => {
+    it('return percentiles that are exact below 8 ms and within one eighth above', async () => {
       const add = await serve('durations');
       for (const [tool, most] of Object.entries({ a: 8, b: 500, c: 20_000, d: 31_000 })) {
-        // A fixed sequence that jumps about, many small and few large.
+        // A fixed, unordered sequence of many small and few large durations.
         const durations = Array.from({ length: 401 }, (_, n) =>
           Math.floor(((n * 7919) % 401) ** 3 * (most / 401 ** 3)),
         );
@@ -152,7 +152,7 @@ for (const engine of engines) {
       }
     });
 
-    it('rank servers and tools by their calls, of the whole workspace or of one tool', async () => {
+    it('rank servers and tools by calls, in the whole workspace or for one tool', async () => {
       const [first, second] = [await serve('ranked-one'), await serve('ranked-two')];
       await first([{ tool: 'x' }, { tool: 'x' }, { tool: 'y', outcome: 'blocked' }]);
       await second([{ tool: 'x' }, { tool: 'x' }]);
@@ -181,7 +181,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[sec E3] show only those servers to a key that is limited to them', async () => {
+    it('[sec E3] show a key that is limited to servers only those servers', async () => {
       const key = await world.toolhost.key({ servers: ['limited-mine'] });
       for (const slug of ['limited-mine', 'limited-other']) {
         await (await serve(slug))([{ id: `call_of_${slug}` }]);
@@ -205,7 +205,7 @@ for (const engine of engines) {
       assert.deepEqual([csv.includes('limited-mine'), csv.includes('limited-other')], [true, false]);
     });
 
-    it('[sec E3] of another workspace are not shown', async () => {
+    it('[sec E3] are hidden from other workspaces', async () => {
       await (await serve('private'))([{ id: 'call_private' }]);
       const key = await world.toolhost.key({ workspace: 'theirs' });
       assert.deepEqual((await activity('', key)).servers, []);
@@ -218,7 +218,7 @@ for (const engine of engines) {
       }
     });
 
-    it('[find A4] are of whole minutes, and of whole days where the time begins more than three days ago', async () => {
+    it('[find A4] use whole minutes, and whole days if the range starts more than three days ago', async () => {
       const at = (text: string) => `2026-11-${text}Z`;
       const span = async (since: string, until: string, buckets = 48) => {
         const {
@@ -255,7 +255,7 @@ for (const engine of engines) {
       ]);
     });
 
-    it('[find A4] of activity come in the pages of the list of servers', async () => {
+    it('[find A4] return activity in the same pages as the server list', async () => {
       const key = await world.toolhost.key({ workspace: 'paged' });
       for (const slug of ['paged-a', 'paged-b', 'paged-c']) {
         const { status } = await world.toolhost.rest('POST', '/servers', { key, body: serverAt(slug, upstream.url) });
@@ -279,7 +279,7 @@ for (const engine of engines) {
       }
     });
 
-    it('refuse a time that ends before it begins, and what is no number of intervals', async () => {
+    it('refuse a time range that ends before it starts, and an invalid number of intervals', async () => {
       const refused = async (query: string) => {
         const { status, body } = await world.toolhost.rest('GET', `/statistics?${query}`);
         assert.equal(status, 400, query);
@@ -292,7 +292,7 @@ for (const engine of engines) {
       assert.deepEqual([tiny.bucket_ms, tiny.buckets.length], [minute, 1]);
     });
 
-    it('come with the record of a call by its id', async () => {
+    it('return the record of a call by its ID', async () => {
       const call = { id: 'call_known', outcome: 'timeout', tool: 'get', duration_ms: 77 } as const;
       await (await serve('recorded'))([call]);
       const { body } = await get('/calls/call_known');

@@ -15,7 +15,7 @@ const api = 'https://api.example.com';
 const minute = 60_000;
 const day = 24 * 60 * minute;
 
-/** Tools of some 3.9 KB each. */
+/** Returns tools of about 3.9 KB each. */
 const longTools = (count: number, text: string) =>
   Array.from({ length: count }, (_, i) => ({
     name: `tool_${i}`,
@@ -28,7 +28,7 @@ const longTools = (count: number, text: string) =>
 type Quota = { limit?: number; used?: number; from: string };
 
 for (const engine of engines) {
-  describe(`quotas of a workspace on ${engine}`, () => {
+  describe(`workspace quotas on ${engine}`, () => {
     let world: EngineToolhost;
     before(async () => {
       world = await startOn(engine, { env: { QUOTAS: 'servers=3,keys=4,secrets=2,versions=3,members=3,writes=0' } });
@@ -36,7 +36,7 @@ for (const engine of engines) {
     after(() => world?.stop());
 
     let workspaces = 0;
-    /** A workspace of its own, with a key for it. */
+    /** Opens a workspace with these quotas, and creates a key for it. */
     const open = async (set: Partial<Record<QuotaName, number>> = {}) => {
       const workspace = `quota-${++workspaces}`;
       const key = await world.toolhost.key({ workspace });
@@ -56,7 +56,7 @@ for (const engine of engines) {
       assert.match(String(body.detail), /ask the operator/);
     };
 
-    it('[find A5] refuses what is above, whatever comes at the same time, and stores nothing of it', async () => {
+    it('[find A5] refuse servers above the quota even if created concurrently, and store nothing of them', async () => {
       const { create, ask, quota } = await open();
       const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => create(String(n))));
       const made = replies.filter(({ status }) => status === 201);
@@ -71,7 +71,7 @@ for (const engine of engines) {
       assert.equal((await create('again')).status, 201);
     });
 
-    it('[find A5] counts keys that work, and no others', async () => {
+    it('[find A5] count only active keys', async () => {
       const { ask, quota } = await open();
       const make = () => ask('POST', '/keys', { name: 'k', scopes: ['call'] });
       const ids: unknown[] = [];
@@ -85,7 +85,7 @@ for (const engine of engines) {
       assert.equal((await make()).status, 201);
     });
 
-    it('[find A5] counts secrets of all servers; one that is there may be replaced', async () => {
+    it('[find A5] count the secrets of all servers, and allow replacing an existing one', async () => {
       const { workspace, create, ask } = await open();
       await create('one', { authentication: { type: 'Bearer', token: 'in-the-configuration' } });
       const set = (name: string, value: string) => ask('PUT', `/servers/${workspace}-one/secrets/${name}`, { value });
@@ -99,7 +99,7 @@ for (const engine of engines) {
       assert.equal((await ask('GET', `/servers/${workspace}-two`)).status, 404);
     });
 
-    it('[find A5] of one server has no more than 200 secrets', async () => {
+    it('[find A5] limit one server to 200 secrets', async () => {
       const { workspace, create, ask } = await open({ secrets: 0 });
       await create('one');
       const path = `/servers/${workspace}-one`;
@@ -113,7 +113,7 @@ for (const engine of engines) {
       assert.equal((await set(7, 'other')).status, 200);
     });
 
-    it('[find A5] keeps the newest versions of a server, and of large ones as many as fit', async () => {
+    it('[find A5] retain the newest versions of a server, and as many large ones as fit', async () => {
       const { workspace, create, ask, quota } = await open();
       await create('one');
       const path = `/servers/${workspace}-one`;
@@ -127,7 +127,7 @@ for (const engine of engines) {
       assert.ok(used !== undefined && used < 0.02, String(used));
     });
 
-    it('[find A5] refuses configurations that are too large together, unless they shrink', async () => {
+    it('[find A5] refuse configurations whose total size is too large, unless they shrink', async () => {
       const { workspace, create, ask } = await open({ megabytes: 1 });
       const large = (tools: number, text = 'x') => ({ tools: longTools(tools, text) });
       assert.equal((await create('one', large(100))).status, 201);
@@ -137,7 +137,7 @@ for (const engine of engines) {
       );
       refused(await ask('PATCH', `/servers/${workspace}-one`, large(180)), /would have 2 MB/);
       const changed = await ask('PATCH', `/servers/${workspace}-one`, large(100, 'y'));
-      assert.equal(changed.status, 200, 'the version before gives way');
+      assert.equal(changed.status, 200, 'the previous version is removed to make space');
       assert.equal((await create('small')).status, 201);
       await operate(world.toolhost, 'setWorkspaceQuotas', workspace, { megabytes: 1, servers: 1 });
       refused(await create('third'), /would have 3 hosted servers; allowed: 1/);
@@ -145,7 +145,7 @@ for (const engine of engines) {
       assert.equal((await ask('DELETE', `/servers/${workspace}-one`)).status, 200);
     });
 
-    it('[find A5] counts members and invitations together', async () => {
+    it('[find A5] count members and invitations together', async () => {
       const session = await personSession(world.toolhost, { name: 'Owner' });
       const invite = (email: string, role = 'viewer') =>
         personRequest(world.toolhost, session, 'POST', '/invitations', { email, role });
@@ -155,7 +155,7 @@ for (const engine of engines) {
       assert.equal((await invite('a@b.example', 'editor')).status, 200);
     });
 
-    it('[find A5] lets a workspace be changed so many times in a minute, and says when it goes on', async () => {
+    it('[find A5] limit workspace changes per minute, and return the time to retry', async () => {
       const { create, quota } = await open({ writes: 5, servers: 0 });
       await world.wait(minute);
       await world.wait(minute - (world.now() % minute) + 10_000);
@@ -170,7 +170,7 @@ for (const engine of engines) {
       assert.equal((await create('later')).status, 201);
     });
 
-    it('[find A5] lets a workspace be changed so many times in a day', async () => {
+    it('[find A5] limit workspace changes per day', async () => {
       const { create, quota } = await open({ dailywrites: 2, servers: 0 });
       await world.wait(day - (world.now() % day));
       assert.deepEqual([(await create('a')).status, (await create('b')).status], [201, 201]);
@@ -182,7 +182,7 @@ for (const engine of engines) {
       assert.equal((await create('c')).status, 201);
     });
 
-    it('[find A5] counts slugs that deleted servers left', async () => {
+    it('[find A5] count the slugs of deleted servers', async () => {
       const { workspace, create, ask } = await open({ slugs: 2, servers: 0 });
       await create('a');
       await ask('DELETE', `/servers/${workspace}-a`);
@@ -190,7 +190,7 @@ for (const engine of engines) {
       refused(await create('c'), /would have 3 slugs.*; allowed: 2/);
     });
 
-    /** A person who creates workspaces, each with these quotas. */
+    /** Signs in a person who creates workspaces with these quotas. */
     const creator = async (name: string, set: Partial<Record<QuotaName, number>>) => {
       const session = await personSession(world.toolhost, { name, workspace: `quota-${++workspaces}` });
       const as = (method: string, path: string, body: Json) =>
@@ -206,7 +206,7 @@ for (const engine of engines) {
       };
     };
 
-    it('[find A8] slugs are counted in all workspaces of their creator, also in deleted ones', async () => {
+    it('[find A8] count slugs across all workspaces of a creator, including deleted ones', async () => {
       const { as, create, openWorkspace } = await creator('Ada', { slugs: 2 });
       await openWorkspace('First');
       assert.equal((await create('ada-first')).status, 201);
@@ -224,12 +224,12 @@ for (const engine of engines) {
       assert.equal((await other.create('ada-third')).status, 201);
     });
 
-    it('[find A8] changes are counted in all workspaces of their creator', async () => {
+    it('[find A8] count changes across all workspaces of a creator', async () => {
       await world.wait(day - (world.now() % day));
       const { create, openWorkspace } = await creator('Cleo', { dailywrites: 5 });
       await openWorkspace('First');
       assert.equal((await create('cleo-first')).status, 201);
-      // Making the next one, and setting its quotas, are changes too.
+      // Creating the next workspace and setting its quotas are changes too.
       await openWorkspace('Second');
       assert.equal((await create('cleo-second')).status, 201);
       const { status, body } = await create('cleo-third');
@@ -242,7 +242,7 @@ for (const engine of engines) {
       assert.equal((await other.create('cleo-third')).status, 201);
     });
 
-    it('[find A5] are set for a workspace by the operator, and go back to the defaults', async () => {
+    it('[find A5] can be set by the operator and reset to the defaults', async () => {
       const { workspace, quota } = await open({ servers: 7, keys: 0 });
       assert.deepEqual(await quota('servers'), { limit: 7, from: 'set', used: 0 });
       assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
@@ -253,15 +253,15 @@ for (const engine of engines) {
   });
 }
 
-describe('quotas set by an operator', () => {
+describe('QUOTAS setting', () => {
   const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
 
-  it('[find A5] replaces the built-in ones, each by its name', () => {
+  it('[find A5] overrides the built-in quotas by name', () => {
     assert.deepEqual(quotasOf(''), defaultQuotas);
     assert.deepEqual(quotasOf(' servers = 5, writes=0 ,'), { ...defaultQuotas, servers: 5, writes: 0 });
   });
 
-  it('[find A5] is refused with what was found and what is allowed', () => {
+  it('[find A5] is refused with the found and the allowed value', () => {
     for (const wrong of ['server=5', 'servers', 'servers=-1', 'servers=1.5', 'servers=99999999', 'toString=1']) {
       assert.throws(
         () => quotasOf(`keys=1,${wrong}`),
@@ -277,7 +277,7 @@ describe('quotas set by an operator', () => {
   });
 });
 
-describe('toolhost quotas', () => {
+describe('toolhost quotas command', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -286,7 +286,7 @@ describe('toolhost quotas', () => {
   const quotas = (...args: string[]) =>
     runToolhost(['quotas', ...args], { env: { DATA_DIR: toolhost.dataDir, QUOTAS: 'keys=30' } });
 
-  it('[find A5] shows, sets and resets the quotas of a workspace, which a running service applies at once', async () => {
+  it('[find A5] shows, sets, and resets workspace quotas, which a running service applies immediately', async () => {
     const set = await quotas('set', '--servers', '1', '--keys', '0', '--json');
     assert.equal(set.code, 0, set.stderr);
     const body = JSON.parse(set.stdout) as Record<string, Json>;
@@ -307,7 +307,7 @@ describe('toolhost quotas', () => {
     assert.equal((await create('second')).status, 201);
   });
 
-  it('[find A5] says what is allowed', async () => {
+  it('[find A5] reports the allowed values', async () => {
     const none = await quotas('set');
     assert.deepEqual([none.code, /pass one or more of --servers, --slugs/.test(none.stderr)], [2, true], none.stderr);
     for (const wrong of ['1.5', '99999999']) {

@@ -7,8 +7,7 @@ import { serverAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Operations that name a thing which belongs to somebody. */
-/** Operations that make what their slug names where nothing has it. */
+/** Operations that create the server named by their slug if it does not exist. */
 const making = ['planMcpServer', 'applyMcpServer'];
 const naming = operationList.filter(
   (op) => !op.dashboardRole && !making.includes(op.name) && /\{(slug|id)\}/.test(op.route.path),
@@ -63,7 +62,7 @@ describe('objects of another workspace', () => {
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  /** Everything that the owner can see of their own. */
+  /** Returns all data that the owner can see. */
   const picture = async () => {
     const paths = [
       '/servers',
@@ -93,7 +92,7 @@ describe('objects of another workspace', () => {
   const nobodys = { slug: 'unknown', key: 'key_000000000000', call: 'call_unknown', grant: 'grt_unknown' };
 
   for (const op of naming) {
-    it(`[sec E1] ${op.name}: the same 404 as for what does not exist, and no change`, async () => {
+    it(`[sec E1] are not found and unchanged in ${op.name}, with the same 404 as unknown objects`, async () => {
       const before = await picture();
       const answers = await Promise.all([theirs(), nobodys].map((ids) => overRest(op, inputOf(op, ids), stranger)));
       for (const { status } of answers) assert.equal(status, 404);
@@ -109,7 +108,7 @@ describe('objects of another workspace', () => {
       const limited = await toolhost.key({ workspace: 'victim', servers: ['elsewhere'] });
       assert.ok([403, 404].includes((await overRest(op, inputOf(op, theirs()), limited)).status));
       const now = await picture();
-      // The owner's own new key is listed and audited; everything else is as it was.
+      // The owner's own new key is listed and audited. Everything else is unchanged.
       for (const index of [0, 1, 2, 3, 5, 7]) assert.equal(now[index], before[index]);
     });
   }
@@ -118,7 +117,7 @@ describe('objects of another workspace', () => {
     ['plan', 200],
     ['apply', 400],
   ] as const) {
-    it(`[sec E1] ${verb}McpServer: says only that the slug is not available, and changes nothing`, async () => {
+    it(`[sec E1] are unchanged by ${verb}McpServer, which reports only that the slug is unavailable`, async () => {
       const before = await picture();
       const body = { config: serverAt('owned', upstream.url, { name: 'Taken over' }), secrets: { KEY: 'v' } };
       const answer = await toolhost.rest('POST', `/servers/owned/${verb}`, { key: stranger, body });
@@ -134,7 +133,7 @@ describe('objects of another workspace', () => {
     });
   }
 
-  it('[sec E1] does not appear in any list', async () => {
+  it('[sec E1] do not appear in any list', async () => {
     for (const [path, field] of [
       ['/servers', 'servers'],
       ['/servers?slug=owned', 'servers'],
@@ -151,7 +150,7 @@ describe('objects of another workspace', () => {
     assert.deepEqual((await toolhost.rest('GET', `/servers?cursor=${cursor}`, { key: stranger })).body.servers, []);
   });
 
-  it('[sec E1] cannot be reached by fields that name an owner', async () => {
+  it('[sec E1] cannot be reached through fields that name an owner', async () => {
     for (const field of [
       'workspace_id',
       'workspaceId',
@@ -180,7 +179,7 @@ describe('objects of another workspace', () => {
     assert.equal((await toolhost.rest('GET', '/servers/mine', { key: stranger })).status, 404);
   });
 
-  it('[sec E1] keeps its slug: others learn only that it is taken', async () => {
+  it('[sec E1] keep their slug, and others learn only that it is taken', async () => {
     const { status, body } = await toolhost.rest('POST', '/servers', {
       key: stranger,
       body: serverAt('owned', upstream.url),
@@ -189,7 +188,7 @@ describe('objects of another workspace', () => {
     assert.equal(body.detail, 'slug: "owned" is taken or was used before; choose another slug');
   });
 
-  it('[sec E2] is not imitated: reserved, mixed-case, foreign and encoded slugs are refused', async () => {
+  it('[sec E2] cannot be imitated with reserved, mixed-case, non-ASCII, or encoded slugs', async () => {
     const slugs = [
       'Owned',
       'OWNED',
@@ -229,7 +228,7 @@ describe('objects of another workspace', () => {
   });
 });
 
-describe('a key that may do less', () => {
+describe('a key with restricted access', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -239,7 +238,7 @@ describe('a key that may do less', () => {
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  it('[sec E1] with manage:read it sees everything and changes nothing', async () => {
+  it('[sec E1] reads everything and changes nothing with manage:read', async () => {
     const viewer = await toolhost.key({ scopes: ['manage:read'] });
     const before = (await toolhost.rest('GET', '/audit')).text;
     for (const op of operationList) {
@@ -261,7 +260,7 @@ describe('a key that may do less', () => {
     assert.deepEqual(upstream.take(), []);
   });
 
-  it('limited to a server it has no business with another one, nor with the workspace', async () => {
+  it('has no access to other servers or to the workspace if it is limited to a server', async () => {
     const limited = await toolhost.key({ servers: ['first'] });
     const as = (method: string, path: string, body?: Json) =>
       toolhost.rest(method, path, { key: limited, ...(body && { body }) });
@@ -272,7 +271,7 @@ describe('a key that may do less', () => {
     assert.equal((await as('PATCH', '/servers/first', { description: 'Mine.' })).status, 200);
     assert.equal((await as('POST', '/servers', serverAt('third', upstream.url))).status, 404);
     assert.equal((await as('POST', '/check', serverAt('third', upstream.url))).status, 404);
-    // The name of a document would become the slug of a new server.
+    // The document title would become the slug of a new server.
     const document = { openapi: '3.0.0', info: { title: 'Fourth', version: '1' }, servers: [{ url: upstream.url }] };
     const imported = { document: { ...document, paths: {} }, name: 'Fourth', mode: 'create' };
     assert.equal(

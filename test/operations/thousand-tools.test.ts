@@ -6,7 +6,7 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`a server of a thousand tools, on ${engine}`, () => {
+  describe(`a server with a thousand tools, on ${engine}`, () => {
     let world: EngineToolhost;
     before(async () => {
       world = await startOn(engine);
@@ -32,7 +32,7 @@ for (const engine of engines) {
       });
     }
 
-    it('[conf 7] is listed whole to clients that know no pages, and its last tool is previewed', async () => {
+    it('[conf 7] returns all tools to clients without pagination, and previews the last one', async () => {
       const listed = await world.toolhost.rpc('by-rest', 'a-token-of-a-caller-0123', 'tools/list', {});
       const { tools, nextCursor } = listed.body.result as { tools: Json[]; nextCursor?: string };
       assert.deepEqual([tools.length, nextCursor], [1000, undefined]);
@@ -43,7 +43,7 @@ for (const engine of engines) {
       assert.match(preview.text, /customers\/cus_1\/sources_999/);
     });
 
-    it('[conf 7] keeps changes of one tool and of the server that are made at once', async () => {
+    it('[conf 7] keeps concurrent changes of one tool and of the server', async () => {
       const change = (path: string, body: Json) => world.toolhost.rest('PATCH', `/servers/by-rest${path}`, { body });
       const replies = await Promise.all([
         change('/tools/post_customers_customer_sources_1', { title: 'One' }),
@@ -58,7 +58,7 @@ for (const engine of engines) {
       assert.deepEqual([tools.length, tools[1]?.title, description], [1000, 'One', 'Changed']);
     });
 
-    it('[conf 7] is read only from credentials that may store it, and nothing else may be as large', async () => {
+    it('[conf 7] accepts large configurations only from credentials that may store them, and no other large input', async () => {
       const { toolhost } = world;
       const reader = await toolhost.key({ scopes: ['manage:read'] });
       const large = largeServer('other');

@@ -32,7 +32,7 @@ for (const engine of engines) {
     const another = (name: string, more: Json = {}) => ({ ...toolAt(`${api}/${name}`), name, ...more });
     const problemsOf = (body: Json) => (body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
 
-    it('[conf 7] a tool is added, changed, renamed and removed, each as a version with an audit entry', async () => {
+    it('[conf 7] adds, changes, renames, and removes a tool, each as a version with an audit entry', async () => {
       await done('POST', '/servers', serverAt('one', api, { authentication: { type: 'Bearer', token: 'kept' } }));
       const added = await done('POST', '/servers/one/tools', another('second', { timeout_ms: 500 }));
       assert.equal(added.tool, 'second');
@@ -55,7 +55,7 @@ for (const engine of engines) {
       assert.deepEqual([removed.tool, await namesOf('one')], ['get', ['other']]);
       assert.deepEqual((await configOf('one')).authentication, { type: 'Bearer', token: '********' });
       const { events } = await done('GET', '/audit');
-      // Time stands still, so the order of the events is not that of the changes.
+      // The clock stands still, so events are not sorted by the order of the changes.
       const details = (events as { operation: string; target: string; detail: { version: number } }[])
         .filter(({ operation, target }) => target === 'one' && operation !== 'createMcpServer')
         .toSorted((a, b) => b.detail.version - a.detail.version)
@@ -68,7 +68,7 @@ for (const engine of engines) {
       ]);
     });
 
-    it('[conf 7] a change that changes nothing makes no version', async () => {
+    it('[conf 7] creates no version if nothing changes', async () => {
       await done('POST', '/servers', serverAt('same', api));
       const [tool] = await toolsOf('same');
       for (const fields of [{}, { title: null }, { method: 'get' }, tool as Json]) {
@@ -77,7 +77,7 @@ for (const engine of engines) {
       }
     });
 
-    it('[conf 7] a problem has the path of the field that was sent, and nothing is stored', async () => {
+    it('[conf 7] reports a problem with the path of the invalid field, and stores nothing', async () => {
       await done('POST', '/servers', serverAt('bad', api));
       const added = await rest('POST', '/servers/bad/tools', { ...another('b'), metod: 'GET', url: `${api}/:id` });
       assert.equal(added.status, 400);
@@ -99,7 +99,7 @@ for (const engine of engines) {
       assert.deepEqual(await namesOf('bad'), ['get']);
     });
 
-    it('[conf 7] a tool that later rules would refuse does not block changes of the others', async () => {
+    it('[conf 7] changes other tools even if newer rules would refuse one stored tool', async () => {
       await done('POST', '/servers', serverAt('older', api, { tools: [another('a'), another('b')] }));
       const { db } = await world.database();
       const stored = await db
@@ -116,7 +116,7 @@ for (const engine of engines) {
       assert.deepEqual(await namesOf('older'), ['b', 'c']);
     });
 
-    it('[conf 7] warnings are those of the tool and of the list', async () => {
+    it('[conf 7] returns only the warnings of the changed tool and of the tool list', async () => {
       const short = { description: 'Short.' };
       await done('POST', '/servers', serverAt('warned', api, { tools: [another('a', short), another('b')] }));
       const { warnings } = await done('PATCH', '/servers/warned/tools/b', { title: 'B' });
@@ -132,7 +132,7 @@ for (const engine of engines) {
       assert.match(JSON.stringify(none), /every tool of the server is disabled/);
     });
 
-    it('[conf 7] an expected version that is not the current one is a conflict', async () => {
+    it('[conf 7] reports a conflict if the expected version is not the current one', async () => {
       await done('POST', '/servers', serverAt('expected', api));
       const stale = { 'If-Match': '"7"' };
       assert.equal((await rest('POST', '/servers/expected/tools', another('b'), stale)).status, 409);
@@ -143,7 +143,7 @@ for (const engine of engines) {
       await done('DELETE', '/servers/expected/tools/get', undefined, { 'If-Match': '"2"' });
     });
 
-    it('[conf 7] agents that change different tools at once lose nothing', async () => {
+    it('[conf 7] loses nothing when agents change different tools concurrently', async () => {
       const tools = Array.from({ length: 8 }, (_, i) => another(`t${i}`));
       await done('POST', '/servers', serverAt('busy', api, { tools }));
       await Promise.all([
@@ -164,7 +164,7 @@ for (const engine of engines) {
       assert.equal(((await done('GET', '/servers/busy')).server as Json).version, 12);
     });
 
-    it('[conf 7] the quota of tools holds for every change, and a server above it may shrink', async () => {
+    it('[conf 7] applies the tool quota to every change, and lets a server above it shrink', async () => {
       const many = (count: number) => Array.from({ length: count }, (_, i) => another(`t${i}`));
       const excess = /21 tools; allowed: 20; split them into several servers, or ask the operator for a higher quota/;
       assert.match((await rest('POST', '/servers', serverAt('full', api, { tools: many(21) }))).text, excess);
@@ -187,7 +187,7 @@ for (const engine of engines) {
       await operate(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: null });
     });
 
-    it('[conf 7] the management server says what was done', async () => {
+    it('[conf 7] reports every change through the management server', async () => {
       await done('POST', '/servers', serverAt('told', api));
       const { text } = await agent.done('updateTool', { slug: 'told', tool: 'get', description: 'Short.' });
       assert.match(
@@ -200,7 +200,7 @@ for (const engine of engines) {
       await agent.refused('removeTool', { slug: 'told' }, /tool: required/);
     });
 
-    it('[conf 7] a key that may only read, or is for other servers, changes nothing', async () => {
+    it('[conf 7] changes nothing with a key that is read-only or limited to other servers', async () => {
       await done('POST', '/servers', serverAt('guarded', api));
       const reading = await world.toolhost.key({ scopes: ['manage:read'] });
       const elsewhere = await world.toolhost.key({ servers: ['told'] });

@@ -9,7 +9,7 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import { operate } from '../support/toolhost/operate.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-/** Operations whose every success changes something, because they make or end one thing. */
+/** Operations whose every success changes something, because they create or end one object. */
 const alwaysChanging = new Set([
   'createMcpServer',
   'importApi',
@@ -33,7 +33,7 @@ const alwaysChanging = new Set([
 ]);
 
 describe('operations that change something', () => {
-  it('[find D4] create or end one thing, or report that it was already so', () => {
+  it('[find D4] create or end one object, or report that nothing changed', () => {
     const all = [...operationList, ...Object.values(operatorOperations)].filter(({ effect }) => effect === 'write');
     const tells = all.filter((op) => op.isUnchanged && 'unchanged' in op.output.shape).map(({ name }) => name);
     const rest = all.map(({ name }) => name).filter((name) => !tells.includes(name));
@@ -42,7 +42,7 @@ describe('operations that change something', () => {
 });
 
 for (const engine of engines) {
-  describe(`a change that changes nothing, on ${engine}`, () => {
+  describe(`a request that changes nothing, on ${engine}`, () => {
     const api = 'https://api.example.com';
     let world: EngineToolhost;
     before(async () => {
@@ -61,7 +61,7 @@ for (const engine of engines) {
     };
     const stored = async () => [await rows('audit_events'), await rows('changes'), await rows('server_versions')];
 
-    /** Does something twice: the first time it changes what the second time finds. */
+    /** Performs an action twice. The first time it changes something, and the second time it must not. */
     const twice = async (act: () => Promise<Json>): Promise<Json> => {
       const first = await act();
       assert.equal(first.unchanged, undefined, JSON.stringify(first));
@@ -73,7 +73,7 @@ for (const engine of engines) {
       return second;
     };
 
-    it('[find D4] makes no version of a server and no audit entry', async () => {
+    it('[find D4] creates no server version and no audit entry', async () => {
       const config = serverAt('same', api, { authentication: { type: 'Bearer', token: 'stored' } });
       await rest('POST', '/servers', config);
       const patched = await twice(() => rest('PATCH', '/servers/same', { description: 'Another one' }));
@@ -92,7 +92,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[find D4] is one only when the secrets that it brings are the stored ones', async () => {
+    it('[find D4] reports a change if it contains secrets other than the stored ones', async () => {
       const config = (token: string) => serverAt('bringing', api, { authentication: { type: 'Bearer', token } });
       await rest('POST', '/servers', config('first'));
       assert.equal((await rest('PUT', '/servers/bringing', config('first'))).unchanged, true);
@@ -101,20 +101,20 @@ for (const engine of engines) {
       assert.equal((other.server as Json).version, 2);
     });
 
-    it('[find D4] still checks the version that the caller expects', async () => {
+    it('[find D4] still checks the expected version', async () => {
       const config = serverAt('expected', api);
       await rest('POST', '/servers', config);
       const stale = await world.toolhost.rest('PUT', '/servers/expected', { body: { ...config, expected_version: 7 } });
       assert.equal(stale.status, 409);
     });
 
-    it('[find D4] of a secret, limits and capture is distinguished from one that changes them', async () => {
+    it('[find D4] is distinguished from a change of a secret, limits, or capture', async () => {
       await rest('POST', '/servers', serverAt('parts', api));
       await twice(() => rest('PUT', '/servers/parts/secrets/KEY', { value: 'one' }));
       assert.equal((await rest('PUT', '/servers/parts/secrets/KEY', { value: 'two' })).unchanged, undefined);
       await rest('PATCH', '/servers/parts', { tools: serverAt('x', 'https://other.example.com').tools });
       const moved = await rest('PUT', '/servers/parts/secrets/KEY', { value: 'two' });
-      assert.equal(moved.unchanged, undefined, 'it may go to another host now');
+      assert.equal(moved.unchanged, undefined, 'the secret may now be sent to another host');
       await twice(() => rest('PATCH', '/servers/parts/limits', { calls_per_second: 5 }));
       await rest('POST', '/servers/parts/capture', { hours: 1 });
       await twice(() => rest('POST', '/servers/parts/capture', { hours: 0 }));
@@ -123,7 +123,7 @@ for (const engine of engines) {
       await twice(() => operate(world.toolhost, 'setWorkspaceQuotas', id, { keys: 500 }));
     });
 
-    it('[find D4] of a workspace and its people is reported', async () => {
+    it('[find D4] is reported for a workspace and its people', async () => {
       const session = await personSession(world.toolhost, { name: 'Owner' });
       const act = async (method: string, path: string, body: Json) => {
         const reply = await personRequest(world.toolhost, session, method, path, body);

@@ -7,7 +7,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 for (const engine of engines) {
-  describe(`usage, on ${engine}`, () => {
+  describe(`usage on ${engine}`, () => {
     let upstream: RecordingUpstream;
     let world: EngineToolhost;
     before(async () => {
@@ -19,7 +19,7 @@ for (const engine of engines) {
       await upstream?.close();
     });
 
-    it('is counted by key, server and day, in an answer and as CSV', async () => {
+    it('is counted by key, server, and day, as JSON and as CSV', async () => {
       const { toolhost } = world;
       const tools = [toolAt(`${upstream.url}/items`)];
       await toolhost.createServer({ name: 'Shop', slug: 'shop', tools });

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('versions of a server', () => {
+describe('server versions', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -17,7 +17,7 @@ describe('versions of a server', () => {
   };
   const messages = async () => ((await ask('GET', '/versions')).versions as Json[]).map(({ message }) => message);
 
-  it('are compared by meaning, have messages, and say what they restore', async () => {
+  it('are compared semantically, have messages, and name the version they restore', async () => {
     const config = serverAt('versioned', 'https://api.example.com');
     await toolhost.createServer(config);
     const [tool] = config.tools as [Json];

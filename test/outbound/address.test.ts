@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { getLiteralAddress, isPublicAddress } from '../../src/outbound/address.ts';
 import { tries } from '../sets.ts';
 
-/** IANA's special-purpose registry and what we refuse besides; kept apart from the product's code on purpose. */
+/** IANA's special-purpose registry and additional rejected ranges. Deliberately separate from the product's code. */
 const refusedV4: [network: number[], bits: number][] = [
   [[0, 0, 0, 0], 8], // this network
   [[10, 0, 0, 0], 8],
   [[100, 64, 0, 0], 10], // shared by carriers
   [[127, 0, 0, 0], 8],
-  [[169, 254, 0, 0], 16], // link-local, and the metadata services of clouds
+  [[169, 254, 0, 0], 16], // link-local, including cloud metadata services
   [[172, 16, 0, 0], 12],
   [[192, 0, 0, 0], 24],
   [[192, 0, 2, 0], 24], // documentation
@@ -27,7 +27,7 @@ const refusedV4: [network: number[], bits: number][] = [
   [[168, 63, 129, 16], 32], // Azure's wire server
 ];
 
-/** Inside 2000::/3, the only range that is assigned. */
+/** Ranges inside 2000::/3, the only assigned range. */
 const refusedV6: [network: number[], bits: number][] = [
   [[0x20, 0x01, 0x00], 23], // Teredo, benchmarks, ORCHID and other assignments of the IETF
   [[0x20, 0x01, 0x0d, 0xb8], 32],
@@ -55,7 +55,7 @@ function isPublicByTable(bytes: readonly number[]): boolean {
 
 const byte = fc.integer({ min: 0, max: 255 });
 
-/** Addresses of a range, and those just outside of it. */
+/** Addresses of a range, and those just outside it. */
 function around(range: [number[], number], length: number): fc.Arbitrary<number[]> {
   return fc
     .record({
@@ -96,7 +96,7 @@ const anyV6 = fc.oneof(
 
 const dotted = (bytes: readonly number[]) => bytes.join('.');
 
-/** The ways in which RFC 4291 (2.2) lets one address be written. */
+/** Returns the spellings of one address that RFC 4291 (2.2) allows. */
 function v6Texts(bytes: readonly number[]): string[] {
   const groups = Array.from({ length: 8 }, (_, i) =>
     (((bytes[2 * i] ?? 0) << 8) | (bytes[2 * i + 1] ?? 0)).toString(16),
@@ -108,8 +108,8 @@ function v6Texts(bytes: readonly number[]): string[] {
   return [full, short, padded, full.toUpperCase(), `${groups.slice(0, 6).join(':')}:${dotted(bytes.slice(12))}`];
 }
 
-describe('the address guard against the table of IANA', () => {
-  it('[sec B1] checks every IPv4 address as the table does', () => {
+describe('the address guard compared with the IANA table', () => {
+  it('[sec B1] classifies every IPv4 address like the table', () => {
     fc.assert(
       fc.property(anyV4, (bytes) =>
         assert.equal(isPublicAddress(dotted(bytes)), isPublicByTable(bytes), dotted(bytes)),
@@ -118,7 +118,7 @@ describe('the address guard against the table of IANA', () => {
     );
   });
 
-  it('[sec B1] checks every IPv6 address as the table does, however it is written', () => {
+  it('[sec B1] classifies every IPv6 address like the table, in every spelling', () => {
     fc.assert(
       fc.property(anyV6, (bytes) => {
         for (const text of v6Texts(bytes)) assert.equal(isPublicAddress(text), isPublicByTable(bytes), text);
@@ -127,7 +127,7 @@ describe('the address guard against the table of IANA', () => {
     );
   });
 
-  it('[sec B1] finds the address in every host that a URL can hold', () => {
+  it('[sec B1] recognizes the address in every host that a URL can contain', () => {
     fc.assert(
       fc.property(fc.oneof(anyV4, anyV6), (bytes) => {
         const hosts =
@@ -144,7 +144,7 @@ describe('the address guard against the table of IANA', () => {
     );
   });
 
-  it('[sec B1] takes no name for an address', () => {
+  it('[sec B1] does not treat a name as an address', () => {
     const isName = (text: string) => {
       assert.equal(getLiteralAddress(text), undefined, text);
       assert.equal(isPublicAddress(text), false, text);

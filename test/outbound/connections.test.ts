@@ -32,8 +32,8 @@ describe('connections to upstreams', () => {
   afterEach(end);
 
   /**
-   * Work whose calls follow each other while their connection is kept, which is for two seconds at least; all of it once
-   * more when a busy machine has let longer pass between two of them.
+   * Runs work whose calls follow each other while their connection is open, which is at least two seconds. Repeats all
+   * of it when a busy machine let more time pass between two calls.
    */
   const inSequence = async (work: (call: (slug: string) => Promise<ToolReply>) => Promise<void>) => {
     for (;;) {
@@ -52,7 +52,7 @@ describe('connections to upstreams', () => {
     }
   };
 
-  it('are kept: many calls, one connection', async () => {
+  it('are reused: many calls, one connection', async () => {
     await inSequence(async (call) => {
       await toolhost.createServer(serverAt('kept', upstream.url));
       for (let n = 0; n < 20; n += 1) assert.notEqual((await call('kept')).isError, true);
@@ -60,7 +60,7 @@ describe('connections to upstreams', () => {
     assert.deepEqual([upstream.requests.length, upstream.connections], [20, 1]);
   });
 
-  it('[sec M1] are shared by the servers of a workspace and never with another workspace', async () => {
+  it('[sec M1] are shared by the servers of a workspace but never with another workspace', async () => {
     let ours = 0;
     await inSequence(async (call) => {
       const manager = await toolhost.key({ workspace: 'other' });
@@ -73,14 +73,14 @@ describe('connections to upstreams', () => {
     assert.deepEqual([ours, upstream.connections], [1, 2]);
   });
 
-  it('[sec M1] carry one request at a time, and discard unasked answers', async () => {
+  it('[sec M1] carry one request at a time, and discard unsolicited responses', async () => {
     const tools = [toolAt(`${hostile.url}/extra-response`), toolAt(`${hostile.url}/status/200`, { name: 'next' })];
     await toolhost.createServer(serverAt('planted', hostile.url, { tools }));
     assert.match((await toolhost.callTool('planted', 'some-token', 'get')).content[0]?.text ?? '', /first/);
     assert.equal((await toolhost.callTool('planted', 'some-token', 'next')).content[0]?.text, '{"status":200}');
   });
 
-  it('[sec G3] no request is sent twice, a GET neither', async () => {
+  it('[sec G3] never send a request twice, not even a GET', async () => {
     const tools = ['keep-alive-close', 'reset', 'garbage', 'half-close'].flatMap((path) => [
       toolAt(`${hostile.url}/${path}`, { name: `get-${path}` }),
       toolAt(`${hostile.url}/${path}`, { name: `post-${path}`, method: 'POST' }),
@@ -151,7 +151,7 @@ describe('the HTTP client', () => {
     return error.reason;
   };
 
-  it('[find A7] counts an answer by what it takes when it is decoded', async () => {
+  it('[find A7] charges a response by its decoded size', async () => {
     const budget = new MemoryBudget(200_000);
     const held = [0, 1, 2].map(() => budget.reserve('w'));
     const send = (at: number, bytes: number) => {
@@ -172,7 +172,7 @@ describe('the HTTP client', () => {
     assert.equal(budget.bytes, 0);
   });
 
-  it('[sec B4] serves a name while it stands for a permitted address, and no longer', async () => {
+  it('[sec B4] calls a name while it resolves to a permitted address, and no longer', async () => {
     upstream.on('GET /once', () => ({ headers: { connection: 'close' }, body: { ok: true } }));
     const sent = exchange(`http://named.example:${upstream.port}`, '/once');
     answers = ['127.0.0.1'];
@@ -188,8 +188,8 @@ describe('the HTTP client', () => {
 
   for (const [how, sent, reason] of [
     ['a deadline', { path: '/silence', timeoutMs: 100 }, 'timeout'],
-    ['a deadline in the middle of the answer', { path: '/drip', timeoutMs: 200, limitBytes: 2e9 }, 'timeout'],
-    ['too large an answer', { path: '/endless' }, 'oversize'],
+    ['a deadline in the middle of the response', { path: '/drip', timeoutMs: 200, limitBytes: 2e9 }, 'timeout'],
+    ['a response that is too large', { path: '/endless' }, 'oversize'],
   ] as const) {
     it(`[sec G1] closes the connection after ${how} and opens no spare one`, async () => {
       const { path, ...more } = sent;
@@ -200,20 +200,20 @@ describe('the HTTP client', () => {
     });
   }
 
-  it('[find C5] gives an answer that came in time, although the process was too busy to read it by then', async () => {
+  it('[find C5] returns a response that arrived in time, although the process was too busy to read it by then', async () => {
     upstream.on('GET /busy', () => 'hold');
-    // Less than the half second that counts as a stop.
+    // Less than the half second that counts as a pause of the process.
     const timeoutMs = 400;
     const sent = http.send(exchange(upstream.url, '/busy', { timeoutMs }));
     const request = await upstream.waitForRequest();
     request.release({ body: { fine: true } });
-    // It is written now, and the event loop reads in its next turn.
+    // The response is written now, and the event loop reads it in its next iteration.
     await immediate();
     for (const until = performance.now() + timeoutMs + 50; performance.now() < until; );
     assert.equal((await sent).status, 200);
   });
 
-  it('[sec G3] closes the connection when the call is cancelled, and opens no spare one', async () => {
+  it('[sec G3] closes the connection when the call is canceled, and opens no spare one', async () => {
     const gone = Promise.withResolvers<void>();
     const registerCancel = (cancel: () => void) => void gone.promise.then(cancel);
     const sent = reasonOf(http.send(exchange(hostile.url, '/silence', { registerCancel })));
@@ -226,7 +226,7 @@ describe('the HTTP client', () => {
     assert.equal(hostile.openSockets, 1);
   });
 
-  it('decodes known content codings, and refuses unknown ones', async () => {
+  it('decodes known content codings, and rejects unknown ones', async () => {
     const body = gzipSync('{"zipped":true}');
     upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
     upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
@@ -236,7 +236,7 @@ describe('the HTTP client', () => {
     assert.equal(await reasonOf(http.send(exchange(upstream.url, '/twice'))), 'malformed');
   });
 
-  it('[sec G1] skips interim answers, and says of an upgrade that was not asked for that it is malformed', async () => {
+  it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.once('data', (data) => {

@@ -11,17 +11,17 @@ const codings: [name: string, encode: (bytes: Buffer) => Buffer][] = [
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
 ];
-/** Around the length up to which an answer is decoded without a job thread. */
+/** Maximum length of a response that is decoded without a job thread. */
 const boundary = 64 * 1024;
 const lengths = [2, boundary - 1, boundary, boundary + 1, 5 * boundary + 7];
 const limitBytes = 1024 * 1024;
 
-/** JSON of exactly this many bytes. */
+/** Returns JSON of exactly this many bytes. */
 const text = (length: number) => `"${'a'.repeat(length - 2)}"`;
-/** JSON that hardly compresses. */
+/** Returns JSON that hardly compresses. */
 const noise = (length: number) => `"${randomBytes(length / 2).toString('hex')}"`;
 
-describe('compressed answers of upstreams', () => {
+describe('compressed responses of upstreams', () => {
   let one: OneTool;
   let slug: string;
   let answer: { coding: string; body: Buffer };
@@ -41,7 +41,7 @@ describe('compressed answers of upstreams', () => {
   };
 
   for (const [coding, encode] of codings) {
-    it(`reads ${coding} of every length, and long ones, like the reading of them, on a job thread`, async () => {
+    it(`decodes ${coding} of every length, and decodes and parses long responses on a job thread`, async () => {
       for (const length of lengths) {
         answer = { coding, body: encode(Buffer.from(text(length))) };
         const before = await jobs();
@@ -52,7 +52,7 @@ describe('compressed answers of upstreams', () => {
       assert.equal(encode(Buffer.from(textOf(await one.call(slug)))).length, answer.body.length);
     });
 
-    it(`refuses ${coding} that is too long, cut off or damaged`, async () => {
+    it(`rejects ${coding} that is too long, truncated, or damaged`, async () => {
       answer = { coding, body: encode(Buffer.alloc(8 * limitBytes, 'a')) };
       assert.match(errorOf(await one.call(slug)), /^the response is larger than 1048576 bytes/);
       for (const length of [boundary / 2, 4 * boundary]) {

@@ -23,7 +23,7 @@ describe("the operator's exceptions to the address guard", () => {
   });
   after(() => Promise.all([toolhost.stop(), upstream.close(), otherPort.close(), otherAddress.close()]));
 
-  it('[sec B10] lets exactly one address on exactly one port through', async () => {
+  it('[sec B10] allow exactly one address on exactly one port', async () => {
     await toolhost.createServer(serverAt('excepted', upstream.url));
     assert.notEqual((await toolhost.callTool('excepted', 'some-token', 'get')).isError, true);
     for (const origin of [
@@ -49,7 +49,7 @@ describe("the operator's exceptions to the address guard", () => {
     assert.equal(otherPort.connections + otherAddress.connections, 0);
   });
 
-  it('[sec B10] cannot be extended by any field of a configuration', async () => {
+  it('[sec B10] cannot be extended by any configuration field', async () => {
     for (const field of ['egress_allow', 'EGRESS_ALLOW', 'allow']) {
       const config = serverAt('extended', `http://127.0.0.1:${otherPort.port}`, {
         [field]: [`127.0.0.1:${otherPort.port}`],
@@ -61,7 +61,7 @@ describe("the operator's exceptions to the address guard", () => {
     assert.equal(otherPort.connections, 0);
   });
 
-  it('[sec B10] ends with the exception: a URL stored under it is refused at the call', async () => {
+  it('[sec B10] stop applying when removed: a URL stored under one is rejected at the call', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-test-'));
     const earlier = await startToolhost({ dataDir, egress: [otherPort.port] });
     await earlier.createServer(serverAt('formerly', `http://127.0.0.1:${otherPort.port}`));

@@ -11,7 +11,7 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** A proxy that takes CONNECT with a password; every name stands for this machine. */
+/** A proxy that accepts CONNECT with a password. It resolves every name to this machine. */
 async function startProxy() {
   const asked: string[] = [];
   const open = new Set<Socket>();
@@ -43,7 +43,7 @@ async function startProxy() {
   };
 }
 
-describe('a service that goes out through a proxy', () => {
+describe('a service with an egress proxy', () => {
   let proxy: Awaited<ReturnType<typeof startProxy>>;
   let site: ClientDocumentSite;
   let inside: RecordingUpstream;
@@ -51,7 +51,7 @@ describe('a service that goes out through a proxy', () => {
   let key: string;
   before(async () => {
     [proxy, site, inside] = await Promise.all([startProxy(), startClientDocuments(), startRecordingUpstream()]);
-    // The name server of this network knows only what is inside.
+    // The name server of this network only knows internal names.
     const known: { [name: string]: string } = { 'inside.example.com': '10.0.0.1', 'ranged.example.com': '127.0.0.1' };
     const resolve: Resolve = (name, callback) =>
       known[name] !== undefined
@@ -74,14 +74,14 @@ describe('a service that goes out through a proxy', () => {
     return textOf(await toolhost.callTool(slug, key, 'get'));
   }
 
-  it('reaches a host by a tunnel, with TLS to the host itself', async () => {
+  it('reaches a host through a tunnel, with TLS to the host itself', async () => {
     site.serve('/thing', { body: { found: true } });
     const address = `https://agents.example.com:${site.port}`;
     assert.match(await callAt('outside', address), /found/);
     assert.deepEqual(proxy.asked.splice(0), [`agents.example.com:${site.port}`]);
   });
 
-  it('does not ask it for names that stand for addresses inside, nor for such addresses', async () => {
+  it('does not send names of internal addresses, or internal addresses, to the proxy', async () => {
     assert.match(
       await callAt('name', 'https://inside.example.com'),
       /does not resolve to an address that may be called/,
@@ -89,7 +89,7 @@ describe('a service that goes out through a proxy', () => {
     assert.deepEqual(proxy.asked.splice(0), []);
   });
 
-  it('reaches directly what the operator excepted', async () => {
+  it('reaches exempted addresses directly', async () => {
     inside.on('*', () => ({ body: { direct: true } }));
     assert.match(await callAt('excepted', inside.url), /direct/);
     site.serve('/ranged', { body: { found: true } });
@@ -97,7 +97,7 @@ describe('a service that goes out through a proxy', () => {
     assert.deepEqual(proxy.asked.splice(0), []);
   });
 
-  it('says when the proxy makes no connection, without its password', async () => {
+  it('reports a failed proxy connection without the proxy password', async () => {
     const text = await callAt('refused', 'https://refused.example.com');
     assert.match(text, /the egress proxy could not connect to refused\.example\.com/);
     assert.doesNotMatch(text, /secret/);

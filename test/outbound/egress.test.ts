@@ -78,7 +78,7 @@ const otherwiseWrong = [
   'https://x.home.arpa/',
 ];
 
-describe('which upstreams a configuration may name', () => {
+describe('upstream URLs of a configuration', () => {
   let toolhost: TestToolhost;
   let canary: Listener;
   const asked: string[] = [];
@@ -103,7 +103,7 @@ describe('which upstreams a configuration may name', () => {
       slug: 'bad-hosts',
       tools: urls.map((url, index) => toolAt(url, { name: `get_${index}` })),
     });
-  /** At most as many at once as problems are reported at once. */
+  /** Maximum number of problems that are reported together. */
   const atOnce = 20;
   const refusesAll = async (urls: readonly string[]) => {
     for (let from = 0; from < urls.length; from += atOnce) {
@@ -116,10 +116,10 @@ describe('which upstreams a configuration may name', () => {
     assert.equal(canary.connections, 0);
   };
 
-  it('[sec B1] refuses tools at addresses that are not on the public internet', () =>
+  it('[sec B1] are rejected for tools at addresses that are not on the public internet', () =>
     refusesAll(addresses.map((host) => `https://${host}:${canary.port}/x`)));
 
-  it('[sec B1] refuses OAuth endpoints at such addresses', async () => {
+  it('[sec B1] are rejected for OAuth endpoints at addresses that are not on the public internet', async () => {
     for (const host of [...addresses, ...disguises]) {
       const url = `https://${host}:${canary.port}/x`;
       const oauth = { authorization_url: url, token_url: url, client_id: 'c', client_secret: 's' };
@@ -129,18 +129,18 @@ describe('which upstreams a configuration may name', () => {
     assert.equal(canary.connections, 0);
   });
 
-  it('[sec B2] refuses this machine under every other spelling of its address', () =>
+  it('[sec B2] are rejected for this machine in every other spelling of its address', () =>
     refusesAll(disguises.map((host) => `https://${host}:${canary.port}/x`)));
 
-  it('[sec B8] refuses user names, fragments, other schemes, other ports and names that are not public', () =>
+  it('[sec B8] are rejected with user names, fragments, other schemes, other ports, or names that are not public', () =>
     refusesAll(otherwiseWrong));
 
-  it('[sec B8] refuses the service itself under any spelling of its host', async () => {
+  it('[sec B8] are rejected for the service itself in any spelling of its host', async () => {
     const { port } = new URL(toolhost.url);
     await refusesAll([toolhost.url, `https://127.0.0.1:${port}/`, `https://127.0.0.1.:${port}/mcp/manage`]);
   });
 
-  it('[sec B8] knows its own public name with and without a final dot', () => {
+  it("[sec B8] are rejected for the service's own public name, with and without a final dot", () => {
     for (const host of ['toolhost.example', 'TOOLHOST.example', 'toolhost.example.']) {
       assert.match(
         checkUrl(new URL(`https://${host}/mcp/x`), [], 'toolhost.example') ?? '',
@@ -149,7 +149,7 @@ describe('which upstreams a configuration may name', () => {
     }
   });
 
-  it('accepts public hosts and addresses on the ports of the web', async () => {
+  it('are accepted for public hosts and addresses on web ports', async () => {
     const urls = [
       'https://api.example/',
       'https://api.example:8443/',
@@ -165,7 +165,7 @@ describe('which upstreams a configuration may name', () => {
   });
 });
 
-describe('which addresses a call may reach', () => {
+describe('addresses that a call may reach', () => {
   let toolhost: TestToolhost;
   let allowed: Listener;
   let elsewhere: Listener;
@@ -184,7 +184,7 @@ describe('which addresses a call may reach', () => {
   afterEach(() => assert.equal(elsewhere.connections, 0));
 
   let count = 0;
-  /** Calls a tool at `name.example` and gives what the agent reads. */
+  /** Returns a function that calls a tool at `name.example`. */
   const call = async (port: number) => {
     const slug = `names-${++count}`;
     await toolhost.createServer(
@@ -196,7 +196,7 @@ describe('which addresses a call may reach', () => {
   };
   const v4 = (...list: string[]) => list.map((address) => ({ address, family: 4 }));
 
-  it('[sec B3] refuses a public name for a private address, alike for open and closed ports', async () => {
+  it('[sec B3] exclude a private address behind a public name, with the same error for open and closed ports', async () => {
     const closed = await startWebPortListener('127.0.0.2');
     await closed.close();
     const texts = new Set<string>();
@@ -216,7 +216,7 @@ describe('which addresses a call may reach', () => {
     assert.doesNotMatch(text, /\d|example/);
   });
 
-  it('[sec B3] refuses a name when any one of its addresses is private', async () => {
+  it('[sec B3] exclude a name when any of its addresses is private', async () => {
     const get = await call(allowed.port);
     for (const list of [
       v4('8.8.8.8', '127.0.0.2'),
@@ -231,7 +231,7 @@ describe('which addresses a call may reach', () => {
     assert.equal((body.calls as unknown[]).length, 4);
   });
 
-  it('[sec B4] resolves the name again for a new connection, and refuses a private address', async () => {
+  it('[sec B4] are checked again for a new connection, which resolves the name again', async () => {
     const get = await call(allowed.port);
     answers = v4('127.0.0.1');
     lookups = 0;

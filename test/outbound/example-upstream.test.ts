@@ -23,7 +23,7 @@ function runningApi(): () => Api {
   return () => api ?? assert.fail('not running');
 }
 
-/** Sends requests to one running API and checks the answers. */
+/** Sends requests to a running API and checks the responses. */
 function clientOf(api: () => Api) {
   const send = (method: string, path: string, body?: unknown, headers: object = {}) => {
     const text = typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body);
@@ -63,7 +63,7 @@ describe('example upstream: reading', () => {
   const titles = async (query: string) => (await rows('GET', `tasks?${query}`)).map((row) => row.title);
   const all = ['Draw the new start page', 'Measure the loading time', 'Return the old keys'];
 
-  it('is seeded with two projects and their tasks, in the order of creation', async () => {
+  it('is seeded with two projects and their tasks, in order of creation', async () => {
     const [first, second] = await rows('GET', 'projects');
     assert.deepEqual(Object.keys(first ?? {}), ['id', 'name', 'description', 'status']);
     assert.deepEqual([first?.status, second?.status], ['active', 'archived']);
@@ -86,7 +86,7 @@ describe('example upstream: reading', () => {
     RMD order=title.desc                        DRM order=assignee              MRD order=assignee.desc
     MDR order=assignee.asc.nullsfirst           RDM order=assignee.desc.nullslast,title`;
   for (const [, initials = '', query = ''] of queries.matchAll(/(\S+) (\S+)/g)) {
-    it(`answers GET tasks?${query}`, async () => {
+    it(`responds to GET tasks?${query}`, async () => {
       assert.equal((await titles(query)).map((title) => title?.[0]).join('') || '-', initials);
     });
   }
@@ -108,12 +108,12 @@ describe('example upstream: reading', () => {
     '400 22007': 'tasks?due_date=lt.tomorrow tasks?due_date=eq.2027-02-30',
   };
   for (const [expected, paths] of Object.entries(refusals)) {
-    it(`refuses with ${expected}`, async () => {
+    it(`rejects invalid queries with ${expected}`, async () => {
       for (const path of paths.split(/\s+/)) await refused(expected, 'GET', path);
     });
   }
 
-  it('explains a forgotten operator', async () => {
+  it('explains a missing operator', async () => {
     const { details, hint } = await refused('400 PGRST100', 'GET', 'projects?status=active');
     assert.match(`${details} ${hint}`, /status needs an operator.*eq\.active.*is\.null/);
   });
@@ -122,7 +122,7 @@ describe('example upstream: reading', () => {
 describe('example upstream: creating', () => {
   const { send, rows, create, refused, silent } = clientOf(runningApi());
 
-  it('fills in ids and defaults', async () => {
+  it('fills in IDs and defaults', async () => {
     const { id: project_id = '', ...project } = await create('projects', { name: 'Garden' });
     assert.deepEqual(project, { name: 'Garden', description: null, status: 'active' });
     const { id: _, ...task } = await create('tasks', { project_id, title: 'Dig' });
@@ -130,7 +130,7 @@ describe('example upstream: creating', () => {
     assert.deepEqual(task, { ...empty, project_id, title: 'Dig', status: 'todo', priority: 'medium' });
   });
 
-  it('keeps what it is given', async () => {
+  it('stores the given values', async () => {
     const given = { name: 'Ünïcødé 🌱', description: "'; DROP TABLE projects; --", status: 'archived' };
     const { id } = await create('projects', given);
     assert.deepEqual(await rows('GET', `projects?id=eq.${id}`), [{ id, ...given }]);
@@ -138,7 +138,7 @@ describe('example upstream: creating', () => {
     assert.equal((await create('projects', { id: own, name: 'Own id' })).id, own);
   });
 
-  it('answers with an empty 204 unless the rows are asked for', async () => {
+  it('responds with an empty 204 unless the rows are requested', async () => {
     await silent('POST', 'projects', { name: 'Silent' });
     await silent('POST', 'projects', { name: 'Silent' }, { Prefer: 'return=minimal' });
     assert.equal((await rows('GET', 'projects?name=eq.Silent')).length, 2);
@@ -146,7 +146,7 @@ describe('example upstream: creating', () => {
     assert.deepEqual([asked.status, asked.headers.get('preference-applied')], [201, prefer.Prefer]);
   });
 
-  it('creates many at once, all or none', async () => {
+  it('creates several rows together, all or none', async () => {
     const made = await rows('POST', 'projects?select=status', [{ name: 'a' }, { name: 'b', status: 'archived' }]);
     assert.deepEqual(made, [{ status: 'active' }, { status: 'archived' }]);
     assert.deepEqual(await rows('POST', 'projects', []), []);
@@ -155,7 +155,7 @@ describe('example upstream: creating', () => {
   });
 });
 
-describe('example upstream: changing and deleting', () => {
+describe('example upstream: updating and deleting', () => {
   const { send, rows, create, refused, silent } = clientOf(runningApi());
 
   it('updates the given fields of the rows that match', async () => {
@@ -169,7 +169,7 @@ describe('example upstream: changing and deleting', () => {
     assert.deepEqual(await rows('PATCH', `projects?id=eq.${nobody}`, { name: 'x' }), []);
   });
 
-  it('answers with an empty 204 unless the rows are asked for', async () => {
+  it('responds with an empty 204 unless the rows are requested', async () => {
     const path = `projects?id=eq.${(await create('projects', { name: 'Quiet' })).id}`;
     await silent('PATCH', path, { name: 'Quieter' });
     assert.equal((await rows('GET', path))[0]?.name, 'Quieter');
@@ -188,7 +188,7 @@ describe('example upstream: changing and deleting', () => {
     assert.deepEqual(await rows('DELETE', `tasks?id=eq.${kept.id}`), []);
   });
 
-  it('refuses to touch every row', async () => {
+  it('rejects changes to every row', async () => {
     const untouched = await rows('GET', 'tasks');
     for (const body of [{ title: 'x' }, {}]) await refused('400 21000', 'PATCH', 'tasks', body);
     for (const path of ['tasks', 'tasks?select=id']) await refused('400 21000', 'DELETE', path);
@@ -196,7 +196,7 @@ describe('example upstream: changing and deleting', () => {
     assert.deepEqual(await rows('GET', 'tasks'), untouched);
   });
 
-  it('knows four methods', async () => {
+  it('supports four methods', async () => {
     await refused('405 PGRST117', 'PUT', 'projects', { name: 'x' });
     assert.equal((await send('PUT', 'projects')).headers.get('allow'), 'GET, POST, PATCH, DELETE');
   });
@@ -205,14 +205,14 @@ describe('example upstream: changing and deleting', () => {
 describe('example upstream: the process', () => {
   const api = runningApi();
 
-  it('asks for the key before anything else', async () => {
+  it('requires the key before anything else', async () => {
     for (const headers of [new Headers(), { apikey: '' }, { apikey: 'x' }, { Authorization: key.apikey }]) {
       const response = await fetch(`${api().url}/rest/v1/users`, { headers });
       assert.match(`${response.status} ${await response.text()}`, /^401 .*"message":"[^"]*API key/);
     }
   });
 
-  it('keeps its rows in the file, seeds only once, and says why it cannot start', async (test) => {
+  it('stores its rows in the file, seeds only once, and explains why it cannot start', async (test) => {
     const folder = await mkdtemp(join(tmpdir(), 'toolhost-example-'));
     test.after(() => rm(folder, { recursive: true }));
     await assert.rejects(start(':memory:', api().port), { code: 'EADDRINUSE' });

@@ -15,14 +15,14 @@ import { createHttpClient, type HttpClient } from '../../src/outbound/http-clien
 import { decodeOnThread } from '../support/decode-here.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
 
-/** A body that differs from that of every other path in every 32 bytes. */
+/** Returns a body that differs from the body of every other path in every 32 bytes. */
 function bodyFor(path: string, length: number): Buffer {
   const body = Buffer.alloc(length);
   for (let at = 0; at < length; at += 32) createHash('sha256').update(`${path} ${at}`).digest().copy(body, at);
   return body;
 }
 
-/** `/{number}/{bytes of the body}/{bytes of its first piece}`; the connection of every third one ends with it. */
+/** Serves `/{number}/{bytes of the body}/{bytes of its first chunk}`. Every third response closes its connection. */
 const answer: RequestListener = ({ url = '' }, response) => {
   const [, number, length, first] = url.split('/').map(Number) as [number, number, number, number];
   if (number % 3 === 0) response.setHeader('Connection', 'close');
@@ -31,7 +31,7 @@ const answer: RequestListener = ({ url = '' }, response) => {
   setImmediate(() => response.end(body.subarray(first)));
 };
 
-describe('answers that arrive at the same time', () => {
+describe('responses that arrive at the same time', () => {
   const certificate = selfSigned('tls.example');
   const trusted = tls.getCACertificates('default');
   const servers: Server[] = [createServer(answer), createTlsServer(certificate, answer)];
@@ -58,7 +58,7 @@ describe('answers that arrive at the same time', () => {
     tls.setDefaultCACertificates(trusted);
   });
 
-  it('[find B2] have their own bytes, although all sockets read into one buffer (property)', async () => {
+  it('[find B2] contain their own bytes, although all sockets read into one buffer (property)', async () => {
     const length = fc.oneof(fc.nat(2000), fc.nat(200_000), fc.constantFrom(65_535, 65_536, 65_537, 1_500_000));
     const wanted = fc.record({ over: fc.constantFrom(0, 1), length, first: fc.nat(70_000) });
     let count = 0;

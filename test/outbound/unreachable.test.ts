@@ -17,7 +17,7 @@ async function startTls(certificate: Certificate) {
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-describe('an upstream that cannot be reached', () => {
+describe('an unreachable upstream', () => {
   const certificates = {
     expired: selfSigned('expired.example', 2021),
     elsewhere: selfSigned('elsewhere.example'),
@@ -53,7 +53,7 @@ describe('an upstream that cannot be reached', () => {
         `https://plain.example:${plain.port}`,
         `no TLS connection to plain.example:${plain.port} could be established; check that it uses https on this port`,
       ],
-      // An address is not repeated, not even one from the configuration.
+      // The error does not repeat an address, not even one from the configuration.
       [`http://127.0.0.1:${closed}`, 'the upstream refused the connection'],
     ];
     toolhost = await startToolhost({
@@ -76,7 +76,7 @@ describe('an upstream that cannot be reached', () => {
     for (const { server } of servers) server.close();
   });
 
-  it('[find D5] each error names the host and its fault, without address, path or query', async () => {
+  it('[find D5] returns errors that name the host and its fault, without address, path, or query', async () => {
     const tools = cases.map(([origin], n) => toolAt(`${origin}/secret-path?q=secret-query`, { name: `get_${n}` }));
     await toolhost.createServer({ name: 'Unreachable', slug: 'unreachable', tools });
     for (const [n, [, said]] of cases.entries()) {
@@ -87,7 +87,7 @@ describe('an upstream that cannot be reached', () => {
     assert.deepEqual(new Set(outcomes), new Set(['unreachable']));
   });
 
-  it('[find D5] any report of the system becomes a sentence about the host that repeats none of it', async () => {
+  it('[find D5] turns any system error into a sentence about the host that repeats none of the error', async () => {
     await toolhost.createServer({ name: 'Coded', slug: 'coded', tools: [toolAt('http://coded.example:1/')] });
     const host = 'coded.example:1';
     const sentences = {

@@ -5,7 +5,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const description = 'A tool whose description is long. '.repeat(50);
 
-describe('[find A2] a batch of short messages', () => {
+describe('[find A2] JSON-RPC batches', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -25,7 +25,7 @@ describe('[find A2] a batch of short messages', () => {
   const list = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' });
   const call = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'tool_1' } });
 
-  it('gets answers up to a length, and then a sentence for each that was not done', async () => {
+  it('stops a batch at the response size limit and returns an error for each message it did not process', async () => {
     const single = (await post([list(1)])).text.length;
     const { status, text, body } = await post([...Array.from({ length: 99 }, (_, n) => list(n)), call(99)]);
     assert.equal(status, 200);
@@ -34,10 +34,10 @@ describe('[find A2] a batch of short messages', () => {
     assert.equal(answers.length, 100);
     assert.ok(answers[0]?.result);
     assert.match(JSON.stringify(answers.at(-1)?.error), /not processed: .* send this message in its own request/);
-    assert.equal(upstream.requests.length, 0, 'a call that was not done was sent nowhere');
+    assert.equal(upstream.requests.length, 0, 'sends no upstream request for a message it did not process');
   });
 
-  it('of ordinary length is answered as a whole', async () => {
+  it('responds to every message of a small batch', async () => {
     const answers = (await post([list(1), call(2), list(3)])).body as unknown as Json[];
     assert.deepEqual(
       answers.map(({ id, error }) => [id, error]),

@@ -8,9 +8,9 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 
 const child = join(import.meta.dirname, '..', 'support', 'compiled-growth.ts');
 
-/** What a configuration takes when everything in it is compiled, and what is counted for it, in bytes. */
+/** Measures the heap growth from compiling a whole configuration, and the size that is accounted for it, in bytes. */
 async function growthOf(config: Json): Promise<{ grown: number; counted: number }> {
-  // The flags of the test runner are not for the child.
+  // The child must not inherit the flags of the test runner.
   const forked = fork(child, { execArgv: [] });
   const answer = once(forked, 'message');
   const ended = once(forked, 'exit');
@@ -25,7 +25,7 @@ async function growthOf(config: Json): Promise<{ grown: number; counted: number 
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
-/** Everything that is stored says its defaults. */
+/** Returns a tool with explicit defaults, as in stored configurations. */
 const stored = (fields: Json): Json =>
   toolWith({ method: 'POST', headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000, ...fields });
 const withArgument = (a: Json): Json => ({ type: 'object', properties: { a, b: { type: 'string' } } });
@@ -55,13 +55,13 @@ const configs: Record<string, Json> = {
   }),
 };
 
-describe('[find A6] a compiled server counts', () => {
-  // Ten bytes for each character are an estimate.
+describe('[find A6] memory accounting of compiled servers', () => {
+  // The accounting estimates ten bytes per character, so the test allows a margin.
   for (const [name, config] of Object.entries(configs)) {
-    it(`about what it takes: ${name}`, async () => {
+    it(`accounts for at least two thirds of the memory that a compiled server uses: ${name}`, async () => {
       const { grown, counted } = await growthOf(config);
       if (process.env.TEST_LOG) console.log(name, (grown / 1e6).toFixed(1), (counted / 1e6).toFixed(1));
-      assert.ok(grown < 1.5 * counted, `${name}: takes ${grown} bytes, counted ${counted}`);
+      assert.ok(grown < 1.5 * counted, `${name}: uses ${grown} bytes, accounted for ${counted}`);
     });
   }
 });

@@ -4,18 +4,18 @@ import { after, before, describe, it } from 'node:test';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
-describe('the cost of an answer', () => {
+describe('CPU budget of upstream responses', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
   });
   after(() => priced.stop());
 
-  describe('that is read', () => {
+  describe('parsing', () => {
     const megabytes = 1024 * 1024;
 
     let served = 0;
-    /** The result of a call whose upstream answers so, read within the price of a request. */
+    /** Calls a tool whose upstream sends this response, within the CPU budget of a request. Returns the result. */
     const resultOf = async (what: string, type: string, body: string | Buffer, tool: Json = {}): Promise<ToolReply> => {
       const slug = `answer-${++served}`;
       priced.upstream.on(`GET /${slug}`, () => ({
@@ -43,14 +43,14 @@ describe('the cost of an answer', () => {
         .join(',')}]`;
     const textOf = (result: ToolReply) => result.content[0]?.text ?? '';
 
-    it('[find A2] 100 response_fields on 10 MB of empty objects', async () => {
+    it('[find A2] applies 100 response_fields to 10 MB of empty objects within the CPU budget', async () => {
       const fields = Array.from({ length: 100 }, (_, i) => `field${i}.inner.value`);
       const json = list('{}', 10 * megabytes - 10);
       const result = await resultOf('100 fields', 'application/json', json, { response_fields: fields });
       assert.equal(textOf(result), json);
     });
 
-    it('[find A2] an output_schema of 500 parts on 4.9 million numbers', async () => {
+    it('[find A2] refuses to check 4.9 million numbers against an output_schema with 500 subschemas', async () => {
       const parts = Array.from({ length: 500 }, (_, i) => ({ maximum: i + 10 }));
       const output_schema = { type: 'object', properties: { list: { type: 'array', items: { allOf: parts } } } };
       const json = `{"list":${list('1', 9.8 * 1000 * 1000)}}`;
@@ -64,7 +64,7 @@ describe('the cost of an answer', () => {
       assert.notEqual(checked.isError, true, textOf(checked).slice(0, 300));
     });
 
-    it('[find A2] 10 MB with a transform, 2 million numbers like 1.10, 10 MB that are not compact', async () => {
+    it('[find A2] transforms, compacts, and passes through 10 MB of JSON within the CPU budget', async () => {
       const rows = `{"data":{"rows":${list('{"id":1,"name":"a row of the answer","price":1.10}', 9.9 * megabytes)}}}`;
       const part = await resultOf('a transform', 'application/json', rows, { response_transform: 'data.rows.3' });
       assert.equal(textOf(part), '{"id":1,"name":"a row of the answer","price":1.10}');
@@ -79,7 +79,7 @@ describe('the cost of an answer', () => {
       assert.equal(textOf(await resultOf('10 MB passed on', 'application/json', whole)), whole);
     });
 
-    it('[find A2] 1 MB of halves of surrogate pairs, and of backslashes before one', async () => {
+    it('[find A2] replaces lone surrogates in 1 MB of escapes within the CPU budget', async () => {
       for (const escapes of ['\\ud83d', '\\ud83d\\ude00', '\\\\'.repeat(3)]) {
         const text = escapes.repeat(Math.floor((megabytes - 20) / escapes.length));
         const result = await resultOf(escapes, 'application/json', `{"a":"${text}\\ud83d"}`);
@@ -87,7 +87,7 @@ describe('the cost of an answer', () => {
       }
     });
 
-    it('[find A2] a multipart body of a million parts, and one of 10 MB without an end', async () => {
+    it('[find A2] rejects multipart bodies with a million parts or without an end within the CPU budget', async () => {
       for (const body of [
         '--b\r\n\r\n\r\n'.repeat(1_000_000),
         `--b\r\n${'x'.repeat(9.9 * megabytes)}`,
@@ -98,7 +98,7 @@ describe('the cost of an answer', () => {
       }
     });
 
-    it('[find A2] file names that are read again from each of their characters', async () => {
+    it('[find A2] parses file names that invite backtracking within the CPU budget', async () => {
       for (const piece of ['.', ' ', '. ', ';', '"', '\\', ';a', '%2e']) {
         const head = `content-type: application/zip\r\ncontent-disposition: attachment; filename="a${piece.repeat(3900 / piece.length)}a"`;
         const body = `--b\r\n${head}\r\n\r\n\x01\xff\r\n`.repeat(50);
@@ -107,7 +107,7 @@ describe('the cost of an answer', () => {
       }
     });
 
-    it('[find A2] errors, texts in any character set and files of 10 MB', async () => {
+    it('[find A2] converts large errors, texts in any character set, and files within the CPU budget', async () => {
       const long = 'Zeile für Zeile "Text"\n'.repeat(400_000);
       const error = await resultOf('an error', 'text/plain', long, { status: 500 });
       assert.match(textOf(error), /^HTTP 500 .*\nZeile/);
@@ -128,8 +128,8 @@ describe('the cost of an answer', () => {
       );
     });
 
-    it('[find A2] names that were chosen to be looked for among many', async () => {
-      // Aa and BB have one hash in many programs, and so has every name made of them.
+    it('[find A2] selects response_fields whose names have colliding hashes within the CPU budget', async () => {
+      // Many hash functions map "Aa" and "BB" to the same hash. Names of equal length built from them collide too.
       const alike = Array.from({ length: 128 }, (_, i) => i.toString(2).padStart(7, '0'));
       const names = alike.map((bits) => bits.replaceAll('0', 'Aa').replaceAll('1', 'BB'));
       const fields = names.slice(0, 100);
@@ -144,7 +144,7 @@ describe('the cost of an answer', () => {
     });
 
     for (const bytes of [262_144, 1_000_000]) {
-      it(`[find A2] ${bytes} bytes that are read at once`, async () => {
+      it(`[find A2] parses ${bytes} bytes of adversarial JSON and text within the CPU budget`, async () => {
         const fields = Array.from({ length: 100 }, (_, i) => `f${i}`);
         const object = '{"\\u0066\\u0039\\u0039":1}';
         await resultOf('escaped names', 'application/json', list(object, bytes - 10), { response_fields: fields });
@@ -171,7 +171,7 @@ describe('the cost of an answer', () => {
     }
   });
 
-  describe('that is cut and read on', () => {
+  describe('truncation and continuation', () => {
     const megabytes = 1024 * 1024;
 
     const listOf = (item: string, bytes: number) => `[${Array(Math.floor(bytes / (item.length + 1))).fill(item)}]`;
@@ -187,7 +187,7 @@ describe('the cost of an answer', () => {
       ['backslashes', JSON.stringify('\\'.repeat(4 * megabytes)), 100_000],
       ['nested lists', `${'['.repeat(900)}${listOf('1', megabytes).slice(1, -1)}${']'.repeat(900)}`, 200],
     ] as const) {
-      it(`holds the event loop no longer than any request: ${what} [agent 3]`, async () => {
+      it(`truncates and continues a response within the CPU budget: ${what} [agent 3]`, async () => {
         const slug = `cut-${++served}`;
         const headers = { 'content-type': 'application/json' };
         priced.upstream.on(`GET /${slug}`, () => ({ headers, body }));
@@ -208,10 +208,10 @@ describe('the cost of an answer', () => {
     }
   });
 
-  describe('that is a large file', () => {
+  describe('large files', () => {
     const megabytes = 1024 * 1024;
 
-    it('holds the event loop no longer than any request: stored, downloaded and uploaded, 10 MB each [agent 4]', async () => {
+    it('stores, downloads, and uploads a 10 MB file within the CPU budget [agent 4]', async () => {
       const bytes = randomBytes(10 * megabytes - 1).fill('thk_', 0, 5 * megabytes);
       priced.upstream.on('GET /file', () => ({ headers: { 'content-type': 'application/zip' }, body: bytes }));
       priced.upstream.on('POST /file', () => ({ body: { taken: true } }));

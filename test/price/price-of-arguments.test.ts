@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
-/** Just below the 1 MiB that a posted body may have. */
+/** Size in bytes just below the 1 MiB limit of a request body. */
 const most = 1024 * 1024 - 400;
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
@@ -12,10 +12,10 @@ const list = (item: string, bytes = most, count = 59_000) =>
   `[${times(Math.min(count, bytes / (item.length + 1)), () => item).join(',')}]`;
 const text = (piece: string, bytes = most) => `"${piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)))}"`;
 
-/** JSON texts of values that are as much work as the limits allow. */
+/** JSON values that cause as much work as the limits allow. */
 const heavy: Record<string, string> = {
   numbers: list('7'),
-  'numbers that keep their digits': list('1.10'),
+  'numbers with preserved digits': list('1.10'),
   texts: list('"some text"'),
   'empty objects': list('{}'),
   rows: list('{"id":1,"name":"x"}', most, 14_000),
@@ -23,16 +23,16 @@ const heavy: Record<string, string> = {
   names: `{${times(29_000, (i) => `"n${i.toString(36)}":1`).join(',')}}`,
   'long names': `{${times(1000, (i) => `"${'n'.repeat(1000)}${i}":1`).join(',')}}`,
   'lists in objects': `{${times(4000, (i) => `"k${i}":{"a":[1,{"b":2}]}`).join(',')}}`,
-  'a text of signs': text('!'),
+  'a text of exclamation marks': text('!'),
   'a text of é': text('é'),
-  'a text of faces': text('😀'),
+  'a text of emoji': text('😀'),
   'a text of escapes': text('\\u00e9'),
   'a text of backslashes': text('\\\\'),
   'a text of quotes': text('\\"'),
-  'half characters': text('\\ud800'),
+  'lone surrogates': text('\\ud800'),
 };
 
-describe('the cost of arguments', () => {
+describe('CPU budget of tool arguments', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -52,12 +52,20 @@ describe('the cost of arguments', () => {
   const call = async (what: string, slug: string, args: string): Promise<ToolReply | undefined> => {
     const { status, body, text: said } = await priced.costsLittle(what, () => priced.call(slug, 'run', args));
     assert.ok(status === 200 || status === 413, said.slice(0, 300));
-    assert.ok(said.length < 30_000, `${what}: an answer of ${said.length}`);
+    assert.ok(said.length < 30_000, `${what}: a response of ${said.length} characters`);
     return body.result as ToolReply | undefined;
   };
 
-  /** The heaviest values for how arguments are written. */
-  const shapes = ['texts', 'rows', 'nested lists', 'names', 'long names', 'lists in objects', 'a text of signs'];
+  /** Most expensive values for the serialization of arguments. */
+  const shapes = [
+    'texts',
+    'rows',
+    'nested lists',
+    'names',
+    'long names',
+    'lists in objects',
+    'a text of exclamation marks',
+  ];
   const ways: Record<string, Json> = {
     'a JSON body': {},
     'a query': { method: 'GET' },
@@ -75,7 +83,7 @@ describe('the cost of arguments', () => {
     'parts of a template': { body_template: { all: times(20, () => ({ one: ':a', text: 'x :a :a' })) } },
   };
   for (const [way, tool] of Object.entries(ways)) {
-    it(`[find A2] as ${way}`, async () => {
+    it(`[find A2] sends the most expensive arguments as ${way} within the CPU budget`, async () => {
       const { in: location, field, ...fields } = tool;
       const properties = { a: { ...(location !== undefined && { in: location }), ...(field as Json | undefined) } };
       const slug = await serve({ ...fields, input_schema: { type: 'object', properties, required: ['a'] } });
@@ -84,7 +92,7 @@ describe('the cost of arguments', () => {
     });
   }
 
-  it('[find A2] an input schema of 1,900 parts under items with 59,000 numbers, and with 1 MB of text', async () => {
+  it('[find A2] checks 59,000 numbers and 1 MB of text against 1,900 subschemas within the CPU budget', async () => {
     const parts = (part: (i: number) => Json, count = 1900) => ({
       type: 'object',
       properties: { a: { items: { allOf: times(count, part) } } },
@@ -123,7 +131,7 @@ describe('the cost of arguments', () => {
     );
   });
 
-  it('[find A2] 1,000 and 29,000 unknown arguments beside 100 long declared ones', async () => {
+  it('[find A2] rejects up to 29,000 unknown arguments within the CPU budget when 100 long names are declared', async () => {
     const declared = Object.fromEntries(
       times(100, (i) => [`argument_${'x'.repeat(50)}${i}`, { type: 'string', optional: true }]),
     );
@@ -135,7 +143,7 @@ describe('the cost of arguments', () => {
     }
   });
 
-  /** An object whose properties are parameters beside `id`, or below its own name. */
+  /** Returns a schema with an object argument whose properties become parameters next to `id` or under its own name. */
   const fields = (style: string, more: Json = {}): Json => ({
     input_schema: {
       type: 'object',
@@ -146,7 +154,7 @@ describe('the cost of arguments', () => {
   const filter = (name: string, items: number) => `{"filter":{${JSON.stringify(name)}:${list('1', most, items)}}}`;
   const dots = `id${'.'.repeat(290)}`;
 
-  it('[find A2] a name of many dots, once and in thousands of pairs', async () => {
+  it('[find A2] serializes names with hundreds of dots in thousands of pairs within the CPU budget', async () => {
     const query = await serve(fields('repeat', { method: 'GET' }));
     await call('290 dots in a query', query, filter(dots, 218));
     const form = await serve(fields('repeat', { body: 'form' }));
@@ -154,7 +162,7 @@ describe('the cost of arguments', () => {
     await call('48 ü in 10,000 fields', form, filter('ü'.repeat(48), 10_000));
   });
 
-  it('[find A2] a text of which every character is escaped or encoded', async () => {
+  it('[find A2] encodes a text in which every character is escaped within the CPU budget', async () => {
     const header = await serve({ input_schema: { a: { type: 'string', style: 'json', in: 'header' } } });
     await call('JSON in a header', header, `{"a":${text('é')}}`);
     const file = await serve({ input_schema: { a: { type: 'string', content: 'base64' } }, body: 'multipart' });
@@ -163,7 +171,7 @@ describe('the cost of arguments', () => {
     await call('%41 in Base64', file, `{"a":"data:text/plain;base64,${text('%41', most - 100).slice(1)}}`);
   });
 
-  it('[find A2] faults below names of 50,000 characters', async () => {
+  it('[find A2] reports validation errors under names of 50,000 characters within the CPU budget', async () => {
     const levels = 20;
     const schema = times(levels, () => 0).reduce<Json>((inner) => ({ type: 'object', additionalProperties: inner }), {
       type: 'string',

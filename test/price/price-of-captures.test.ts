@@ -7,7 +7,7 @@ const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 const list = (item: string, count: number) => `[${times(count, () => item).join(',')}]`;
 
-describe('the cost of captures and secrets', () => {
+describe('CPU budget of captures and secrets', () => {
   let priced: PricedToolhost;
   const runTool = (): Json => ({
     name: 'run',
@@ -46,8 +46,8 @@ describe('the cost of captures and secrets', () => {
   const argumentsOf: Record<string, string> = {
     'many short texts': list('"aaaa"', 4500),
     'many empty texts': list('""', 10_000),
-    'a secret again and again': list('"a-secret-value"', 1800),
-    'numbers that keep their digits': list('1.10', 59_000),
+    'a repeated secret': list('"a-secret-value"', 1800),
+    'numbers with preserved digits': list('1.10', 59_000),
     'a long text': `"${'a\\"'.repeat(300_000)}"`,
   };
   const items: Record<string, (i: number) => string> = {
@@ -56,7 +56,7 @@ describe('the cost of captures and secrets', () => {
     'nested objects': () => `${'{"a":'.repeat(14)}1${'}'.repeat(14)}`,
     'escaped names': (i) => `{"\\u00e9${i % 300}":"https://x"}`,
   };
-  it('[agent 3] the fields of captured answers are measured and proposed', async () => {
+  it('[agent 3] measures captured responses and proposes response_fields within the CPU budget', async () => {
     let calls = 0;
     for (const [what, item] of Object.entries(items)) {
       for (const length of [15_000, 3_000_000]) {
@@ -64,7 +64,7 @@ describe('the cost of captures and secrets', () => {
         const body = `[${times(count, item).join(',')}]`;
         const headers = { 'content-type': 'application/json' };
         priced.upstream.on('POST /run', () => ({ headers, body }));
-        const called = await priced.costsLittle(`an answer of ${length} bytes of ${what}`, () => {
+        const called = await priced.costsLittle(`a response of ${length} bytes of ${what}`, () => {
           calls++;
           return priced.call('few', 'run', '{"a":1}');
         });
@@ -79,7 +79,7 @@ describe('the cost of captures and secrets', () => {
   });
 
   for (const slug of ['few', 'many']) {
-    it(`[find A2] a call that is captured, on a server with ${slug} secrets`, async () => {
+    it(`[find A2] captures a call within the CPU budget on a server with ${slug} secrets`, async () => {
       for (const [what, value] of Object.entries(argumentsOf)) {
         for (const tool of ['run', 'form']) {
           priced.upstream.on('POST /run', () => ({ body: { text: `a-secret-value ${'aaaa'.repeat(20_000)}` } }));
@@ -104,7 +104,7 @@ describe('the cost of captures and secrets', () => {
     return priced.call(slug, tool, '{}');
   };
 
-  it('[find A1] the secrets of a server with 13,300 headers of three placeholders each', async () => {
+  it('[find A1] lists and stores secrets within the CPU budget for 13,300 headers with three placeholders each', async () => {
     const { body } = await priced.costsLittle('the list', () => priced.rest('GET', '/servers/wide/secrets'));
     const [first] = body.secrets as { name: string; used_by: string[] }[];
     assert.deepEqual([first?.name, first?.used_by.length, first?.used_by[0]], ['S0', 100, 't0: X-0']);

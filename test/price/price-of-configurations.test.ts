@@ -5,12 +5,12 @@ import { maxParsedOnLoop } from '../../src/domain/json/body-limits.ts';
 import { isLargerThan } from '../../src/domain/json/json.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
-/** Part of a unit that a large configuration may take on the event loop, where it is not parsed. */
+/** CPU budget, in units, of a large configuration on the event loop, which does not parse it. */
 const most = 0.25;
-/** The same where it is valid and as large as one may be that is parsed there. */
+/** CPU budget, in units, of the largest valid configuration that the event loop parses. */
 const mostOfNames = 1;
 
-describe('the cost of a large configuration that is not valid', () => {
+describe('CPU budget of large invalid configurations', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
@@ -25,7 +25,7 @@ describe('the cost of a large configuration that is not valid', () => {
   const [references, , ofTool] = nastyConfigs('https://api.example.com/nasty') as Config[];
   const configs = [references, ofTool, { tools: [{ name: 'run' }], ...unknown }] as Config[];
 
-  it('[find A1] is little over REST, whichever operation it is sent to', async () => {
+  it('[find A1] rejects an invalid configuration within the CPU budget in every REST operation', async () => {
     for (const [index, config] of configs.entries()) {
       const sent: [method: string, path: string, body: object][] = [
         ['POST', '/check', config],
@@ -46,7 +46,7 @@ describe('the cost of a large configuration that is not valid', () => {
     }
   });
 
-  it('[find A1] is little where no operation takes so much', async () => {
+  it('[find A1] rejects oversized secrets within the CPU budget', async () => {
     const path = '/servers/small/secrets/A';
     const sent = { value: unknown };
     const refused = await priced.costsLittle('secret', () => priced.rest('PUT', path, JSON.stringify(sent)), most);
@@ -61,7 +61,7 @@ describe('the cost of a large configuration that is not valid', () => {
     }
   });
 
-  it('[find A1] is little over MCP, also in a batch', async () => {
+  it('[find A1] rejects an invalid configuration within the CPU budget over MCP, also in a batch', async () => {
     for (const [index, config] of configs.entries()) {
       const calls = {
         checkMcpServer: config,
@@ -82,11 +82,11 @@ describe('the cost of a large configuration that is not valid', () => {
   });
 });
 
-/** An escape of an invisible character that is itself escaped, six times: a name that costs much to decode. */
+/** Doubly escaped invisible character, six times, which is expensive to decode. */
 const invisible = '%25E2%2580%258B'.repeat(6);
 const mostArguments = 100;
 
-describe('the cost of names that receivers could read as one another', () => {
+describe('CPU budget of parameter names that receivers could confuse', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ QUOTAS: 'writes=0', REFUSALS_PER_MINUTE: '0' });
@@ -104,7 +104,7 @@ describe('the cost of names that receivers could read as one another', () => {
   });
   const toolsOf = (count: number, wireName: (n: number) => string, more: (at: number) => object = () => ({})) =>
     Array.from({ length: count }, (_, at) => toolAt(at, wireName, more(at)));
-  /** The names of the arguments in reverse order, so that each is found last. */
+  /** Returns a URL with the argument names in reverse order, so that a linear search finds each one last. */
   const withPairs = (at: number) => ({
     url: `https://api.example.com/v${at}?${numbers.map((n) => `a${mostArguments - 1 - n}%5Bb%5D=1`).join('&')}`,
   });
@@ -115,17 +115,17 @@ describe('the cost of names that receivers could read as one another', () => {
   );
   const form = { method: 'POST', body: 'json' };
   const configs = {
-    'pairs of the URL, encoded twice': { tools: toolsOf(3, (n) => `a${n}[b]${invisible}`, withPairs) },
-    'pairs of the URL, with dots': { tools: toolsOf(4, (n) => `a${n}.b`, withPairs) },
+    'URL parameters, encoded twice': { tools: toolsOf(3, (n) => `a${n}[b]${invisible}`, withPairs) },
+    'URL parameters, with dots': { tools: toolsOf(4, (n) => `a${n}.b`, withPairs) },
     'arguments that views fix': { tools: toolsOf(3, halves), views },
     'arguments that views fix in JSON': { tools: toolsOf(3, halves, () => form), views },
   };
 
-  it('[find A1] is that of one look at each name, however many stand beside it', async () => {
+  it('[find A1] checks each name once within the CPU budget, however many other names exist', async () => {
     for (const [what, config] of Object.entries(configs)) {
       const sent = { name: 'Names', slug: 'names', authentication: { type: 'Bearer' }, ...config };
       const text = JSON.stringify(sent);
-      assert.equal(isLargerThan(sent, maxParsedOnLoop), false, `${what} is not left to a thread`);
+      assert.equal(isLargerThan(sent, maxParsedOnLoop), false, `${what} is small enough to parse on the event loop`);
       const { body } = await priced.costsLittle(what, () => priced.rest('POST', '/check', text), mostOfNames);
       assert.deepEqual(body.problems, [], what);
       assert.ok((body.warnings as unknown[]).length > 0, what);

@@ -4,33 +4,33 @@ import { toolAt } from '../support/configs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-/** A text of exactly so many characters. */
+/** Repeats a piece up to an exact number of characters. */
 const filled = (piece: string, characters: number) =>
   piece.repeat(Math.ceil(characters / piece.length)).slice(0, characters);
 
-/** What a search for credentials could begin again at each of its characters, or decode again and again. */
+/** Pieces at which a search for credentials could restart at every character or decode repeatedly. */
 const pieces = ['\\', '%25', '&#x0', '=', 'a2', 'YWFh', 'MFRG', 'tha_'];
-/** An escape of the beginning of an escape, a hundred times over. */
+/** Escaped start of an escape, nested a hundred times. */
 const nested = `&${'#x26;'.repeat(99)}`;
 
-/** A text whose every layer decodes to the next. */
+/** Returns a text in which every layer decodes to the next. */
 function nestedIn(encode: (text: string) => string): string {
   let text = 'not-a-key';
   for (let next = encode(text); next.length < 7700; next = encode(text)) text = next;
   return text.repeat(Math.floor(7700 / text.length)).padEnd(7700, text);
 }
 
-/** Bearers of 7,700 characters that could be decoded layer by layer. */
+/** Bearer tokens of 7,700 characters that could be decoded layer by layer. */
 const layered = {
   hex: nestedIn((text) => Buffer.from(text).toString('hex')),
   Base64: nestedIn((text) => Buffer.from(text).toString('base64url')),
   percent: nestedIn((text) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('')),
   'percent signs': `%${'25'.repeat(3849)}`,
   Base32: 'MFRG'.repeat(1925),
-  'shapes of our tokens': `_${'a'.repeat(43)}`.repeat(175),
+  'the format of issued tokens': `_${'a'.repeat(43)}`.repeat(175),
 };
 
-describe('the cost of credentials', () => {
+describe('CPU budget of credentials', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
@@ -48,7 +48,7 @@ describe('the cost of credentials', () => {
   });
   after(() => priced.stop());
 
-  /** A request of a stranger with any bearer. */
+  /** Sends a request of an unverified caller with any bearer token. */
   const ask = async (slug: string, bearer: string, message: string) => {
     const response = await fetch(`${priced.url}/mcp/${slug}`, {
       method: 'POST',
@@ -65,23 +65,25 @@ describe('the cost of credentials', () => {
   const call = '"method":"tools/call","params":{"name":"get","arguments":{}}';
   const storeSecret = (value: string) => priced.rest('PUT', '/servers/with-client/secrets/A', { value });
 
-  it('[find A3] is little for any bearer of a stranger', async () => {
+  it("[find A3] checks an unverified caller's bearer token within the CPU budget, whatever it contains", async () => {
     for (const piece of [...pieces, nested]) {
       const bearer = filled(piece, 15_000);
-      const { status, text } = await priced.costsLittle(`a bearer of ${piece}`, () => ask('forwarding', bearer, list));
+      const { status, text } = await priced.costsLittle(`a bearer token of ${piece}`, () =>
+        ask('forwarding', bearer, list),
+      );
       assert.ok([200, 401].includes(status), `${piece}: ${text}`);
     }
   });
 
-  it('[sec A1] a long bearer costs in proportion to its length, whatever it decodes to', async () => {
+  it('[sec A1] checks a long bearer token in linear time, whatever it decodes to', async () => {
     for (const [shape, bearer] of Object.entries(layered)) {
-      const what = `a bearer of nested ${shape}`;
+      const what = `a bearer token of nested ${shape}`;
       const { status } = await priced.costsLittle(what, () => ask('forwarding', bearer, list), 0.1);
       assert.equal(status, 200, what);
     }
   });
 
-  it('[find A1] is little for any secret, and for any text of a configuration', async () => {
+  it('[find A1] stores any secret and checks any configuration text within the CPU budget', async () => {
     for (const piece of [...pieces, nested]) {
       const value = filled(piece, 8000);
       const stored = await priced.costsLittle(`a secret of ${piece}`, () => storeSecret(value));
@@ -95,7 +97,7 @@ describe('the cost of credentials', () => {
     }
   });
 
-  it('[find A3] is little where an answer with an error may repeat the credential', async () => {
+  it('[find A3] searches an error response for the credential within the CPU budget', async () => {
     priced.upstream.on('GET /thing', () => ({ status: 400, body: 'An ordinary page. '.repeat(220) }));
     const pairs = [`${'Ojo6'.repeat(3740)}/w==`, Buffer.from(`${':'.repeat(11_000)}\n`).toString('base64')];
     for (const bearer of [...pairs, ...[...pieces, nested].map((piece) => filled(piece, 15_000))]) {
@@ -105,7 +107,7 @@ describe('the cost of credentials', () => {
     }
   });
 
-  it('[find A2] is little for any error in which a credential is looked for', async () => {
+  it('[find A2] redacts credentials in any error response within the CPU budget', async () => {
     for (const piece of ['\\u{', '&#', '%25', nested]) {
       for (const bytes of [95_000, 250_000]) {
         const headers = { 'content-type': 'text/plain' };
@@ -117,11 +119,11 @@ describe('the cost of credentials', () => {
     }
   });
 
-  /** Escapes within escapes, and what may be one encoding within another. */
+  /** Nested escapes, and texts that could be one encoding inside another. */
   const nests = ['%25255c', '&#x5c;', 'JTI1', '=3DJTI1PTNE=253D41 42 43 44 45 46 47 48 49='];
   const shown = Array.from({ length: 20 }, (_, n) => `x-shown-${n}`);
 
-  it('[find A2] is little for all texts of one answer together, and for their capture', async () => {
+  it('[find A2] redacts and captures all texts of one response within the CPU budget', async () => {
     const slug = 'with-many';
     const secrets = Array.from({ length: 190 }, (_, n) => `S${n}`);
     const headers = Array.from({ length: 10 }, (_, n) => [
@@ -148,7 +150,7 @@ describe('the cost of credentials', () => {
           const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
           const type = { 'content-type': 'text/x' };
           priced.upstream.on('GET /heads', () => ({ status, headers: { ...type, ...sent }, body: '{}' }));
-          const what = `${status} with heads of ${piece}, captured for ${hours} h`;
+          const what = `${status} with headers of ${piece}, captured for ${hours} h`;
           const { text } = await priced.costsLittle(what, () => priced.call(slug, 'get', '{}'));
           assert.match(text, /x-shown-0/, what);
         }
@@ -156,8 +158,8 @@ describe('the cost of credentials', () => {
     }
   });
 
-  describe('that a token endpoint gives', () => {
-    /** A call for which the token endpoint is asked once more: a new secret makes another request of it. */
+  describe('from a token endpoint', () => {
+    /** Number of stored secrets. Each new secret makes the service request a new token. */
     let secrets = 0;
     const callAfter = async (answer: Json) => {
       priced.upstream.on('POST /token', () => ({ body: answer }));
@@ -165,7 +167,7 @@ describe('the cost of credentials', () => {
       return priced.call('with-client', 'get', '{}');
     };
 
-    it('[find A2] is little for any token, and one that no header can carry is refused', async () => {
+    it('[find A2] handles any token within the CPU budget and rejects one that fits in no header', async () => {
       for (const piece of ['\\', 'a2', 'Ojo6']) {
         for (const length of [15_600, 120_000, 250_000]) {
           const what = `a token of ${length} of ${piece}`;
@@ -181,7 +183,7 @@ describe('the cost of credentials', () => {
       }
     });
 
-    it('[sec D14] is little for any error code', async () => {
+    it('[sec D14] handles any error code of a token endpoint within the CPU budget', async () => {
       for (const error of [filled('a', 262_000), filled('a', 3000), filled('ab', 250_000)]) {
         const { text } = await priced.costsLittle(`${error.length} characters`, () => callAfter({ error }));
         assert.match(text, /returned no token \(status 200\)/);

@@ -7,12 +7,12 @@ import { nastyJson, nastyText } from '../support/nasty-inputs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import { modernMeta } from '../support/toolhost/toolhost.ts';
 
-/** Inputs for each entry; a fixed seed, so that a failure can be seen again. `PRICE_RUNS` and `PRICE_SEED` try others. */
+/** Number of inputs per endpoint. The seed is fixed to reproduce failures. `PRICE_RUNS` and `PRICE_SEED` change both. */
 const runs = Number(process.env.PRICE_RUNS ?? 3);
 const seed = Number(process.env.PRICE_SEED ?? 7);
 const most = 1024 * 1024 - 1000;
 
-/** Schemas with long patterns, as many as a configuration may have or as fit onto the event loop. */
+/** Returns schemas with long patterns, as many as a configuration may have or as the event loop may parse. */
 function nastyPatterns(length: number): string {
   const kinds = ['(a|[^b-d]{1,9}\\\\d)', '(?:(?:(?:a?)+)*)', '[\\\\w\\\\p{L}-]', '\\\\u0041\\\\.+'];
   const piece = kinds[length % kinds.length] as string;
@@ -20,22 +20,22 @@ function nastyPatterns(length: number): string {
   return Array.from({ length: count }, () => `{"pattern":"${piece.repeat(repeats)}"}`).join(',');
 }
 
-/** Numbers whose digits are kept, under as many names as a body may have. */
+/** Numbers whose digits are preserved, under the maximum number of names in a body. */
 const exactNumbers = `{${Array.from({ length: 28_000 }, (_, n) => `"n${n.toString(36)}":1E-400`).join(',')}}`;
 
-/** Names and texts with escapes, as many as a body may have. */
+/** Maximum number of names and texts with escapes in a body. */
 const escapedNames = `{${Array.from({ length: 28_000 }, (_, n) => `"\\n${n.toString(36)}":"\\\\"`).join(',')}}`;
 
 type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
 
-describe('the cost of any input within the limits', () => {
+describe('CPU budget of any input within the limits', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
     const url = `${priced.upstream.url}/run`;
     const run = { name: 'run', description: 'Takes anything.', method: 'POST', url };
     const input_schema = { type: 'object', properties: { a: {} } };
-    // Each makes as much work as a pattern may, for one of the texts that are sent.
+    // Each pattern causes as much work as a pattern may for one of the texts in the requests.
     const anyOf = ['(a+)+$', '(a?){500}a{500}', '([ab]|\\p{L}|.){1,400}é', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({
       pattern,
     }));
@@ -78,7 +78,7 @@ describe('the cost of any input within the limits', () => {
     await once(answer, 'end');
     return answer.statusCode;
   };
-  /** Checks that no other request waits, and that the answer is one of ours. */
+  /** Asserts that no other request has to wait, and that no request fails with status 500. */
   const all = async <Input>(
     inputs: fc.Arbitrary<Input>,
     entries: (input: Input) => Record<string, Entry>,
@@ -98,7 +98,7 @@ describe('the cost of any input within the limits', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
   const bearer = () => ({ authorization: `Bearer ${priced.key}` });
 
-  it('[find A2] MCP endpoints, in both eras, and the management server', () =>
+  it('[find A2] handles any MCP message, stateless or stateful, within the CPU budget', () =>
     all(
       nastyJson(most),
       (value) => {
@@ -130,7 +130,7 @@ describe('the cost of any input within the limits', () => {
       [exactNumbers, escapedNames],
     ));
 
-  it('[find A1] operations of the REST API', () =>
+  it('[find A1] handles any REST request within the CPU budget', () =>
     all(
       nastyJson(most),
       (value) => {
@@ -161,7 +161,7 @@ describe('the cost of any input within the limits', () => {
       [exactNumbers, escapedNames],
     ));
 
-  it('[find A3] endpoints of the login, with bodies of 64 KB', () =>
+  it('[find A3] handles any 64 KB body at the login endpoints within the CPU budget', () =>
     all(fc.tuple(nastyText(60_000), nastyJson(60_000)), ([text, value]) => ({
       token: { method: 'POST', path: '/mcp/with-login/token', headers: form, body: text },
       'a code': { method: 'POST', path: '/mcp/with-login/token', headers: form, body: `client_id=x&code=${text}` },
@@ -177,7 +177,7 @@ describe('the cost of any input within the limits', () => {
       },
     })));
 
-  it('[find A3] URLs, queries, cookies and other headers of 15 KB', () =>
+  it('[find A3] handles any 15 KB of URLs, queries, cookies, and other headers within the CPU budget', () =>
     all(nastyText(14_000), (text) => {
       const plain = text.replaceAll(/[^!-~]|[#?]/g, '+').slice(0, 14_000);
       const line = text.replaceAll(/[^\x20-\x7e]/g, '~');
@@ -205,7 +205,7 @@ describe('the cost of any input within the limits', () => {
       };
     }));
 
-  it('[find A2] answers of an upstream', async () => {
+  it('[find A2] handles any upstream response within the CPU budget', async () => {
     const types = [
       'application/json',
       'text/plain',
@@ -223,11 +223,11 @@ describe('the cost of any input within the limits', () => {
     for (const [index, [body, type]] of answers.entries()) {
       priced.upstream.on('*', () => ({ headers: { 'content-type': type }, body }));
       for (const tool of ['run', 'cut', 'checked', 'answer_patterns']) {
-        const what = `${tool} ${type}, answer ${index} of seed ${seed}: ${body.slice(0, 100)}`;
+        const what = `${tool} ${type}, response ${index} of seed ${seed}: ${body.slice(0, 100)}`;
         const { status } = await priced.costsLittle(what, () => priced.call('anything', tool, '{}'));
         assert.equal(status, 200, what);
       }
-      const what = `trying ${type}, answer ${index} of seed ${seed}: ${body.slice(0, 100)}`;
+      const what = `trying ${type}, response ${index} of seed ${seed}: ${body.slice(0, 100)}`;
       await priced.costsLittle(what, () => priced.rest('POST', '/servers/anything/tools/run/call', {}));
     }
   });

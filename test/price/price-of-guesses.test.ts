@@ -6,13 +6,13 @@ import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
-/** Names of one length that differ in two letters at least, so that each is a possible guess. */
+/** Returns names of equal length that differ only in their last four digits, so that each is a possible suggestion. */
 const alike = (length: number, count: number, sign: string): string[] =>
   times(count, (i) => `${sign.repeat(length - 4)}${String(i).padStart(4, '0')}`);
 const record = (names: readonly string[], value: unknown): Json =>
   Object.fromEntries(names.map((name) => [name, value]));
 
-describe('the cost of guessing what was meant', () => {
+describe('CPU budget of "did you mean" suggestions', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
@@ -30,11 +30,11 @@ describe('the cost of guessing what was meant', () => {
   const check = async (what: string, checked: Json): Promise<string> => {
     const { status, text } = await priced.costsLittle(what, () => priced.rest('POST', '/check', checked));
     assert.equal(status, 200, text.slice(0, 300));
-    assert.ok(text.length < 100_000, `${what}: an answer of ${text.length}`);
+    assert.ok(text.length < 100_000, `${what}: a response of ${text.length} characters`);
     return text;
   };
 
-  it('[find A2] 100 unknown names in an object of 1,500 properties', async () => {
+  it('[find A2] suggests corrections for 100 unknown names among 1,500 properties within the CPU budget', async () => {
     const filter = { type: 'object', properties: record(alike(95, 1500, 'p'), {}), additionalProperties: false };
     const input_schema = { type: 'object', properties: { filter } };
     const made = await priced.rest('POST', '/servers', config('guesses', { input_schema }));
@@ -47,7 +47,7 @@ describe('the cost of guessing what was meant', () => {
     assert.match(one.text, /did you mean `p+0001`/);
   });
 
-  it('[find A1] response_fields that output_schema does not have', async () => {
+  it('[find A1] reports response_fields that are missing from output_schema within the CPU budget', async () => {
     const output_schema = { type: 'object', properties: record(alike(90, 480, 'p'), {}) };
     const text = await check(
       'response_fields',
@@ -56,21 +56,21 @@ describe('the cost of guessing what was meant', () => {
     assert.match(text, /output_schema has no property/);
   });
 
-  it('[find A1] tools and tags of a view that its server does not have', async () => {
+  it('[find A1] reports view tools and tags that the server does not have within the CPU budget', async () => {
     const tools = alike(40, 150, 'p').map((name) => tool({ name, tags: [name] }));
     const views = { some: { tools: alike(40, 200, 'q'), tags: alike(40, 50, 'q') } };
     const text = await check('tools', { ...config('guessed', {}, { views }), tools });
     assert.match(text, /the server has no tool/);
   });
 
-  it('[find A1] remarks about names of any length are short', async () => {
+  it('[find A1] shortens long names in warnings', async () => {
     const required = times(3, (i) => `${'r'.repeat(200_000)}${i}`);
     const output_schema = { type: 'object', properties: { a: {} }, required };
     const text = await check('long names', config('guessed', { output_schema, response_fields: ['a'] }));
     assert.match(text, /leave out r+…/);
   });
 
-  it('[find A1] fields and keywords that nothing has', async () => {
+  it('[find A1] reports 1,000 unknown fields and schema keywords within the CPU budget', async () => {
     await check('fields', { ...config('guessed', {}), ...record(alike(30, 1000, 'p'), 1) });
     await check(
       'keywords',

@@ -5,7 +5,7 @@ import { hostileDocuments, referringTo } from '../support/import/hostile-documen
 import { openApi } from '../support/import/plan-of.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
-describe('the price of imports', () => {
+describe('CPU budget of imports', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -13,7 +13,7 @@ describe('the price of imports', () => {
   after(() => priced.stop());
 
   for (const { what, text, gives } of hostileDocuments) {
-    it(`[imp 1] ${what} costs calls nothing`, async () => {
+    it(`[imp 1] imports an adversarial document without delaying calls: ${what}`, async () => {
       const body = JSON.stringify({ document: text(), include: ['*'] });
       const reply = await priced.costsLittle(what, () => priced.rest('POST', '/import', body));
       if (typeof gives === 'number') {
@@ -26,7 +26,7 @@ describe('the price of imports', () => {
     });
   }
 
-  it('[imp 1] nothing that a document refers to is fetched', async () => {
+  it('[imp 1] fetches nothing that a document references', async () => {
     const addresses = [
       `${priced.upstream.url}/schema.json`,
       'file:///etc/passwd',
@@ -44,7 +44,7 @@ describe('the price of imports', () => {
     assert.deepEqual(priced.upstream.take(), []);
   });
 
-  it('[imp 1] looking for files of a description in millions of references costs calls nothing', async () => {
+  it('[imp 1] searches millions of references for external files without delaying calls', async () => {
     const references = Array.from({ length: 2_000_000 }, () => '{"$ref":"#"}').join();
     priced.upstream.on('GET /references.json', () => ({ body: `{"openapi":"3.1.0","x":[${references}]}` }));
     const asked = { url: `${priced.upstream.url}/references.json` };
@@ -52,7 +52,7 @@ describe('the price of imports', () => {
     assert.equal(status, 400);
   });
 
-  it('[imp 1] a schema that many operations share makes no larger configuration than may be sent', async () => {
+  it('[imp 1] rejects an import whose shared schema expands to more than the configuration size limit', async () => {
     const values = Array.from({ length: 100 }, (_, index) => `${index}${'x'.repeat(100)}`);
     const properties = Object.fromEntries(
       Array.from({ length: 14 }, (_, index) => [`p${index}`, { type: 'string', enum: values }]),
@@ -73,12 +73,12 @@ describe('the price of imports', () => {
     const few = { ...asked, include: ['/p1', '/p2'], mode: 'create' };
     assert.equal((await priced.rest('POST', '/import', few)).status, 200);
     const again = () => priced.rest('POST', '/servers/shared/import', { document: asked.document, add: ['*'] });
-    const added = await priced.costsLittle('again with 14 MB', again);
+    const added = await priced.costsLittle('reimport with 14 MB', again);
     assert.equal(added.status, 400, added.text.slice(0, 300));
     assert.match(added.text, /add: the configuration of the chosen operations is too large/);
   });
 
-  it('[imp 1] a plan has no long texts of the document', async () => {
+  it('[imp 1] leaves long texts of the document out of the plan', async () => {
     const long = 'x'.repeat(100_000);
     const get = { summary: 'Gets a thing of some kind', security: [{ [long]: [] }, { short: [] }, { other: [] }] };
     const paths = Array.from({ length: 60 }, (_, index) => [`/p${index}`, { get: { ...get, tags: [index + long] } }]);
@@ -98,14 +98,14 @@ describe('the price of imports', () => {
     assert.match(plan.text, /"value":"short"/);
   });
 
-  it('[imp 1] a document of 100 MB is refused before it is read', async () => {
+  it('[imp 1] rejects a document of 100 MB before parsing it', async () => {
     const { status } = await priced
       .rest('POST', '/import', `{"document":"${'x'.repeat(100 * 1024 * 1024)}"}`)
       .catch(() => ({ status: 413 }));
     assert.equal(status, 413);
   });
 
-  it('[imp 1] a document of 30 MB costs calls nothing when it is fetched, for a plan or for a comparison', async () => {
+  it('[imp 1] fetches a document of 30 MB for a plan or a comparison without delaying calls', async () => {
     let turn = 0;
     const answer = () => {
       const summary = `List the things of turn ${++turn}`;
@@ -122,7 +122,7 @@ describe('the price of imports', () => {
     assert.equal((compared.body.imported as { changed: boolean }).changed, true, compared.text.slice(0, 300));
   });
 
-  it('[imp 1] answers of an import do not add up from one to the next', async () => {
+  it('[imp 1] does not accumulate answers across repeated imports', async () => {
     const document = (summary: string) =>
       JSON.stringify(
         openApi(
@@ -148,7 +148,7 @@ describe('the price of imports', () => {
     assert.equal(plan.status, 200, plan.text.slice(0, 300));
   });
 
-  it('[find A1] a description of 16 MB that is sent as text costs calls nothing, whatever text is in it', async () => {
+  it('[find A1] parses a document of 16 MB that is sent as text without delaying calls, whatever text it contains', async () => {
     const sentAs = (text: string) => JSON.stringify({ document: JSON.stringify(text) });
     const paths = { '/things': { get: { operationId: 'listThings', summary: 'List the things' } } };
     for (const piece of ['"', '\\', 'a\nb', 'x', 'é', '€', '\u0001']) {
@@ -163,7 +163,7 @@ describe('the price of imports', () => {
     }
   });
 
-  it('[find A1] one of 4 MB in a message of an agent costs calls nothing, whatever text is in it', async () => {
+  it('[find A1] parses a document of 4 MB from an MCP message without delaying calls, whatever text it contains', async () => {
     for (const piece of ['"', '\\', '€']) {
       const bytesOfPiece = Buffer.byteLength(JSON.stringify(piece)) - 2;
       const document = `curl https://things.example.com ${piece.repeat(4_190_000 / bytesOfPiece)}`;
@@ -174,7 +174,7 @@ describe('the price of imports', () => {
     }
   });
 
-  it('[imp 1] selectors of many stars are compared as quickly as others', async () => {
+  it('[imp 1] matches selectors with many wildcards without backtracking', async () => {
     const operation = (name: string) => ({ get: { operationId: name, summary: 'Get the thing of this name' } });
     const names = Array.from({ length: 20 }, (_, i) => `${'a'.repeat(120)}${i}`);
     const document = JSON.stringify(
@@ -195,7 +195,7 @@ describe('the price of imports', () => {
     assert.equal((all.body.chosen as { tools: number }).tools, 20);
   });
 
-  it('[imp 1] the description of GitHub costs calls nothing', async () => {
+  it('[imp 1] imports the GitHub API description without delaying calls', async () => {
     const document = (await readCorpus()).find(({ name }) => name.startsWith('github.com'))?.text;
     const body = JSON.stringify({ document, include: ['*'] });
     const { body: plan } = await priced.costsLittle('GitHub', () => priced.rest('POST', '/import', body));

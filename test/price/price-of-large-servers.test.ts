@@ -7,23 +7,23 @@ import { nastyJson } from '../support/nasty-inputs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('the cost of a large server', () => {
+describe('CPU budget of large servers', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,megabytes=0,tools=0' });
   });
   after(() => priced.stop());
 
-  describe('of a thousand tools', () => {
-    /** Of the inputs; see `price-of-everything.test.ts`. */
+  describe('with a thousand tools', () => {
+    /** Number and seed of the random inputs, as in `everything.test.ts`. */
     const runs = Number(process.env.PRICE_RUNS ?? 3);
     const seed = Number(process.env.PRICE_SEED ?? 7);
 
-    /** Steps that store all of the server, and their cost in units: a thread writes the megabytes. */
+    /** Steps that store the whole server. Their budget is lower because a thread writes the data. */
     const ofChange = /^(create|update|add|restore)/;
     const littleOfChange = 0.7;
 
-    it('[conf 7] is little for every operation that reads or stores it', async () => {
+    it('[conf 7] reads and stores a server with a thousand tools within the CPU budget in every operation', async () => {
       const size = JSON.stringify(largeServer('large')).length;
       assert.ok(size > 0.85 * configurationLimits.bytes && size < configurationLimits.bytes, String(size));
       const ask = async (what: string, method: string, path: string, body?: Json | (() => Json)) => {
@@ -66,7 +66,7 @@ describe('the cost of a large server', () => {
       });
     });
 
-    it('[conf 7] is little for anything else that is as large', async () => {
+    it('[conf 7] checks any input of the maximum configuration size within the CPU budget', async () => {
       const bytes = configurationLimits.bytes - 1000;
       const inputs = fc.sample(nastyJson(bytes, { elements: 118_000, names: 98_000 }), { numRuns: runs, seed });
       for (const [index, value] of inputs.entries()) {
@@ -86,7 +86,7 @@ describe('the cost of a large server', () => {
       }
     });
 
-    it('[conf 7] holds only as many different names as any other body', async () => {
+    it('[conf 7] rejects a configuration with more than 30,000 different names', async () => {
       const names = Array.from({ length: 31_000 }, (_, i) => `"n${i}":{}`);
       const body = `{"name":"x","tools":[{${names.join(',')}}]}`;
       const { status, text } = await priced.costsLittle('names', () => priced.post('/api/v1/check', body));
@@ -111,7 +111,7 @@ describe('the cost of a large server', () => {
     const viewsOf = (view: object) =>
       Object.fromEntries(Array.from({ length: mostViews }, (_, n) => [`view-${n}`, view]));
 
-    it('is little for 20 views of 1,000 tools, however they name them [agent 2]', async () => {
+    it('checks, stores, and lists 20 views of 1,000 tools within the CPU budget, however views select tools [agent 2]', async () => {
       const fixed = { tools: tools.map(({ name }) => ({ name, arguments: { account: 'abababababababc' } })) };
       for (const [name, view] of Object.entries({ tagged: { tags: ['all'] }, reading: { read_only: true }, fixed })) {
         const config = { name, slug: `server-${name}`, authentication, tools, views: viewsOf(view) };
@@ -135,7 +135,7 @@ describe('the cost of a large server', () => {
       }
     });
 
-    it('is bounded where views list too much, fix long values, or name what is not there [agent 2]', async () => {
+    it('rejects views that list too many tools, set long values, or name missing tools within the CPU budget [agent 2]', async () => {
       const many = [...tools, ...tools.map((tool) => ({ ...tool, name: `${tool.name}_again` }))];
       const long = { tools: tools.map(({ name }) => ({ name, arguments: { account: 'ab'.repeat(60) } })) };
       const absent = { tools: tools.map(({ name }) => `${name}_x`), tags: ['al'] };
@@ -163,7 +163,7 @@ describe('the cost of a large server', () => {
     });
   });
 
-  describe('of 5,000 tools that are searched', () => {
+  describe('with 5,000 searchable tools', () => {
     const verbs = ['list', 'get', 'create', 'update', 'delete'];
 
     const toolAt = (n: number) => ({
@@ -178,7 +178,7 @@ describe('the cost of a large server', () => {
       return (reply.body.result as { content: { text: string }[] }).content[0]?.text ?? '';
     };
 
-    it('holds the event loop no longer than any request, and lists them in 1,500 tokens [agent 1]', async () => {
+    it('searches 5,000 tools within the CPU budget and keeps tools/list below 1,500 tokens [agent 1]', async () => {
       const tools = Array.from({ length: 5000 }, (_, n) => toolAt(n));
       const made = await priced.rest('POST', '/servers', { name: 'Large', slug: 'large', tool_mode: 'search', tools });
       assert.equal(made.status, 201, made.text.slice(0, 500));
@@ -195,8 +195,8 @@ describe('the cost of a large server', () => {
     });
   });
 
-  describe('that is not in the cache', () => {
-    /** So many that the cache does not hold all of them. */
+  describe('not in the cache', () => {
+    /** Number of servers, chosen so that the cache cannot hold all of them. */
     const mostServers = 12;
 
     const slugs = Array.from({ length: mostServers }, (_, n) => `absent-${n}`);
@@ -218,7 +218,7 @@ describe('the cost of a large server', () => {
       }
     });
 
-    /** A stranger's request to each server, all at once. Returns the statuses and the texts. */
+    /** Sends one unverified request to each server in parallel. Returns the statuses and the texts. */
     const askAll = () =>
       Promise.all(
         slugs.map(async (slug) => {
@@ -231,21 +231,21 @@ describe('the cost of a large server', () => {
         }),
       );
 
-    /** On a busy machine some are not begun within five seconds. */
+    /** Accepts 401, and 429 because some requests do not start within five seconds on a busy machine. */
     function assertRefused({ status, text }: { status: number; text: string }): void {
       if (status === 429)
         assert.match(text, /did not start within 5 s \(large servers of one account are loaded one at a time/);
       else assert.equal(status, 401, text);
     }
 
-    it('is little also for all of them at once [find A2]', async () => {
-      for (const refused of await priced.costsLittle('all at once', askAll)) assertRefused(refused);
+    it('loads all uncached servers in parallel within the CPU budget [find A2]', async () => {
+      for (const refused of await priced.costsLittle('all in parallel', askAll)) assertRefused(refused);
     });
 
-    it('leaves the others their turns while a workspace calls them again and again [find A2]', async () => {
+    it('serves other requests while a workspace keeps loading uncached servers [find A2]', async () => {
       const tools = [{ name: 'get', description: 'Gets a thing.', method: 'GET', url: `${priced.upstream.url}/thing` }];
       assert.equal((await priced.rest('POST', '/servers', { name: 'Small', slug: 'small', tools })).status, 201);
-      await priced.costsLittle('again and again', async () => {
+      await priced.costsLittle('repeated loading', async () => {
         for (let round = 0; round < 4; round++) {
           const all = askAll();
           assert.equal((await priced.rpc('small', 'ping', {})).status, 200);

@@ -6,22 +6,22 @@ import { after, before, describe, it } from 'node:test';
 import { toolAt } from '../support/configs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
-/** Syllables that differ, which the conversion of a host to ASCII (punycode) compares with one another. */
+/** Returns distinct syllables, which the Punycode conversion of a host compares with one another. */
 const syllables = (length: number, from = 0) =>
   Array.from({ length }, (_, i) => String.fromCodePoint(0xac00 + ((i * 37 + from) % 11_000))).join('');
 
 const repeated = (piece: string) => (bytes: number) => piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)));
 
-/** So many bytes of letters that take long to normalise: marks in the wrong order, and letters that become many. */
+/** Characters that are slow to normalize: marks in the wrong order, and characters that expand to many. */
 const letters: Record<string, (bytes: number) => string> = {
-  'marks in turn': repeated('\u0301\u0323'),
+  'alternating marks': repeated('\u0301\u0323'),
   phrases: repeated('\ufdfa'),
   squares: repeated('\u3316'),
 };
 
-describe('the cost of letters that are rare', () => {
+describe('CPU budget of Unicode normalization', () => {
   let priced: PricedToolhost;
-  /** Answers as the test says; headers are written as UTF-8. */
+  /** Sends the response that the test has set, with headers in UTF-8. */
   const upstream = createServer((_request, response) => {
     const { status = 200, headers = {}, body = '{}' } = answer;
     response.writeHead(status, headers).end(body);
@@ -63,7 +63,7 @@ describe('the cost of letters that are rare', () => {
   });
 
   for (const [what, lettersOf] of Object.entries(letters)) {
-    it(`[find A2] ${what} in the names of files that an upstream sends`, async () => {
+    it(`[find A2] normalizes upstream file names with ${what} within the CPU budget`, async () => {
       const name = lettersOf(4000);
       const part = `--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="a${name}"\r\n\r\n\0\r\n`;
       answer = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body: `${part.repeat(50)}--b--` };
@@ -73,7 +73,7 @@ describe('the cost of letters that are rare', () => {
     });
   }
 
-  it('[find A3] in a host that a stranger names as a resource', async () => {
+  it('[find A3] rejects a resource indicator with a long Unicode host within the CPU budget', async () => {
     const registered = await fetch(`${priced.url}/mcp/with-login/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -91,7 +91,7 @@ describe('the cost of letters that are rare', () => {
     }
   });
 
-  it('[find A2] in a host to which an upstream redirects', async () => {
+  it('[find A2] handles an upstream redirect to a long Unicode host within the CPU budget', async () => {
     const host = encodeURIComponent(syllables(4900));
     for (const location of [`https://${host}.example/`, `//${host}.example/`]) {
       answer = { status: 302, headers: { location } };
@@ -105,7 +105,7 @@ describe('the cost of letters that are rare', () => {
     answer = {};
   });
 
-  it('[find A2] in the hosts of a configuration, which cannot exist when they are too long', async () => {
+  it('[find A2] checks long Unicode hosts in a configuration within the CPU budget and rejects impossible ones', async () => {
     const tools = (count: number, of: (n: number) => string) =>
       Array.from({ length: count }, (_, n) => toolAt(of(n), { name: `t${n}` }));
     const long = { name: 'Long', slug: 'long-hosts', base_url: `https://${syllables(2000)}.example` };

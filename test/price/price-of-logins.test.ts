@@ -10,7 +10,7 @@ import { type Forgery, type ForgingProvider, startForgingProvider } from '../sup
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 const times = (count: number, text: (i: number) => string) => Array.from({ length: count }, (_, i) => text(i)).join('');
-/** Texts of this many bytes that take long to read as a form, as parts of a form or as JSON. */
+/** Form bodies of the given size in bytes that are slow to parse. */
 const nastyForms = (bytes: number): Record<string, string> => ({
   'many fields of one name': 'a&'.repeat(bytes / 2),
   'many names': times(bytes / 8, (i) => `n${i}=&`.padEnd(8, 'x')).slice(0, bytes),
@@ -18,7 +18,7 @@ const nastyForms = (bytes: number): Record<string, string> => ({
   separators: '&'.repeat(bytes),
 });
 
-describe('the cost of a login', () => {
+describe('CPU budget of logins', () => {
   let provider: ForgingProvider;
   let priced: PricedToolhost;
   const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-price-'));
@@ -55,7 +55,7 @@ describe('the cost of a login', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it('[find A3] is little for any client that a stranger names, however many have logged in', async () => {
+  it('[find A3] rejects an unknown OAuth client within the CPU budget when 100,000 grants exist', async () => {
     const database = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
     database.exec(`insert into grants (id, workspace_id, server_id, slug, client_id, client_name, scope, agreement,
         sealed_tokens, tokens_version, generation, rotated_at, created_at)
@@ -71,7 +71,7 @@ describe('the cost of a login', () => {
     }
   });
 
-  it('[find A3] is little for any form that a stranger posts', async () => {
+  it('[find A3] parses any form of an unverified caller within the CPU budget', async () => {
     const form = 'application/x-www-form-urlencoded';
     const part = (i: number) => `--x\r\ncontent-disposition: form-data; name="__proto__[${i}]"\r\n\r\n\r\n`;
     const forms = nastyForms(65_000);
@@ -86,7 +86,7 @@ describe('the cost of a login', () => {
     }
   });
 
-  it('[sec D14] is little for any answer of a token endpoint', async () => {
+  it('[sec D14] parses any token endpoint response within the CPU budget', async () => {
     const ofForm = Object.entries(nastyForms(250_000)).map(([what, body]) => [what, body, 'text/plain'] as const);
     const names = `{${times(20_000, (i) => `"n${i}":{},`)}"access_token":5}`;
     const ofJson = [
@@ -100,7 +100,7 @@ describe('the cost of a login', () => {
     }
   });
 
-  /** Signs in at the provider; the status of our page, and the end of the path that it leads to. */
+  /** Signs in at the provider. Returns the status of the login callback. */
   async function signIn(forgery: Forgery = {}) {
     const browser = createBrowser();
     const begun = await browser.get(`${priced.url}/login`);
@@ -117,7 +117,7 @@ describe('the cost of a login', () => {
       keys: [...Array.from({ length: count }, (_, i) => ({ ...provider.keys[0], kid: `k${i}` })), ...provider.keys],
     });
 
-  it('[sec E6] is little for any discovery document and any set of keys, and large ones are refused', async () => {
+  it('[sec E6] parses any discovery document and key set within the CPU budget and rejects large ones', async () => {
     const megabytes = JSON.stringify({ issuer: 'x'.repeat(64 * 1024 * 1024) });
     const cases: [path: string, text: string, status: number][] = [
       ['/.well-known/openid-configuration', megabytes, 503],
@@ -134,7 +134,7 @@ describe('the cost of a login', () => {
     }
   });
 
-  it('[sec E6] is little for any ID token, and an unknown key is looked for once', async () => {
+  it('[sec E6] rejects any forged ID token within the CPU budget and fetches the key set at most once', async () => {
     const asked = provider.asked('/keys');
     const aud = Array.from({ length: 10_000 }, (_, i) => `client-${i}`);
     const forgeries: Record<string, Forgery> = {

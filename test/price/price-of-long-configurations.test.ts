@@ -7,19 +7,19 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-describe('the cost of configurations', () => {
+describe('CPU budget of long configurations', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ QUOTAS: 'writes=0', REFUSALS_PER_MINUTE: '0' });
   });
   after(() => priced.stop());
 
-  describe('that are compared', () => {
+  describe('comparison', () => {
     const leaves = (count: number, value: unknown): Json =>
       Object.fromEntries(times(count, (i) => [`n${i.toString(36)}`, value]));
     type Plan = { changes: { path: string }[]; undone: string[] };
     type Audit = { events: { detail: { fields: string[] } }[] };
-    /** Objects in one another under long names. */
+    /** Returns nested objects under long names. */
     const nested = (levels: number, name: string, inner: Json): Json =>
       levels === 0 ? inner : { [`${name}${levels}`]: nested(levels - 1, name, inner) };
 
@@ -38,10 +38,10 @@ describe('the cost of configurations', () => {
       const text = body && JSON.stringify(body);
       const reply = await priced.costsLittle(what, () => priced.rest(method, path, text));
       assert.equal(reply.status, 200, `${what}: ${reply.text.slice(0, 300)}`);
-      assert.ok(reply.text.length < 5_000_000, `${what}: an answer of ${reply.text.length}`);
+      assert.ok(reply.text.length < 5_000_000, `${what}: a response of ${reply.text.length} characters`);
       return reply;
     };
-    /** A server with a value as it was applied, and what an apply of the other value would change. */
+    /** Applies a configuration with the first value and returns the plan for the second value. */
     const planned = async (slug: string, [before, after]: [unknown, unknown]): Promise<Plan> => {
       await ask('apply', 'POST', `/servers/${slug}/apply`, { config: configOf(slug, before) });
       const { body } = await ask('plan', 'POST', `/servers/${slug}/plan`, { config: configOf(slug, after) });
@@ -49,7 +49,7 @@ describe('the cost of configurations', () => {
       return body as Plan;
     };
 
-    it('[find A1] names of any length make short paths, in plans and in the audit', async () => {
+    it('[find A1] shortens paths with long names in plans and in the audit log within the CPU budget', async () => {
       const name = 'k'.repeat(20_000);
       const deep = (value: number) => nested(20, name, leaves(600, value));
       const { changes } = await planned('long-names', [deep(1), deep(2)]);
@@ -65,7 +65,7 @@ describe('the cost of configurations', () => {
       assert.match(fields[0] ?? '', /^tools\[get\]\.input_schema\.properties\.a\.default\.k+…$/);
     });
 
-    it('[find A1] a tool with 28,000 values that all changed, here and elsewhere', async () => {
+    it('[find A1] plans 28,000 changed values within the CPU budget and lists at most 500 changes', async () => {
       const slug = 'many-values';
       const body = await planned(slug, [leaves(28_000, 1), leaves(28_000, 2)]);
       assert.equal(body.changes.length, 500);
@@ -76,7 +76,7 @@ describe('the cost of configurations', () => {
       assert.equal((again as Plan).undone.length, 500);
     });
 
-    it('[find A1] long lists, of which the last value changed', async () => {
+    it('[find A1] compares lists of 55,000 values within the CPU budget', async () => {
       const list = (last: unknown) => [...times(55_000, (i) => i), last];
       const { changes } = await planned('long-list', [list(1), list(2)]);
       assert.deepEqual(
@@ -86,8 +86,8 @@ describe('the cost of configurations', () => {
     });
   });
 
-  describe('whose variables are filled', () => {
-    /** Part of a unit that reading so many placeholders may add to that of a large configuration. */
+  describe('variable interpolation', () => {
+    /** CPU budget, in units, of a large configuration with many placeholders. */
     const most = 1;
 
     const configOf = (slug: string, placeholders: number, value: string, more: Json = {}) => ({
@@ -105,7 +105,7 @@ describe('the cost of configurations', () => {
       ...more,
     });
 
-    it('[find A1] is little where a configuration has as many placeholders as it may have, and no secret', async () => {
+    it('[find A1] interpolates the maximum number of placeholders without secrets within the CPU budget', async () => {
       const costs = async (what: string, method: string, path: string, body?: Json) => {
         const { status, text } = await priced.costsLittle(what, () => priced.rest(method, path, body), most);
         assert.ok(status < 300, `${what}: ${status} ${text.slice(0, 300)}`);
@@ -127,7 +127,7 @@ describe('the cost of configurations', () => {
       assert.ok(said.includes('"result"') && !said.includes('"isError":true'), said.slice(0, 300));
     });
 
-    it('[find A1] is little where it has more, or fills more, and so is refused', async () => {
+    it('[find A1] rejects too many placeholders and too long values within the CPU budget', async () => {
       const headers = { 'x-0': '{{V}}'.repeat(490), 'x-1': '{{V}}'.repeat(490) };
       const configs: [Json, RegExp][] = [
         [configOf('refused', 990, 'v'), /has 792000 placeholders \{\{NAME\}\} in total; allowed: 50000/],
@@ -146,8 +146,8 @@ describe('the cost of configurations', () => {
     });
   });
 
-  /** V8 reads names with an escape wrongly, so our own reader reads them, which takes ten times as long. */
-  describe('whose names have escapes', () => {
+  /** V8 parses names with an escape incorrectly. The service's own parser reads them, which takes ten times as long. */
+  describe('names with escapes', () => {
     const names = (count: number): Json => Object.fromEntries(times(count, (k) => [`"${k}`, '\n'.repeat(15)]));
     const configOf = (slug: string, objects: number, description: string): Json => ({
       name: 'Escaped',
@@ -165,7 +165,7 @@ describe('the cost of configurations', () => {
       ['345 KB', 18],
       ['3.7 MB', 190],
     ] as const) {
-      it(`[find A1] every operation that reads one of ${what}`, async () => {
+      it(`[find A1] reads and changes a configuration of ${what} with escaped names within the CPU budget`, async () => {
         const slug = `escaped-${objects}`;
         assert.equal((await priced.rest('POST', '/servers', configOf(slug, objects, 'first'))).status, 201);
         let count = 0;

@@ -8,10 +8,10 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** Most messages of a batch. */
+/** Maximum number of messages in a batch. */
 const mostMessages = 100;
 
-describe('[find A2] the cost of a batch', () => {
+describe('[find A2] CPU budget of batches', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'tools=0' });
@@ -59,15 +59,15 @@ describe('[find A2] the cost of a batch', () => {
     return text;
   };
 
-  it('of calls whose arguments take long to check', async () => {
+  it('checks slow arguments in a batch of 100 calls within the CPU budget', async () => {
     const some = times(20, (i) => i);
     await batch('numbers that are too large', 'checked', () => ({ name: 'run', arguments: { a: some } }));
-    await batch('numbers that are no texts', 'checked', () => ({ name: 'any', arguments: { a: some } }));
+    await batch('numbers that are not strings', 'checked', () => ({ name: 'any', arguments: { a: some } }));
     const a = `${'a'.repeat(9000)}!`;
-    await batch('a text that fits no pattern', 'checked', () => ({ name: 'patterns', arguments: { a } }));
+    await batch('a text that matches no pattern', 'checked', () => ({ name: 'patterns', arguments: { a } }));
   });
 
-  it('of calls of tools that do not exist', async () => {
+  it('rejects a batch of 100 calls of unknown tools within the CPU budget', async () => {
     await batch('unknown tools', 'many', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
     await batch('unknown tools of a search', 'searched', (i) => ({
       name: 'call_tool',
@@ -75,7 +75,7 @@ describe('[find A2] the cost of a batch', () => {
     }));
   });
 
-  it('of searches', async () => {
+  it('runs a batch of 100 tool searches within the CPU budget', async () => {
     const words = 'list create update delete things kind long name words about ';
     const query = words.repeat(9).slice(0, 500);
     await batch('searches', 'searched', (i) => ({
@@ -90,7 +90,7 @@ describe('[find A2] the cost of a batch', () => {
   });
 });
 
-describe('[find A3] the cost of requests that are sent before the answers to earlier ones', () => {
+describe('[find A3] CPU budget of pipelined requests', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
@@ -103,7 +103,7 @@ describe('[find A3] the cost of requests that are sent before the answers to ear
   });
   after(() => priced.stop());
 
-  /** Writes all requests at once, and resolves when the connection has ended. Returns the statuses of the answers. */
+  /** Writes all requests in one chunk and waits until the connection closes. Returns the response statuses. */
   const pipeline = async (requests: readonly string[]): Promise<number[]> => {
     const { hostname, port } = new URL(priced.url);
     const socket = connect(Number(port), hostname);
@@ -111,7 +111,7 @@ describe('[find A3] the cost of requests that are sent before the answers to ear
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       text += chunk;
     });
-    // A client that sends too many is cut off.
+    // The service closes the connection of a client that pipelines too many requests.
     socket.on('error', () => undefined);
     const { promise, resolve } = Promise.withResolvers<void>();
     socket.on('close', () => resolve());
@@ -130,17 +130,17 @@ describe('[find A3] the cost of requests that are sent before the answers to ear
     'slugs that do not exist': () => get('/mcp/a'),
     'messages with a made-up credential': () => post('/mcp/brought', message, 'Authorization:Bearer x\r\n'),
     'messages with a key': () => post('/mcp/stored', message, `Authorization:Bearer ${priced.key}\r\n`),
-    'pages of a login': () => get('/mcp/brought/authorize?client_id=x'),
-    'lists of servers': () => get('/api/v1/servers', `Authorization:Bearer ${priced.key}\r\n`),
+    'login pages': () => get('/mcp/brought/authorize?client_id=x'),
+    'server lists': () => get('/api/v1/servers', `Authorization:Bearer ${priced.key}\r\n`),
   };
   for (const [what, request] of Object.entries(kinds)) {
-    it(`for ${what}`, async () => {
+    it(`limits pipelined requests and stays within the CPU budget: ${what}`, async () => {
       const last = get('/livez', 'Connection:close\r\n');
       const few = await priced.costsLittle(what, () => pipeline([...times(maxPipelined - 1, request), last]));
-      assert.ok(few.length === maxPipelined || few[0] === 421, `${few.length} answers`);
+      assert.ok(few.length === maxPipelined || few[0] === 421, `${few.length} responses`);
       const count = Math.floor((128 * 1024) / request().length);
       const many = await priced.costsLittle(`many ${what}`, () => pipeline([...times(count, request), last]));
-      assert.ok(many.length <= maxPipelined + 1, `${many.length} answers`);
+      assert.ok(many.length <= maxPipelined + 1, `${many.length} responses`);
     });
   }
 });

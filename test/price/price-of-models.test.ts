@@ -7,16 +7,16 @@ import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/pr
 const mebibytes4 = 4 * 1024 * 1024 - 64;
 const fill = (text: string, bytes = mebibytes4) => text.repeat(Math.floor(bytes / text.length));
 const chunk = (delta: unknown) => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
-/** An event just below the limit, filled with a text. */
+/** Returns an event just below the size limit, filled with a repeated text. */
 const event = (before: string, text: string, after: string) => `data: ${before}${fill(text, 520_000)}${after}\n\n`;
 
-/** Responses of up to 4 MiB, of every shape that was slow anywhere. */
+/** Responses of up to 4 MiB in every shape that has been slow somewhere. */
 const shapes: Readonly<Record<string, string>> = {
   'one text in small pieces': fill(chunk({ content: 'ab' })),
   'one text in pieces of 4 KiB': fill(chunk({ content: 'x'.repeat(4096) })),
   'arguments of one call in small pieces': fill(chunk({ tool_calls: [{ index: 0, function: { arguments: '[' } }] })),
   'tool calls by the thousand': fill(chunk({ tool_calls: [{ id: 'a', function: { name: 'read', arguments: '{}' } }] })),
-  'text and thoughts in turns': fill(chunk({ content: 'a' }) + chunk({ reasoning_content: 'b' })),
+  'alternating text and thoughts': fill(chunk({ content: 'a' }) + chunk({ reasoning_content: 'b' })),
   'empty events': fill('data: {}\n\n'),
   'events of other types': fill('data: {"type":"ping"}\n\n'),
   'events that are a number': fill('data: 1\n\n'),
@@ -35,7 +35,7 @@ const shapes: Readonly<Record<string, string>> = {
   'one event of many lines': event('', '\ndata:', ''),
 };
 
-describe("the cost of a response of a model's host", () => {
+describe('CPU budget of model responses', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -60,18 +60,18 @@ describe("the cost of a response of a model's host", () => {
   };
 
   for (const kind of ['openai', 'anthropic', 'gemini'])
-    it(`[play 1] any shape of 4 MiB over the API of ${kind} holds the event loop for 25 ms at most`, async () => {
+    it(`[play 1] parses any 4 MiB response of the ${kind} API within the CPU budget`, async () => {
       for (const [what, body] of Object.entries(shapes)) await ask(`${kind}, ${what}`, kind, {}, body);
     });
 
-  it('[play 1] any shape in any content coding holds the event loop for 25 ms at most', async () => {
+  it('[play 1] parses a response in any shape and content coding within the CPU budget', async () => {
     const codings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync };
     for (const [coding, encode] of Object.entries(codings))
       for (const [what, body] of Object.entries(shapes))
         await ask(`${coding}, ${what}`, 'openai', { 'content-encoding': coding }, encode(Buffer.from(body)));
   });
 
-  it('[play 1] a conversation with arguments of any shape holds the event loop for 25 ms at most', async () => {
+  it('[play 1] sends a conversation with tool call arguments of any shape within the CPU budget', async () => {
     priced.upstream.on('*', () => ({
       headers: { 'content-type': 'text/event-stream' },
       body: chunk({ content: 'Hi' }),
@@ -99,7 +99,7 @@ describe("the cost of a response of a model's host", () => {
       }
   });
 
-  it('[play 1] the longest response that is taken holds the event loop for 25 ms at most', async () => {
+  it('[play 1] accepts a response of the maximum length within the CPU budget', async () => {
     const args = `{"a":[${Array(120_000).fill('{}').join(',')}]}`;
     const calls = Array.from({ length: 4 }, (_, index) =>
       chunk({

@@ -10,7 +10,7 @@ import { wire } from '../support/upstreams/wire.ts';
 
 const json = { 'content-type': 'application/json' };
 
-describe('the cost of a refused request', () => {
+describe('CPU budget of rejected requests', () => {
   let child: ChildToolhost;
   let dataDir: string;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -24,7 +24,7 @@ describe('the cost of a refused request', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  /** Processor time of the service for so many requests, one after the other, in seconds. */
+  /** Measures the CPU time of the service for a number of sequential requests, in seconds. */
   const costOf = async (send: () => Promise<unknown>, times: number) => {
     const used = async () => parseMetrics((await wire(`${child.url}/metrics`)).text).value('process_cpu_seconds_total');
     const begun = await used();
@@ -32,7 +32,7 @@ describe('the cost of a refused request', () => {
     return (await used()) - begun;
   };
 
-  it('[find A3] 400 KB of a stranger cost little more than an empty request, at every entry', async () => {
+  it('[find A3] rejects a 400 KB body of an unverified caller without parsing it, at every endpoint', async () => {
     const items = Array.from({ length: 30_000 }, (_, a) => ({ a }));
     const large = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { arguments: { items } } });
     const entries = ['/mcp/nobody', '/mcp/manage', '/api/v1/servers', '/nowhere', '/mcp/manage/consent'];
@@ -41,7 +41,7 @@ describe('the cost of a refused request', () => {
       await costOf(post(large), 20);
       const empty = await costOf(post(''), 200);
       const full = await costOf(post(large), 200);
-      // Parsing it takes a hundred times as long as the empty request; the twentieths are those of the clock's steps.
+      // Parsing the body would take a hundred times as long as an empty request. The 0.05 s cover the clock resolution.
       assert.ok(full < 15 * empty + 0.05, `${path}: ${full} s against ${empty} s`);
     }
   });

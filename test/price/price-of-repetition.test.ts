@@ -8,19 +8,19 @@ const mostPlaceholders = 1000;
 const longestSecret = 's'.repeat(8192);
 const longestVariable = { value: 'v'.repeat(500) };
 const repeated = (text: string, count: number) => Array.from({ length: count }, () => text);
-/** Headers that hold a placeholder so many times. */
+/** Returns headers that contain a placeholder `count` times. */
 const headers = (count: number): Json =>
   Object.fromEntries(
     repeated('{{X}}', Math.ceil(count / 500)).map((text, n) => [`X-${n}`, text.repeat(Math.min(500, count - 500 * n))]),
   );
-/** Fields of a tool that repeat a placeholder so many times. */
+/** Tool fields that repeat a placeholder `count` times. */
 const places: Record<string, (count: number) => Json> = {
   'one text of a body': (count) => ({ body_template: { all: '{{X}}'.repeat(count) } }),
   'a constant': (count) => ({ input_schema: { c: { type: 'array', value: repeated('{{X}}', count) } } }),
   headers: (count) => ({ headers: headers(count) }),
 };
 
-describe('the cost of what a configuration repeats', () => {
+describe('CPU budget of repeated placeholders', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -46,7 +46,7 @@ describe('the cost of what a configuration repeats', () => {
   const textOf = ({ body }: Answered) => String((body.result as { content: { text: string }[] }).content[0]?.text);
 
   for (const [place, tool] of Object.entries(places)) {
-    it(`[find A1] [find A2] ${place}: secrets and variables in as many placeholders as are allowed`, async () => {
+    it(`[find A1] [find A2] renders the maximum number of placeholders within the CPU budget in ${place}`, async () => {
       const slug = await serve(tool(mostPlaceholders));
       await storeSecret(slug, longestSecret);
       const refused = await priced.costsLittle(place, () => priced.call(slug, 'run', '{}'));
@@ -59,7 +59,7 @@ describe('the cost of what a configuration repeats', () => {
       await priced.costsLittle(`variables, ${place}`, () => priced.call(filled, 'run', '{}'));
     });
 
-    it(`[find A1] ${place}: more placeholders are refused`, async () => {
+    it(`[find A1] rejects more than 1,000 placeholders in ${place}`, async () => {
       for (const count of [mostPlaceholders + 1, 100_000]) {
         const made = await priced.costsLittle(`${count} in ${place}`, () =>
           create(tool(count), { variables: { X: longestVariable } }),
@@ -70,7 +70,7 @@ describe('the cost of what a configuration repeats', () => {
     });
   }
 
-  it('[find A1] headers of the server and fixed arguments of a view are counted too', async () => {
+  it('[find A1] counts placeholders in server headers and in fixed arguments of a view', async () => {
     const many = headers(mostPlaceholders + 1);
     const variables = { X: longestVariable };
     const ofServer = await priced.costsLittle('headers of a server', () => create({}, { headers: many, variables }));
@@ -83,7 +83,7 @@ describe('the cost of what a configuration repeats', () => {
     assert.match(ofView.text, /has more than 1000 placeholders/);
   });
 
-  it('[find A2] copies of several arguments in a body share one limit', async () => {
+  it('[find A2] applies one size limit to all copies of arguments in a body', async () => {
     for (const count of [5, 16, 40, 100]) {
       const names = Array.from({ length: count }, (_, n) => `a${n}_`);
       const text = names.map((name) => `:${name}`).join(' ');

@@ -15,10 +15,10 @@ const servers = 1000;
 const tools = 1000;
 const secrets = 2000;
 const names = Array.from({ length: 50 }, (_, n) => `S${n}`);
-/** A host with the longest name that there is. */
+/** Returns an origin with a very long host name. */
 const host = (n: number) => `https://${['a', 'b', 'c'].map((letter) => letter.repeat(60)).join('.')}.h${n}.example.com`;
 
-/** A server with many tools of short names at many hosts, whose login needs many secrets. */
+/** Server with many short-named tools at many hosts, whose authentication needs many secrets. */
 const full = {
   name: 'Full server',
   slug: 'full',
@@ -38,7 +38,7 @@ const full = {
 };
 
 for (const engine of engines) {
-  describe(`the cost of a full workspace on ${engine}`, () => {
+  describe(`CPU budget of a full workspace on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let folder: string;
     let priced: PricedToolhost;
@@ -57,7 +57,7 @@ for (const engine of engines) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    /** Stores copies of the server, and secrets of the first ones that may be sent to many hosts. */
+    /** Stores copies of the server, and secrets for the first ten that many hosts may receive. */
     async function fill(url: string | undefined): Promise<void> {
       const database = await openDatabase({
         ...usualOptions,
@@ -101,14 +101,18 @@ for (const engine of engines) {
       }
     }
 
-    it('[find A4] is little for every report that reads all of its servers', async () => {
+    it('[find A4] reports on 1,000 servers of a workspace within the CPU budget', async () => {
       const ask = async (path: string): Promise<Json> => {
         const { status, text, body } = await priced.costsLittle(path, () => priced.rest('GET', path), 0.7);
         assert.equal(status, 200, text.slice(0, 300));
         return body;
       };
       const { tools: found } = await ask('/search?query=e+server&limit=200');
-      assert.deepEqual([...new Set((found as Json[]).map(({ tool }) => String(tool).length))], [2], 'the shortest');
+      assert.deepEqual(
+        [...new Set((found as Json[]).map(({ tool }) => String(tool).length))],
+        [2],
+        'returns the tools with the shortest names',
+      );
       const { servers: listed } = await ask('/servers');
       assert.equal((listed as Json[]).length, servers);
       const { servers: needing } = await ask('/needs');

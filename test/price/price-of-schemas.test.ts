@@ -4,7 +4,7 @@ import { configWith, oauth, toolWith } from '../support/configurations.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('the cost of checking a configuration', () => {
+describe('CPU budget of schema checks', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -17,25 +17,25 @@ describe('the cost of checking a configuration', () => {
   const withSchema = (schema: Json, field = 'input_schema') =>
     configWith({ tools: [toolWith({ method: 'POST', [field]: schema })] });
 
-  /** The problems that `checkMcpServer` tells, within the price of a request. */
+  /** Returns the problems that `checkMcpServer` reports within the CPU budget. */
   const problemsOf = async (what: string, config: Json): Promise<string[]> => {
     const { status, text, body } = await priced.costsLittle(what, () => priced.rest('POST', '/check', config));
     assert.ok(status === 200 || status === 413, text.slice(0, 500));
     if (status === 413) return [String(body.detail)];
     const problems = body.problems as { path: string; message: string }[];
-    assert.ok(problems.length <= 21, `${problems.length} problems at once`);
-    assert.ok(text.length < 60_000, 'and none of them is long');
+    assert.ok(problems.length <= 21, `${problems.length} problems in one response`);
+    assert.ok(text.length < 60_000, 'keeps every problem short');
     return problems.map(({ path, message }) => `${path}: ${message}`);
   };
 
-  it('[find A1] the first call of a tool with many patterns, and of one with many empty schemas', async () => {
+  it('[find A1] compiles a schema with many patterns or empty subschemas within the CPU budget of the first call', async () => {
     const schemas: Record<string, Json[]> = {
       patterns: times(20, (i) => ({ pattern: `${i}${'abcdefghij'.repeat(98)}` })),
       'short patterns': times(1000, (i) => ({ pattern: `^[a-z]{1,${10 + (i % 50)}}$` })),
       'empty schemas': times(1700, () => ({})),
     };
     for (const [what, anyOf] of Object.entries(schemas)) {
-      // Each attempt is the first call of another tool.
+      // Each attempt calls another tool, so that it is always a first call.
       const tools = times(20, (i) =>
         toolWith({ name: `t${i}`, method: 'POST', input_schema: object({ properties: { a: { anyOf } } }) }),
       );
@@ -52,7 +52,7 @@ describe('the cost of checking a configuration', () => {
   });
 
   for (const count of [450, 1400, 9000]) {
-    it(`[find A1] ${count} references to one anchor`, async () => {
+    it(`[find A1] checks ${count} references to one anchor within the CPU budget`, async () => {
       const schema = object({ $defs: { a: { $anchor: 'a' } }, allOf: times(count, () => ({ $ref: '#a' })) });
       for (const field of ['input_schema', 'output_schema']) {
         const problems = await problemsOf(`${count} references in ${field}`, withSchema(schema, field));
@@ -61,13 +61,13 @@ describe('the cost of checking a configuration', () => {
     });
   }
 
-  it('[find A1] 28,000 unknown keywords, unknown fields, and fields with wrong values', async () => {
+  it('[find A1] reports 28,000 unknown keywords, unknown fields, and invalid values within the CPU budget', async () => {
     const names = Object.fromEntries(times(28_000, (i) => [`keyword${i}`, i]));
     const unknown = await problemsOf('unknown keywords', withSchema(object(names)));
     assert.equal(unknown.length, 21);
     assert.equal(unknown.at(-1), ': and 27980 more');
     const fields = await problemsOf('unknown fields', { ...configWith(), ...names });
-    // Of an input that is large, the first 500 fields are looked at.
+    // The service examines only the first 500 fields of a large input.
     assert.equal(fields.at(-1), ': and 477 more');
     await problemsOf('unknown fields of a tool', configWith({ tools: [toolWith(names)] }));
     await problemsOf('headers that are numbers', configWith({ tools: [toolWith({ headers: names })] }));
@@ -84,7 +84,7 @@ describe('the cost of checking a configuration', () => {
     );
   });
 
-  /** 200 tools that together are nearly as large as a body may be. */
+  /** Returns 200 tools that together are almost as large as a request body may be. */
   const largeTools = (field: (i: number) => Json) =>
     times(200, (i) => {
       const input_schema = Object.fromEntries(times(30, (j) => [`argument_${j}`, field(j)]));
@@ -92,7 +92,7 @@ describe('the cost of checking a configuration', () => {
       return toolWith({ name: `tool_${i}`, method: 'POST', url, input_schema });
     });
 
-  it('[find A1] 200 tools near the limit of a body are checked, stored, changed, shown and called', async () => {
+  it('[find A1] checks, stores, changes, returns, and calls 200 tools near the body size limit within the CPU budget', async () => {
     const tools = largeTools((j) => ({
       type: 'string',
       description: `What argument ${j} means to the model, in a sentence, and what it should be.`,
@@ -144,7 +144,7 @@ describe('the cost of checking a configuration', () => {
     }
   });
 
-  it('[find A1] tools whose parts are as many, as long and as deep as they may be', async () => {
+  it('[find A1] checks and creates tools of the maximum size, length, and depth within the CPU budget', async () => {
     const url = `https://api.example.com/${':a'.repeat(900)}`.slice(0, 2000);
     const names = (j: number) => `a${'b'.repeat(60)}${j}`;
     const configs: Record<string, Json> = {

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Answered, type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
-/** So many requests are sent in the same moment. */
+/** Number of simultaneous requests. */
 const together = 10;
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** An object of almost as many names as a body may have. */
+/** Returns an object with almost the maximum number of names in a body. */
 const wide = (name: string, value: string) =>
   `{${times(28_000, (n) => `"${name}${n.toString(36)}":${value}`).join(',')}}`;
 
-/** Bodies of almost a megabyte that take long to read. */
+/** Bodies of almost a megabyte that are slow to parse. */
 const long: Record<string, string> = {
   'exact numbers': wide('n', '1E-400'),
   'names with escapes': wide('\\n', '1'),
@@ -20,20 +20,20 @@ const long: Record<string, string> = {
 };
 
 const unfit = `"${'a'.repeat(9000)}!"`;
-/** Values of some kilobytes that take long to check. */
+/** Values of a few kilobytes that are slow to validate. */
 const short: Record<string, string> = {
-  'a text that fits no pattern': unfit,
-  'texts that fit no pattern': `[${times(6, () => unfit)}]`,
+  'a text that matches no pattern': unfit,
+  'texts that match no pattern': `[${times(6, () => unfit)}]`,
   'escaped quotes': `"${'\\"'.repeat(25_000)}"`,
   numbers: `[${times(1400, () => '5')}]`,
 };
 
-describe('the cost of requests that come at once', () => {
+describe('CPU budget of simultaneous requests', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost({
       REFUSALS_PER_MINUTE: '0',
-      // However late the first calls end on a busy machine, none of the others is refused for them.
+      // On a busy machine, slow first calls must not cause the service to reject the others.
       CONCURRENT_CALLS: '0',
       CONCURRENT_CALLS_PER_KEY: '0',
     });
@@ -56,7 +56,7 @@ describe('the cost of requests that come at once', () => {
   });
   after(() => priced.stop());
 
-  /** Checks that they are answered, and that no other request waits for more than one of them. */
+  /** Asserts that all requests succeed, and that no other request waits for more than one of them. */
   const all = async (
     what: string,
     ask: () => Promise<Answered>,
@@ -71,14 +71,14 @@ describe('the cost of requests that come at once', () => {
 
   for (const [what, value] of Object.entries(long)) {
     const args = `{"a":${value}}`;
-    it(`for calls with long ${what}`, async () => {
+    it(`handles simultaneous calls with many ${what} within the CPU budget`, async () => {
       await all(`calls with ${what}`, () => priced.call('anything', 'run', args));
       await all(`forms with ${what}`, () => priced.call('anything', 'form', args));
       await all(`messages that are ${what}`, () => priced.post('/mcp/anything', value), [400]);
     });
-    it(`for operations with long ${what}`, async () => {
+    it(`handles simultaneous management operations with many ${what} within the CPU budget`, async () => {
       const preview = `{"slug":"anything","tool":"run","arguments":${args}}`;
-      // So many long configurations of one workspace are not checked at once.
+      // The service does not check this many long configurations of one workspace simultaneously.
       const refused = [400, 429];
       await all(`previews with ${what}`, () => priced.call('manage', 'previewToolCall', preview));
       await all(`new servers over MCP with ${what}`, () => priced.call('manage', 'createMcpServer', args));
@@ -88,7 +88,7 @@ describe('the cost of requests that come at once', () => {
     });
   }
 
-  it('for lists of a thousand tools, also in batches', async () => {
+  it('lists 900 tools in 60 simultaneous requests within the CPU budget, also in batches', async () => {
     const tool = { description: 'x'.repeat(1900), method: 'GET', url: 'https://api.example.com/x' };
     const tools = times(900, (n) => ({ ...tool, name: `get_${n}` }));
     assert.equal((await priced.rest('POST', '/servers', { name: 'Large', slug: 'large', tools })).status, 201);
@@ -97,19 +97,19 @@ describe('the cost of requests that come at once', () => {
     await all('batches', () => priced.post('/mcp/large', `[${list}]`), [200], 60);
   });
 
-  it('refuses none of a hundred long calls, which are done one after the other', async () => {
+  it('accepts a hundred simultaneous long calls and runs them sequentially', async () => {
     priced.upstream.on('*', () => ({ body: { ok: true } }));
     const args = `{"a":${long['exact numbers']}}`;
     const answers = await Promise.all(times(100, () => priced.call('anything', 'run', args)));
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
   });
 
-  it('for calls whose arguments take long to check', async () => {
+  it('validates slow arguments of simultaneous calls within the CPU budget', async () => {
     for (const [what, value] of Object.entries(short))
       await all(`arguments with ${what}`, () => priced.call('anything', 'check', `{"a":${value}}`));
   });
 
-  it('for answers', async () => {
+  it('parses simultaneous upstream responses within the CPU budget', async () => {
     for (const [what, value] of Object.entries({ ...short, ...long })) {
       const body = `{"a":${value}}`;
       for (const tool of ['check_answer', 'cut', 'run']) {
@@ -117,12 +117,12 @@ describe('the cost of requests that come at once', () => {
           priced.upstream.on('*', () => ({ headers: { 'content-type': 'application/json' }, body }));
           return priced.call('anything', tool, '{}');
         };
-        await all(`answers to ${tool} with ${what}`, ask);
+        await all(`responses to ${tool} with ${what}`, ask);
       }
     }
   });
 
-  it('for checks of short configurations', async () => {
+  it('checks short configurations in simultaneous requests within the CPU budget', async () => {
     const patterns = times(55, () => `{"pattern":"${'(?:(?:(?:a?)+)*)'.repeat(60)}"}`).join(',');
     const schema = `{"type":"object","properties":{"a":{"anyOf":[${patterns}]}}}`;
     const tool = `{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${schema}}`;

@@ -11,7 +11,7 @@ const end = 'content-length: 2\r\n\r\n{}';
 const hints = (lines: string) => `HTTP/1.1 103 Early Hints\r\n${lines}\r\n`;
 const lines = (count: number) => Array.from({ length: count }, (_, i) => `a${i.toString(36)}:\r\n`).join('');
 
-/** Answers of an upstream byte by byte, which hold little but many parts around their body. */
+/** Raw upstream responses with little content and a large number of headers, chunks, or extensions. */
 const refused: Record<string, string> = {
   trailers: `${chunked}2\r\n{}\r\n0\r\n${'a: b\r\n'.repeat(500_000)}\r\n`,
   'empty-trailers': `${chunked}2\r\n{}\r\n0\r\n${'a:\r\n'.repeat(500_000)}\r\n`,
@@ -33,10 +33,10 @@ const taken: Record<string, string> = {
   'rows-in-chunks': `${chunked}1\r\n[\r\n${`6;x=y\r\n"row",\r\n`.repeat(5000)}2\r\n1]\r\n0\r\nx-sum: 1\r\n\r\n`,
 };
 
-describe('the cost of transferring an answer', () => {
+describe('CPU budget of upstream transfers', () => {
   let priced: PricedToolhost;
   const upstream = createServer((socket) => {
-    // The service leaves in the middle of most answers.
+    // The service disconnects in the middle of most responses.
     socket.on('error', () => undefined);
     socket.on('data', (request) => {
       const name = /^GET \/(\S+)/.exec(request.toString())?.[1] ?? '';
@@ -66,7 +66,7 @@ describe('the cost of transferring an answer', () => {
     return body.result as ToolReply;
   };
 
-  it('[find A2] hundreds of thousands of header lines, trailers, interim answers and extensions', async () => {
+  it('[find A2] rejects hundreds of thousands of headers, trailers, interim responses, and extensions within the CPU budget', async () => {
     for (const name of Object.keys(refused)) {
       const { isError, content } = await call(name);
       assert.equal(isError, true, name);
@@ -78,7 +78,7 @@ describe('the cost of transferring an answer', () => {
     }
   });
 
-  it('[find A2] headers of 60 KB, interim answers and rows in chunks are read', async () => {
+  it('[find A2] reads headers of 60 KB, interim responses, and small chunks within the CPU budget', async () => {
     for (const name of Object.keys(taken)) {
       const { isError, content } = await call(name);
       assert.notEqual(isError, true, `${name}: ${content[0]?.text}`);

@@ -13,7 +13,7 @@ type Shown = {
   estimated_tokens: number;
 };
 
-describe('the cost of trying a tool out', () => {
+describe('CPU budget of test calls and previews', () => {
   let priced: PricedToolhost;
   before(async () => {
     priced = await startPricedToolhost();
@@ -36,7 +36,7 @@ describe('the cost of trying a tool out', () => {
 
   const answerWith = (type: string, body: string | Buffer) =>
     priced.upstream.on('POST /run', () => ({ headers: { 'content-type': type }, body }));
-  /** Results of the REST API and the management server, both within the price of a request. */
+  /** Calls the tool over REST and through the management server within the CPU budget. Asserts equal results. */
   const tried = async (what: string): Promise<Shown> => {
     const path = '/servers/tried/tools/run/call';
     const { status, body, text } = await priced.costsLittle(`${what} by REST`, () => priced.rest('POST', path, {}));
@@ -45,7 +45,7 @@ describe('the cost of trying a tool out', () => {
       priced.call('manage', 'callTool', '{"slug":"tried","tool":"run"}'),
     );
     const shown = outputOf(byAgent.body.result as ToolReply) as Shown;
-    // Each call stores its own file.
+    // Each call stores its own file, so file IDs differ.
     const withoutIds = (content: unknown) => JSON.stringify(content).replaceAll(/file_\w{22}/g, 'file');
     assert.equal(withoutIds(shown.content), withoutIds(body.content));
     return body as Shown;
@@ -56,7 +56,7 @@ describe('the cost of trying a tool out', () => {
       .join(',')}]`;
   const textOf = ({ content }: Shown) => content[0]?.text ?? '';
 
-  it('[find A2] answers of 10 MB: the beginning is shown, and how long it is', async () => {
+  it('[find A2] returns the beginning and the length of a 10 MB response within the CPU budget', async () => {
     const bodies: Record<string, [type: string, body: string]> = {
       numbers: ['application/json', list('1.10', 9.9 * megabytes)],
       objects: ['application/json', list('{"a":1}', 9.9 * megabytes)],
@@ -69,13 +69,13 @@ describe('the cost of trying a tool out', () => {
       const shown = await tried(what);
       assert.ok(body.startsWith(textOf(shown)) && textOf(shown).length >= 262_143, what);
       assert.equal(shown.structured_content, undefined);
-      // Escapes of its JSON count, as in the record of a call.
+      // JSON escapes count, as in a call record.
       assert.ok(shown.estimated_tokens >= body.length / 4, what);
       assert.match(shown.left_out ?? '', /^The result is \d+ bytes long\. Only the first 262144 characters/);
     }
   });
 
-  it('[find A2] requests of 1 MB: the beginning is shown, and curl reads the body from a file', async () => {
+  it('[find A2] previews a 1 MB request within the CPU budget, with a curl command that reads the body from a file', async () => {
     const texts = ["'", '\\"', 'é', '\\u0001'];
     for (const tool of ['run', 'form', 'multipart']) {
       for (const piece of texts) {

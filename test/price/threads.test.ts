@@ -8,7 +8,7 @@ import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job
 
 const megabyte = 1024 * 1024;
 
-/** Arguments that take as many steps to check as a job may take, which is some tenths of a second, and few that take none. */
+/** Schema and arguments of a job with the maximum number of steps (a few tenths of a second), and of a short job. */
 const parts = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
 const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: parts } } } });
 const argsOf = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
@@ -17,7 +17,7 @@ const [long, short] = [
   { schema, args: argsOf(1) },
 ];
 
-describe('jobs on threads', () => {
+describe('thread pool', () => {
   let pool: ThreadPool | undefined;
   afterEach(() => pool?.close());
 
@@ -45,7 +45,7 @@ describe('jobs on threads', () => {
     }
   };
 
-  /** Waits of the pool, which end when the test says so. */
+  /** Returns manual timers for the pool, which expire when the test says so. */
   const waits = () => {
     const begun = new Set<{ ms: number; expire: () => void }>();
     return {
@@ -54,7 +54,7 @@ describe('jobs on threads', () => {
         begun.add(wait);
         return () => void begun.delete(wait);
       },
-      /** Ends the only wait of `ms`. */
+      /** Expires the only timer of `ms`. */
       expire(ms: number) {
         const [wait, ...others] = [...begun].filter((one) => one.ms === ms);
         assert.deepEqual([wait?.ms, others], [ms, []]);
@@ -63,7 +63,7 @@ describe('jobs on threads', () => {
     };
   };
 
-  it('[find A2] a job that passes its time is ended with its thread, and the next one gets another', async () => {
+  it('[find A2] ends a job and its thread after the time limit and starts another thread for the next job', async () => {
     const threads = start();
     assert.equal(await reasonOf(threads.run(check(long, { limitMs: 1 }))), 'timeout');
     assert.equal((await threads.run(check(short))).failure, undefined);
@@ -74,7 +74,7 @@ describe('jobs on threads', () => {
     });
   });
 
-  it('[find A2] workspaces take turns, and none has all threads', async () => {
+  it('[find A2] alternates between workspaces so that none occupies all threads', async () => {
     const threads = start();
     const ended: string[] = [];
     const run = (workspaceId: string, input: typeof long) =>
@@ -83,10 +83,10 @@ describe('jobs on threads', () => {
     const few = Array.from({ length: 3 }, () => run('few', short));
     assert.equal(threads.counts().running, 2);
     await Promise.all([...many, ...few]);
-    assert.equal(ended.at(-1), 'many', 'whoever came later with less does not wait for all the others');
+    assert.equal(ended.at(-1), 'many', 'later, shorter jobs do not wait for all jobs of another workspace');
   });
 
-  it('[find A2] of one workspace, and of all together, a limited number waits; others are refused at once', async () => {
+  it('[find A2] rejects jobs immediately when the queue of the workspace or of the pool is full', async () => {
     const threads = start({ queue: { perTenant: 2, total: 3 } });
     const of = (workspaceId: string) => reasonOf(threads.run(check(long, { workspaceId })));
     const first = [of('a'), of('a'), of('a')];
@@ -96,7 +96,7 @@ describe('jobs on threads', () => {
     assert.deepEqual(await Promise.all([...first, ...others]), Array(5).fill('none'));
   });
 
-  it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
+  it('[find A2] [imp 1] leaves a thread to calls while several workspaces import', async () => {
     const threads = start();
     const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
@@ -116,12 +116,12 @@ describe('jobs on threads', () => {
     for (const workspaceId of ['d', 'e', 'f'])
       assert.equal((await threads.run(check(short, { workspaceId }))).failure, undefined);
     const { running, waiting } = threads.counts();
-    assert.deepEqual([running, waiting], [1, 2], 'an import runs, and the others wait');
+    assert.deepEqual([running, waiting], [1, 2], 'one import runs and the others wait');
     for (const cancel of cancels) cancel();
     assert.deepEqual(await Promise.all(imports), ['cancelled', 'cancelled', 'cancelled']);
   });
 
-  it('[find A2] a job that waited too long is not begun', async () => {
+  it('[find A2] does not start a job after its queue timeout', async () => {
     const { after, expire } = waits();
     const threads = start({ after });
     const running = reasonOf(threads.run(check(long)));
@@ -131,7 +131,7 @@ describe('jobs on threads', () => {
     assert.equal(await running, 'none');
   });
 
-  it('[find A2] a client that goes away cancels its job, whether it waits or runs', async () => {
+  it('[find A2] cancels a waiting or running job when the client disconnects', async () => {
     const threads = start();
     const cancels: (() => void)[] = [];
     const registerCancel = (cancel: () => void) => void cancels.push(cancel);
@@ -144,7 +144,7 @@ describe('jobs on threads', () => {
     assert.equal((await threads.run(check(short))).failure, undefined);
   });
 
-  it('[find A2] closing a pool ends running and waiting jobs', async () => {
+  it('[find A2] ends running and waiting jobs when the pool closes', async () => {
     const threads = start();
     const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
     await threads.close();
@@ -152,7 +152,7 @@ describe('jobs on threads', () => {
     assert.equal(await reasonOf(threads.run(check(short))), 'refused');
   });
 
-  describe('in native code that cannot be interrupted', () => {
+  describe('with jobs in native code that cannot be interrupted', () => {
     const { NODE_OPTIONS: usual } = process.env;
     let hanging: HangingJob[] = [];
     before(() => {
@@ -169,7 +169,7 @@ describe('jobs on threads', () => {
       hanging = [];
       await eventually(() => assert.equal(pool?.states().ending, 0));
     };
-    /** Lets a job hang, and gives it up, because its caller goes away. */
+    /** Starts a job that hangs and cancels it. */
     const hangAndGiveUp = async (threads: ThreadPool, workspaceId: string) => {
       const job = hangingJob();
       hanging.push(job);
@@ -193,7 +193,7 @@ describe('jobs on threads', () => {
       assert.equal(await reason, 'cancelled');
     };
 
-    it('[find A2] another thread takes the place of one that does not end', async () => {
+    it('[find A2] replaces a thread that does not end', async () => {
       const threads = start();
       for (const workspaceId of ['a', 'b']) await hangAndGiveUp(threads, workspaceId);
       assert.deepEqual(threads.states(), { idle: 0, busy: 0, ending: 2 });

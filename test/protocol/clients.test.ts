@@ -15,10 +15,10 @@ import {
 const largeFile = Buffer.alloc(400_000, 0xfe);
 const storedCredential = 'the-credential-of-the-upstream';
 
-/** With every change the one that itself finds out which revision a server has. */
+/** All clients in the full test set, otherwise only the client that detects the protocol version of a server. */
 const clients = isWhole ? mcpClients : mcpClients.filter(({ name }) => name === 'SDK v2, auto');
 
-/** The server's tools; `item` is mirrored into a header by clients of revision 2026-07-28. */
+/** Creates a server configuration. Clients of version 2026-07-28 mirror the argument `item` into a header. */
 function config(slug: string, upstream: string, authentication: object) {
   const item = { type: 'string', description: 'Name of the item.', 'x-mcp-header': 'Item' };
   return {
@@ -126,7 +126,7 @@ describe('real clients', { concurrency: 2 }, () => {
     }
   }
 
-  /** Uses every tool; gives the requests that this made, which the unusual name of the item tells from all others. */
+  /** Calls every tool and returns the resulting upstream requests, which the unique item name identifies. */
   async function tryTools(client: McpClient, item: string): Promise<RecordedRequest[]> {
     assert.deepEqual(await client.toolNames(), ['read_item', 'add_note', 'read_missing']);
 
@@ -152,7 +152,7 @@ describe('real clients', { concurrency: 2 }, () => {
   }
 
   for (const kind of clients) {
-    it(`${kind.name} uses a stored credential by an API key`, async () => {
+    it(`${kind.name} calls a server with a stored credential by an API key`, async () => {
       const key = await toolhost.key({ scopes: ['call'], servers: ['stored'] });
       await connected(kind, 'stored', key, async (client) => {
         assert.equal(await client.revision(), kind.revision);
@@ -163,7 +163,7 @@ describe('real clients', { concurrency: 2 }, () => {
       });
     });
 
-    it(`${kind.name} uses the caller's own token`, async () => {
+    it(`${kind.name} calls a server that forwards the caller's own token`, async () => {
       const token = `own-token-of-${kind.name.replace(/\W+/g, '-')}`;
       await connected(kind, 'forwarding', token, async (client) => {
         for (const request of await tryTools(client, `Genève, ${kind.name}`)) {
@@ -173,7 +173,7 @@ describe('real clients', { concurrency: 2 }, () => {
       });
     });
 
-    it(`${kind.name} finds, reads and calls the tools of a server in search mode [agent 1]`, async () => {
+    it(`${kind.name} searches, describes, and calls the tools of a server in search mode [agent 1]`, async () => {
       await connected(kind, 'searched', 'token-of-a-search', async (client) => {
         assert.deepEqual(await client.toolNames(), ['search_tools', 'describe_tool', 'call_tool']);
         const found = await client.callTool('search_tools', { query: 'read an item' });
@@ -189,7 +189,7 @@ describe('real clients', { concurrency: 2 }, () => {
       });
     });
 
-    it(`${kind.name} uses a view by an API key that is limited to it [agent 2]`, async () => {
+    it(`${kind.name} calls a view by an API key that is limited to it [agent 2]`, async () => {
       const made = await toolhost.rest('POST', '/keys', {
         body: { name: 'desk', scopes: ['call'], views: ['viewed/desk'] },
       });
@@ -208,7 +208,7 @@ describe('real clients', { concurrency: 2 }, () => {
       });
     });
 
-    it(`${kind.name} gets a link to a large file, reads it with its key of a view, and gives it to another tool [agent 4]`, async () => {
+    it(`${kind.name} gets a link to a large file, downloads it, and passes it to another tool with a key of a view [agent 4]`, async () => {
       const body = { name: 'files', scopes: ['call'], views: ['filed/view'] };
       const key = String((await toolhost.rest('POST', '/keys', { body })).body.key);
       await connected(kind, 'filed/view', key, async (client) => {
@@ -240,7 +240,7 @@ describe('real clients', { concurrency: 2 }, () => {
       });
     });
 
-    it(`${kind.name} reports that its key is refused`, async () => {
+    it(`${kind.name} reports that its API key was rejected`, async () => {
       const attempt = connected(kind, 'stored', 'not-a-key', async (client) => void (await client.toolNames()));
       await assert.rejects(attempt, (error: Error) => kind.refusal.test(error.message));
     });

@@ -22,14 +22,14 @@ const suite = join(
 );
 const baselines = join(import.meta.dirname, '..', 'conformance');
 
-/** How many checks of each revision pass; a scenario that finds nothing to check would not fail the run. */
+/** Expected number of passed checks per protocol version, because a scenario without checks does not fail the run. */
 const checksPassed = [
   ['2026-07-28', 109],
   ['2025-11-25', 48],
   ['2025-06-18', 35],
 ] as const;
 
-/** A server with the tools that the suite calls by name, each answered by an ordinary upstream. */
+/** Creates a server with the tools that the suite calls by name. */
 function fixtures(upstream: string, slug: string, mode: object = {}) {
   const tool = (name: string, path: string, more: object = {}) => ({
     name,
@@ -56,7 +56,7 @@ function fixtures(upstream: string, slug: string, mode: object = {}) {
   };
 }
 
-describe('the official conformance suite, with what a tools-only server lacks as the baseline', {
+describe('the official MCP conformance suite with the baseline of a tools-only server', {
   concurrency: 2,
 }, () => {
   let upstream: ContentUpstream;
@@ -100,11 +100,11 @@ describe('the official conformance suite, with what a tools-only server lacks as
   };
 
   for (const [version, passed] of isWhole ? checksPassed : checksPassed.slice(0, 1)) {
-    it(`passes revision ${version} [mcp 58]`, () => run('conformance', version, passed));
+    it(`passes for version ${version} [mcp 58]`, () => run('conformance', version, passed));
   }
 
   for (const [version, passed] of isWhole ? checksPassed : []) {
-    it(`passes revision ${version} at a view [agent 2]`, () => run('conformance-view/suite', version, passed));
-    it(`passes revision ${version} in search mode [agent 1]`, () => run('conformance-search', version, passed));
+    it(`passes for version ${version} at a view [agent 2]`, () => run('conformance-view/suite', version, passed));
+    it(`passes for version ${version} in search mode [agent 1]`, () => run('conformance-search', version, passed));
   }
 });

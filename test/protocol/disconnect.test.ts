@@ -7,7 +7,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const token = 'caller-token';
 
-describe('a client that goes away', () => {
+describe('a client that disconnects', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -23,7 +23,7 @@ describe('a client that goes away', () => {
     await upstream.close();
   });
 
-  /** A call that is under way; `leave` drops its connection and resolves when that is closed. */
+  /** Starts a call and returns a function that disconnects the client. */
   const begin = (message: Json, headers: Record<string, string> = {}) => {
     const request = http.request(`${toolhost.url}/mcp/echo`, {
       method: 'POST',
@@ -42,16 +42,16 @@ describe('a client that goes away', () => {
     begin(modernMessage('tools/call', { name, arguments: args }), mirrors('tools/call', name));
   const legacy = (name: string, args: Json = {}) =>
     begin({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
-  /** A question on another connection: when it is answered, the service has seen what happened on this one before. */
+  /** Sends a request on another connection. Its response shows that the service has processed earlier events. */
   const seen = async () => assert.equal((await toolhost.rpc('echo', token, 'ping')).status, 200);
-  /** The records of calls, newest first. */
+  /** Returns the call records, newest first. */
   const calls = async () => (await toolhost.rest('GET', '/servers/echo/calls')).body.calls as Json[];
 
   for (const [name, args] of [
     ['echo', {}],
     ['note', { text: 'x' }],
   ] as [string, Json][]) {
-    it(`[mcp 29] modern: the upstream request of ${name} is aborted and its slot is free`, async () => {
+    it(`[mcp 29] stateless: aborts the upstream request of ${name} and frees its slot`, async () => {
       const leave = modern(name, args);
       const request = await upstream.waitForRequest();
       await leave();
@@ -69,7 +69,7 @@ describe('a client that goes away', () => {
     });
   }
 
-  it('[mcp 29] legacy: a disconnect is no cancellation, the call finishes', async () => {
+  it('[mcp 29] stateful: does not cancel its call, which finishes', async () => {
     const leave = legacy('note', { text: 'x' });
     const request = await upstream.waitForRequest();
     await leave();
@@ -80,7 +80,7 @@ describe('a client that goes away', () => {
     assert.equal((await calls())[0]?.outcome, 'ok');
   });
 
-  it('[mcp 29] modern: a call that still waits for its turn when its client goes is never sent', async () => {
+  it('[mcp 29] stateless: cancels a queued call, which is never sent to the upstream', async () => {
     legacy('note', { text: 'first' });
     const first = await upstream.waitForRequest();
     const leave = modern('note', { text: 'second' });
@@ -96,7 +96,7 @@ describe('a client that goes away', () => {
     assert.equal(upstream.requests.length, 2);
   });
 
-  it('[mcp 29] a legacy notification of cancellation is accepted and changes nothing', async () => {
+  it('[mcp 29] stateful: can send a cancellation notification, which has no effect', async () => {
     const answer = toolhost.rpc('echo', token, 'tools/call', { name: 'echo' });
     const request = await upstream.waitForRequest();
     const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };

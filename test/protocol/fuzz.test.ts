@@ -13,11 +13,11 @@ const errorCodes = new Set([-32700, -32600, -32601, -32602, -32020, -32022, 401]
 const methods = ['initialize', 'ping', 'tools/list', 'tools/call', 'server/discover', 'subscriptions/listen', 'x'];
 const versions = ['2026-07-28', '2025-11-25', '2025-03-26', '2099-01-01', '1999-01-01'];
 
-/** Any of these, or something else altogether. */
+/** One of these values, or any other JSON value. */
 const oneOf = (...known: unknown[]) => fc.oneof(fc.constantFrom(...known), fc.jsonValue({ maxDepth: 2 }));
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
-/** Nearly a message: each member is right, wrong or missing. */
+/** An almost valid message: each member is valid, invalid, or missing. */
 const message = fc.record(
   {
     jsonrpc: oneOf('2.0'),
@@ -61,7 +61,7 @@ const headers = fc.record({
   traceparent: maybe(fieldValue),
 });
 
-describe('anything at all, posted to an MCP endpoint', () => {
+describe('an MCP endpoint that receives random input', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -80,7 +80,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     return wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: fields }, body);
   };
 
-  /** A refusal is one JSON-RPC error with a code of the protocol, a result is one result, silence is 202. */
+  /** Asserts that a value is either one JSON-RPC result or one JSON-RPC error with an MCP error code. */
   const assertAnswer = (value: Json, status: number) => {
     assert.equal(value.jsonrpc, '2.0');
     if (value.error === undefined) {
@@ -103,7 +103,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
   };
   const alive = async () => assert.deepEqual(resultOf(await toolhost.rpc('echo', token, 'ping')), {});
 
-  it('[mcp 16] random bytes: 400 with JSON', async () => {
+  it('[mcp 16] responds to random bytes with a JSON error', async () => {
     const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), async (bytes) => {
       const reply = await post(Buffer.from(bytes));
       assertSound(reply);
@@ -113,13 +113,13 @@ describe('anything at all, posted to an MCP endpoint', () => {
     await alive();
   });
 
-  it('[mcp 16] random JSON: an answer that is JSON-RPC', async () => {
+  it('[mcp 16] responds to random JSON with JSON-RPC', async () => {
     const property = fc.asyncProperty(fc.json({ maxDepth: 8 }), async (text) => assertSound(await post(text)));
     await fc.assert(property, { numRuns: tries(200) });
     await alive();
   });
 
-  it('[mcp 5] [mcp 16] messages and headers that are nearly right get an answer that is JSON-RPC', async () => {
+  it('[mcp 5] [mcp 16] responds to almost valid messages and headers with JSON-RPC', async () => {
     const body = fc.oneof(
       { weight: 4, arbitrary: message },
       { weight: 1, arbitrary: fc.array(message, { maxLength: 4 }) },
@@ -131,7 +131,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     await alive();
   });
 
-  it('[mcp 1] any id that is allowed comes back, in a result, in an error and in both eras', async () => {
+  it('[mcp 1] returns any valid id in results and errors of both protocol generations', async () => {
     const id = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.maxSafeInteger(),
@@ -156,7 +156,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     await fc.assert(property, { numRuns: tries(100), examples });
   });
 
-  it('[mcp 14] any argument: the upstream gets exactly the arguments of the call, or nothing', async () => {
+  it('[mcp 14] sends exactly the arguments of a call to the upstream, or nothing', async () => {
     upstream.on('GET /echo', ({ url }) => ({ body: { text: new URL(url, upstream.url).searchParams.get('text') } }));
     const property = fc.asyncProperty(
       fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary-ascii' })),

@@ -8,7 +8,7 @@ import { wire } from '../support/upstreams/wire.ts';
 const token = 'caller-token';
 const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
 
-/** A tool that is called `echo` and mirrors one argument of each type, one of them nested. */
+/** Creates a tool that mirrors one argument of each type, one of them nested. */
 const mirroring = (upstream: string): Json => ({
   name: 'regional',
   description: 'Has arguments that clients mirror in headers.',
@@ -25,7 +25,7 @@ const mirroring = (upstream: string): Json => ({
   },
 });
 
-describe('headers that mirror the body', () => {
+describe('the validation of headers that mirror the body', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -40,7 +40,7 @@ describe('headers that mirror the body', () => {
     await upstream.close();
   });
 
-  /** A modern request with exactly these mirroring headers. */
+  /** Sends a stateless request with exactly these mirrored headers. */
   const send = (method: string, params: Json, headers: Record<string, string>) =>
     toolhost.post('echo', modernMessage(method, params), { token, headers });
   const without = (headers: Record<string, string>, name: string) =>
@@ -52,51 +52,51 @@ describe('headers that mirror the body', () => {
   };
 
   for (const version of ['2025-11-25', '2099-01-01', '2026-07-28 x', 'garbage']) {
-    it(`[mcp 7] [sec F2] the version header ${version} that differs from _meta: 400 -32020`, async () => {
+    it(`[mcp 7] [sec F2] returns 400 -32020 for the version header ${version} that differs from _meta`, async () => {
       const headers = { ...mirrors('tools/list'), 'mcp-protocol-version': version };
       assert.match(refused(await send('tools/list', {}, headers)), /MCP-Protocol-Version header differs/);
     });
   }
 
-  it('[mcp 7] no version header: 400 -32020', async () => {
+  it('[mcp 7] returns 400 -32020 without a version header', async () => {
     const reply = await send('tools/list', {}, without(mirrors('tools/list'), 'mcp-protocol-version'));
     assert.match(refused(reply), /MCP-Protocol-Version header is missing/);
   });
 
   for (const method of ['tools/call', 'Tools/List', 'tools/list/', 'x']) {
-    it(`[mcp 8] [sec F2] Mcp-Method ${method} on tools/list: 400 -32020`, async () => {
+    it(`[mcp 8] [sec F2] returns 400 -32020 for Mcp-Method ${method} on tools/list`, async () => {
       const reply = await send('tools/list', {}, mirrors(method));
       assert.match(refused(reply), /Mcp-Method header differs/);
     });
   }
 
-  it('[mcp 8] no Mcp-Method: 400 -32020', async () => {
+  it('[mcp 8] returns 400 -32020 without Mcp-Method', async () => {
     const reply = await send('tools/list', {}, without(mirrors('tools/list'), 'mcp-method'));
     assert.match(refused(reply), /Mcp-Method header is missing/);
   });
 
   for (const name of ['note', 'Echo', 'ech', base64('note'), '=?base64?ZWNobw==', 'ZWNobw==', '=?BASE64?ZWNobw==?=']) {
-    it(`[mcp 9] [sec F2] Mcp-Name ${name} on a call of echo: 400 -32020`, async () => {
+    it(`[mcp 9] [sec F2] returns 400 -32020 for Mcp-Name ${name} on a call of echo`, async () => {
       const reply = await send('tools/call', { name: 'echo' }, mirrors('tools/call', name));
       assert.match(refused(reply), /Mcp-Name header differs/);
     });
   }
 
   for (const encoded of ['ZWNobw', 'ZWNobw=', 'ZWNobx==', 'ZWNo bw==', 'ZWNobw==?', '*', 'ZWNo_w==', '=']) {
-    it(`[mcp 9] Mcp-Name with the bad base64 ${encoded}: 400 -32020`, async () => {
+    it(`[mcp 9] returns 400 -32020 for Mcp-Name with the invalid Base64 ${encoded}`, async () => {
       const reply = await send('tools/call', { name: 'echo' }, mirrors('tools/call', `=?base64?${encoded}?=`));
       assert.match(refused(reply), /not valid base64/);
     });
   }
 
-  it('[mcp 9] no Mcp-Name: 400 -32020', async () => {
+  it('[mcp 9] returns 400 -32020 without Mcp-Name', async () => {
     assert.match(
       refused(await send('tools/call', { name: 'echo' }, mirrors('tools/call'))),
       /Mcp-Name header is missing/,
     );
   });
 
-  it('[mcp 9] white space around a value and its base64 form are the same value', async () => {
+  it('[mcp 9] ignores white space around a value and accepts its Base64 form', async () => {
     const spaced = await wire(
       `${toolhost.url}/mcp/echo`,
       {
@@ -117,7 +117,7 @@ describe('headers that mirror the body', () => {
     assert.equal(upstream.requests.length, 2);
   });
 
-  it('[mcp 8] [mcp 9] a mirroring header that is sent twice is no match', async () => {
+  it('[mcp 8] [mcp 9] returns 400 -32020 for a mirrored header that is sent twice', async () => {
     for (const name of ['mcp-protocol-version', 'mcp-method', 'mcp-name']) {
       const once = mirrors('tools/call', 'echo');
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...once };
@@ -140,7 +140,7 @@ describe('headers that mirror the body', () => {
 
   const equal: [string, Json | string, Record<string, string>][] = [
     ['a string', { region: 'eu-west' }, { 'mcp-param-region': 'eu-west' }],
-    ['a string in base64', { region: 'Zürich 😀' }, { 'Mcp-Param-Region': base64('Zürich 😀') }],
+    ['a string in Base64', { region: 'Zürich 😀' }, { 'Mcp-Param-Region': base64('Zürich 😀') }],
     ['an empty string', { region: '' }, { 'mcp-param-region': base64('') }],
     ['an integer', { count: 42 }, { 'mcp-param-count': '42' }],
     ['an integer written with a fraction', { count: 42 }, { 'mcp-param-count': '42.0' }],
@@ -153,7 +153,7 @@ describe('headers that mirror the body', () => {
     ['null and a header', { region: null }, { 'mcp-param-region': 'eu-west' }],
   ];
   for (const [what, args, headers] of equal) {
-    it(`[mcp 10] ${what}: the header fits`, async () => {
+    it(`[mcp 10] accepts the header for ${what}`, async () => {
       const reply = await regional(args, headers);
       assert.equal(reply.status, 200, reply.text);
       assert.equal(resultOf(reply).resultType, 'complete');
@@ -164,35 +164,35 @@ describe('headers that mirror the body', () => {
     ['a missing header', { region: 'eu-west' }, {}],
     ['another string', { region: 'eu-west' }, { 'mcp-param-region': 'us-east' }],
     ['another case', { region: 'eu-west' }, { 'mcp-param-region': 'EU-WEST' }],
-    ['bad base64', { region: 'eu-west' }, { 'mcp-param-region': '=?base64?ZXUtd2VzdA?=' }],
-    ['base64 of no UTF-8', { region: '\ufffd' }, { 'mcp-param-region': base64(Buffer.from([0xff])) }],
+    ['invalid Base64', { region: 'eu-west' }, { 'mcp-param-region': '=?base64?ZXUtd2VzdA?=' }],
+    ['Base64 of invalid UTF-8', { region: '\ufffd' }, { 'mcp-param-region': base64(Buffer.from([0xff])) }],
     ['another integer', { count: 42 }, { 'mcp-param-count': '43' }],
     ['another spelling of an integer', { count: 42 }, { 'mcp-param-count': '0x2a' }],
     ['a fraction', { count: 42 }, { 'mcp-param-count': '42.5' }],
     ['an empty header', { count: 0 }, { 'mcp-param-count': '' }],
     [
-      'an integer that is another one as a double too',
+      'another integer with the same value as a double',
       '{"count":9007199254740993}',
       { 'mcp-param-count': '9007199254740992' },
     ],
     ['another boolean', { dry: false }, { 'mcp-param-dry-run': 'true' }],
     ['a missing header of a nested argument', { place: { city: 'Bern' } }, {}],
-    ['one of two missing', { region: 'eu', dry: true }, { 'mcp-param-region': 'eu' }],
+    ['one missing header of two', { region: 'eu', dry: true }, { 'mcp-param-region': 'eu' }],
   ];
   for (const [what, args, headers] of differing) {
-    it(`[mcp 10] ${what}: 400 -32020`, async () => {
+    it(`[mcp 10] returns 400 -32020 for ${what}`, async () => {
       refused(await regional(args, headers));
     });
   }
 
-  it('[mcp 10] legacy requests mirror nothing', async () => {
+  it('[mcp 10] requires no mirrored headers in stateful requests', async () => {
     const reply = await toolhost.callTool('echo', token, 'regional', { region: 'eu-west' });
     assert.notEqual(reply.isError, true);
     assert.equal(upstream.requests[0]?.url, '/regional?region=eu-west');
   });
 
   for (const requested of ['2099-01-01', '2024-11-05', '']) {
-    it(`[mcp 11] version ${JSON.stringify(requested)} in header and body: 400 -32022 with what is served`, async () => {
+    it(`[mcp 11] returns 400 -32022 with the supported versions for version ${JSON.stringify(requested)} in header and body`, async () => {
       const _meta = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': requested };
       const headers = { ...mirrors('tools/list'), 'mcp-protocol-version': requested };
       const reply = await send('tools/list', { _meta }, headers);
@@ -204,7 +204,7 @@ describe('headers that mirror the body', () => {
     });
   }
 
-  it('[mcp 7] [mcp 8] a different header is reported before a missing one, both before an unknown method', async () => {
+  it('[mcp 7] [mcp 8] reports a different header before a missing one, and both before an unknown method', async () => {
     const future = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
     assertRefused(await send('foo/bar', { _meta: future }, {}), 400, -32022);
     assertRefused(await send('foo/bar', { _meta: future }, { 'mcp-method': 'tools/list' }), 400, -32020);

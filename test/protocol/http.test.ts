@@ -47,7 +47,7 @@ describe('the MCP endpoint over HTTP', () => {
   const own = (name: string) => `http://${name}:${new URL(toolhost.url).port}`;
 
   for (const origin of evil) {
-    it(`[mcp 23] [sec F2] the Origin ${JSON.stringify(origin)}: 403, and no page may read the answer`, async () => {
+    it(`[mcp 23] [sec F2] returns 403 for the Origin ${JSON.stringify(origin)}, and no page may read the response`, async () => {
       const reply = await post({ origin });
       assertRefused(reply, 403, -32600, noId);
       assert.equal(reply.headers.get('access-control-allow-origin'), null);
@@ -58,7 +58,7 @@ describe('the MCP endpoint over HTTP', () => {
     });
   }
 
-  it('[mcp 30] a body above the limit: 413, announced or not, and nothing reaches the upstream', async () => {
+  it('[mcp 30] returns 413 for a body above the limit, with or without Content-Length, and sends nothing upstream', async () => {
     const large = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024) });
     assertRefused(await post({}, large), 413, -32600, noId);
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
@@ -78,20 +78,20 @@ describe('the MCP endpoint over HTTP', () => {
     'application/json-rpc',
     '',
   ]) {
-    it(`[mcp 30] Content-Type ${JSON.stringify(type)}: 415, and the upstream sees nothing`, async () => {
+    it(`[mcp 30] returns 415 for Content-Type ${JSON.stringify(type)} and sends nothing upstream`, async () => {
       assertRefused(await post({ 'content-type': type }), 415, -32600, noId);
       untouched();
     });
   }
 
-  it('[mcp 30] a body of exactly the limit, and a Content-Type with parameters, are served', async () => {
+  it('[mcp 30] accepts a body of exactly the limit and a Content-Type with parameters', async () => {
     const empty = JSON.stringify({ ...call(), padding: '' });
     const full = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024 - empty.length) });
     assert.equal(full.length, 1024 * 1024);
     assert.equal((await post({ 'content-type': 'Application/JSON ; charset=utf-8' }, full)).status, 200);
   });
 
-  it('[mcp 23] no Origin, one of our own, and an allowed one are served', async () => {
+  it('[mcp 23] accepts no Origin, an origin of this service, and an allowed one', async () => {
     assert.equal((await post({})).headers.get('access-control-allow-origin'), null);
     for (const origin of [toolhost.url, own('localhost'), own('[::1]'), app, 'https://other.example']) {
       const reply = await post({ origin });
@@ -101,7 +101,7 @@ describe('the MCP endpoint over HTTP', () => {
     }
   });
 
-  it('[mcp 23] [spec 5.4.7] a preflight of an allowed page needs no credential and allows the headers of MCP', async () => {
+  it('[mcp 23] [spec 5.4.7] accepts a preflight of an allowed page without a credential and allows the MCP headers', async () => {
     const wanted = 'authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,mcp-param-region,apikey';
     const headers = { origin: app, 'access-control-request-method': 'POST', 'access-control-request-headers': wanted };
     const reply = await wire(endpoint, { method: 'OPTIONS', headers });
@@ -112,7 +112,7 @@ describe('the MCP endpoint over HTTP', () => {
     assert.equal(reply.headers['access-control-allow-credentials'], undefined);
   });
 
-  it('[mcp 23] a page may read the headers that a client acts on, also of a 401', async () => {
+  it('[mcp 23] lets an allowed page read the headers that clients need, also of a 401', async () => {
     const reply = await toolhost.post('guarded', call(), { headers: { origin: app } });
     assert.equal(reply.status, 401);
     const exposed = (reply.headers.get('access-control-expose-headers') ?? '').split(', ');
@@ -122,7 +122,7 @@ describe('the MCP endpoint over HTTP', () => {
   });
 
   for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS']) {
-    it(`[mcp 21] ${method}: 405 that allows POST, and no stream`, async () => {
+    it(`[mcp 21] returns 405 with Allow: POST for ${method}, and no stream`, async () => {
       const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
       const reply = await wire(endpoint, { method, headers });
       assert.deepEqual(
@@ -133,7 +133,7 @@ describe('the MCP endpoint over HTTP', () => {
     });
   }
 
-  it('[mcp 22] a session id and a last event id are ignored and never echoed', async () => {
+  it('[mcp 22] ignores session ids and last event ids and never echoes them', async () => {
     for (const headers of [{ 'mcp-session-id': 'abc', 'last-event-id': '7' }, { 'mcp-session-id': '' }]) {
       const replies = [
         await post(headers),
@@ -147,7 +147,7 @@ describe('the MCP endpoint over HTTP', () => {
     }
   });
 
-  it('[mcp 21] a browser is shown a page that explains the server and escapes its name', async () => {
+  it('[mcp 21] shows a browser a page that describes the server and escapes its name', async () => {
     const reply = await wire(endpoint, { headers: { accept: 'text/html,application/xhtml+xml' } });
     assert.deepEqual([reply.status, reply.headers['content-type']], [200, 'text/html; charset=utf-8']);
     assert.match(reply.text, /&lt;script&gt;alert\(1\)&lt;\/script&gt;/);
@@ -159,7 +159,7 @@ describe('the MCP endpoint over HTTP', () => {
     assert.equal((await wire(endpoint, { method: 'DELETE', headers: other })).status, 405);
   });
 
-  it('an unknown slug: 404 with a JSON-RPC error that echoes the id where there is one', async () => {
+  it('returns 404 for an unknown slug, with a JSON-RPC error that echoes the id if there is one', async () => {
     const unknown = (body: unknown) => toolhost.post('nobody', body, { token });
     for (const id of ['x', 17]) assertRefused(await unknown(call(id)), 404, -32600, id);
     for (const body of ['not json', [call()], call(null)]) assertRefused(await unknown(body), 404, -32600, noId);
@@ -169,7 +169,7 @@ describe('the MCP endpoint over HTTP', () => {
     }
   });
 
-  it('no credential, or an unfit one: 401 with a JSON-RPC error that echoes the id where there is one', async () => {
+  it('returns 401 for a missing or malformed credential, with a JSON-RPC error that echoes the id if there is one', async () => {
     const unfit = ['', 'Basic YTpi', 'Bearer', 'Bearer a b', 'Bearer a, Bearer b'];
     const send = (authorization: string | undefined, body: unknown) =>
       toolhost.post('echo', body, authorization === undefined ? {} : { headers: { authorization } });
@@ -185,7 +185,7 @@ describe('the MCP endpoint over HTTP', () => {
     untouched();
   });
 
-  it('[mcp 57] addresses come from the base URL, whatever Host and forwarding headers say', async () => {
+  it('[mcp 57] builds URLs from the base URL, whatever Host and forwarding headers say', async () => {
     const { port } = new URL(toolhost.url);
     const headers = {
       'content-type': 'application/json',
@@ -204,14 +204,14 @@ describe('the MCP endpoint over HTTP', () => {
   });
 
   for (const host of ['evil.example', '127.0.0.1', '127.0.0.1:1', 'localhost.evil.example']) {
-    it(`[mcp 57] the Host ${host} is not ours: 421`, async () => {
+    it(`[mcp 57] returns 421 for the unknown Host ${host}`, async () => {
       const reply = await wire(endpoint, { headers: { host, accept: 'text/html' } });
       assert.equal(reply.status, 421);
       assert.doesNotMatch(reply.text, /evil/);
     });
   }
 
-  it('every answer has a request id of its own, is not stored and not sniffed', async () => {
+  it('sends a unique request id, no-store, and nosniff with every response', async () => {
     const replies: Reply[] = [await post({}), await post({}, 'not json'), await toolhost.post('nobody', call())];
     replies.push(await post({}, { jsonrpc: '2.0', method: 'notifications/initialized' }));
     const ids = new Set(replies.map((reply) => reply.headers.get('x-request-id')));
@@ -222,12 +222,12 @@ describe('the MCP endpoint over HTTP', () => {
     assert.equal((resultOf(replies[0] as Reply) as Json).isError, undefined);
   });
 
-  it('a request that has passed through one of our tools already: 508', async () => {
+  it('returns 508 for a request that already passed through a tool of this service', async () => {
     assertRefused(await post({ 'toolhost-hop': '1' }), 508, -32600, noId);
     untouched();
   });
 
-  it('[find B8] so is one to any other path, a token endpoint or a client metadata document among them', async () => {
+  it('[find B8] returns 508 for such a request to any other path, including token endpoints and metadata', async () => {
     for (const [method, path] of [
       ['POST', '/mcp/manage/token'],
       ['POST', '/mcp/manage/register'],

@@ -10,7 +10,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 const token = 'caller-token';
 const legacyRevisions = ['2025-11-25', '2025-06-18', '2025-03-26'];
 
-describe('revisions up to 2025-11-25', () => {
+describe('the stateful protocol (versions up to 2025-11-25)', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -33,7 +33,7 @@ describe('revisions up to 2025-11-25', () => {
   const list = (reply: Reply) => reply.body as unknown as Json[];
 
   for (const revision of legacyRevisions) {
-    it(`[mcp 18] initialize with ${revision} gets the same back and no session`, async () => {
+    it(`[mcp 18] returns ${revision} for initialize with ${revision}, without a session`, async () => {
       const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
       const reply = await rpc('initialize', params, { 'mcp-protocol-version': revision });
       assert.equal(reply.status, 200);
@@ -48,28 +48,28 @@ describe('revisions up to 2025-11-25', () => {
   }
 
   for (const asked of ['2026-07-28', '1999-01-01', '2099-01-01', 7, null, undefined]) {
-    it(`[mcp 18] initialize with ${JSON.stringify(asked)} gets our newest legacy revision`, async () => {
+    it(`[mcp 18] returns the newest stateful version for initialize with ${JSON.stringify(asked)}`, async () => {
       const reply = await rpc('initialize', { protocolVersion: asked });
       assert.equal(resultOf(reply).protocolVersion, '2025-11-25');
     });
   }
 
   for (const method of ['notifications/initialized', 'notifications/cancelled', 'notifications/x', 'tools/call']) {
-    it(`[mcp 19] the notification ${method}: 202 and an empty body`, async () => {
+    it(`[mcp 19] returns 202 and an empty body for the notification ${method}`, async () => {
       const reply = await post({ jsonrpc: '2.0', method, params: { name: 'echo', requestId: 1 } });
       assert.deepEqual([reply.status, reply.text, reply.headers.get('content-type')], [202, '', null]);
       assert.equal(upstream.requests.length, 0);
     });
   }
 
-  it('[mcp 19] a notification with a modern version header, and a posted response: 202', async () => {
+  it('[mcp 19] returns 202 for a notification with a stateless version header and for a posted response', async () => {
     const headers = { 'mcp-protocol-version': '2026-07-28' };
     const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
     const answered = await post({ jsonrpc: '2.0', id: 1, result: {} });
     assert.deepEqual([notified.status, notified.text, answered.status, answered.text], [202, '', 202, '']);
   });
 
-  it('[mcp 20] a version header may be absent or any legacy revision', async () => {
+  it('[mcp 20] accepts any stateful version header or none', async () => {
     assert.equal((await rpc('tools/list')).status, 200);
     for (const revision of legacyRevisions) {
       assert.deepEqual(resultOf(await rpc('ping', {}, { 'mcp-protocol-version': revision })), {});
@@ -77,12 +77,12 @@ describe('revisions up to 2025-11-25', () => {
   });
 
   for (const version of ['1999-01-01', '2024-11-05', 'x'.repeat(50).replace(/^x/, '1')]) {
-    it(`[mcp 20] the version header ${version.slice(0, 12)}: 400`, async () => {
+    it(`[mcp 20] returns 400 for the version header ${version.slice(0, 12)}`, async () => {
       assertRefused(await rpc('tools/list', {}, { 'mcp-protocol-version': version }), 400, -32600);
     });
   }
 
-  it('[mcp 12] [mcp 13] an unknown method and an unknown tool are answered with 200', async () => {
+  it('[mcp 12] [mcp 13] returns 200 with an error for an unknown method and an unknown tool', async () => {
     assertRefused(await rpc('prompts/list'), 200, -32601);
     assertRefused(await rpc('server/discover'), 200, -32601);
     assertRefused(await rpc('tools/call', { name: 'nope' }), 200, -32602);
@@ -104,24 +104,24 @@ describe('revisions up to 2025-11-25', () => {
     ['an id that is true', { jsonrpc: '2.0', id: true, method: 'ping' }, noId],
   ];
   for (const [what, message, id] of notJsonRpc) {
-    it(`[mcp 16] ${what}: 400 -32600`, async () => {
+    it(`[mcp 16] returns 400 -32600 for ${what}`, async () => {
       assertRefused(await post(message), 400, -32600, id);
     });
   }
 
-  it('[mcp 16] fractions and exponents are no integer ids, however they are written', async () => {
+  it('[mcp 16] rejects ids that are written with a fraction or an exponent', async () => {
     for (const id of ['1.0', '1e2', '10000000000000000.5', '1e400']) {
       assertRefused(await post(`{"jsonrpc":"2.0","method":"ping","id":${id}}`), 400, -32600, noId);
     }
   });
 
   for (const text of ['', '{', '{"jsonrpc":"2.0",}', "{'a':1}", '{} {}', '\ufeff{}', 'ping', 'NaN']) {
-    it(`[mcp 16] the body ${JSON.stringify(text)}: 400 -32700`, async () => {
+    it(`[mcp 16] returns 400 -32700 for the body ${JSON.stringify(text)}`, async () => {
       assertRefused(await post(text), 400, -32700, noId);
     });
   }
 
-  it('[mcp 16] params, a cursor and arguments that are null count as absent', async () => {
+  it('[mcp 16] treats params, a cursor, and arguments that are null as absent', async () => {
     assert.deepEqual(resultOf(await post(request(1, 'ping', null))), {});
     for (const params of [null, { cursor: null }, { _meta: null }])
       assert.equal((resultOf(await post(request(1, 'tools/list', params))).tools as Json[]).length, 2);
@@ -130,7 +130,7 @@ describe('revisions up to 2025-11-25', () => {
     assert.equal(resultOf(await rpc('tools/call', { name: 'echo', arguments: null })).isError, undefined);
   });
 
-  it('[mcp 17] an array without version header: an array of the answers', async () => {
+  it('[mcp 17] responds to a batch without version header with an array', async () => {
     const reply = await post([
       request(1, 'ping'),
       { jsonrpc: '2.0', method: 'notifications/initialized' },
@@ -153,12 +153,12 @@ describe('revisions up to 2025-11-25', () => {
     );
   });
 
-  it('[mcp 17] an array of only notifications: 202', async () => {
+  it('[mcp 17] returns 202 for a batch that contains only notifications', async () => {
     const reply = await post([{ jsonrpc: '2.0', method: 'notifications/initialized' }]);
     assert.deepEqual([reply.status, reply.text], [202, '']);
   });
 
-  it('[mcp 17] invalid elements of an array get an error each, and the others their answers', async () => {
+  it('[mcp 17] returns an error for each invalid message of a batch, and the results of the others', async () => {
     const reply = await post([
       1,
       request(2, 'ping'),
@@ -186,7 +186,7 @@ describe('revisions up to 2025-11-25', () => {
       assert.deepEqual([id, (error as Json).code], [null, -32600]);
   });
 
-  it('[mcp 17] an array that is empty, too long, or holds what no array may: 400', async () => {
+  it('[mcp 17] returns 400 for a batch that is empty, too long, or contains a message that must be sent alone', async () => {
     const many = (count: number) => Array.from({ length: count }, (_, id) => request(id, 'ping'));
     const bad = [
       [],
@@ -200,14 +200,14 @@ describe('revisions up to 2025-11-25', () => {
     assert.equal(list(await post(many(100))).length, 100);
   });
 
-  it('[mcp 17] an array in a revision without arrays: 400', async () => {
+  it('[mcp 17] returns 400 for a batch in a version without batches', async () => {
     for (const version of ['2025-06-18', '2025-11-25', '2026-07-28', '1999-01-01']) {
       assertRefused(await post([request(1, 'ping')], { 'mcp-protocol-version': version }), 400, -32600, noId);
     }
     assert.equal((await post([request(1, 'ping')], { 'mcp-protocol-version': '2025-03-26' })).status, 200);
   });
 
-  it('[mcp 24] a legacy request with Mcp-Method and Mcp-Name, even wrong ones, is served as legacy', async () => {
+  it('[mcp 24] serves a request with Mcp-Method and Mcp-Name, even wrong ones, as stateful', async () => {
     const params = { protocolVersion: '2025-06-18', capabilities: {} };
     const reply = await rpc('initialize', params, { 'mcp-method': 'initialize' });
     assert.equal(resultOf(reply).protocolVersion, '2025-06-18');
@@ -215,12 +215,12 @@ describe('revisions up to 2025-11-25', () => {
     assert.equal(resultOf(called).isError, undefined);
   });
 
-  it('[mcp 24] other _meta keys do not make a request modern', async () => {
+  it('[mcp 24] serves a request with other _meta keys as stateful', async () => {
     const _meta = { progressToken: 1, traceparent: 'x' };
     assert.deepEqual(resultOf(await rpc('ping', { _meta })), {});
   });
 
-  it('[mcp 25] discover, initialize and a modern call on one connection are all answered', async () => {
+  it('[mcp 25] can be mixed with stateless requests on one connection', async () => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const sockets = new Set<Socket>();
     const send = async (message: unknown, headers: Record<string, string> = {}): Promise<Json> => {
@@ -247,7 +247,7 @@ describe('revisions up to 2025-11-25', () => {
   });
 
   for (const accept of ['*/*', 'application/json', 'text/event-stream', '']) {
-    it(`[mcp 26] Accept ${JSON.stringify(accept)}: a JSON answer in both eras`, async () => {
+    it(`[mcp 26] returns JSON for Accept ${JSON.stringify(accept)} in both protocol generations`, async () => {
       const legacy = await rpc('tools/call', { name: 'echo' }, { accept });
       const modern = await toolhost.modern(
         'echo',

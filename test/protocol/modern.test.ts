@@ -10,7 +10,7 @@ const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
 const infoKey = 'io.modelcontextprotocol/serverInfo';
 
-describe('revision 2026-07-28', () => {
+describe('the stateless protocol (version 2026-07-28)', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -25,11 +25,11 @@ describe('revision 2026-07-28', () => {
   });
 
   const modern = (method: string, params: Json = {}) => toolhost.modern('echo', token, method, params);
-  /** A message as it stands, with the headers that would fit a sound one. */
+  /** Sends a message unchanged, with the headers of a valid message. */
   const post = (message: unknown, method = 'tools/list') =>
     toolhost.post('echo', message, { token, headers: mirrors(method) });
 
-  it('[mcp 1] [mcp 2] tools/call answers with a complete result that names the server', async () => {
+  it('[mcp 1] [mcp 2] returns a complete result that names the server for tools/call', async () => {
     const reply = await modern('tools/call', { name: 'echo', arguments: { text: 'hello' } });
     assert.equal(reply.status, 200);
     assert.equal(reply.headers.get('content-type'), 'application/json');
@@ -45,13 +45,13 @@ describe('revision 2026-07-28', () => {
   });
 
   for (const id of ['a string', '', 0, -7, Number.MAX_SAFE_INTEGER, '\ud83d\ude00"\\', '\ud800']) {
-    it(`[mcp 1] the id ${JSON.stringify(id)} comes back as it was sent, in a result and in an error`, async () => {
+    it(`[mcp 1] returns the id ${JSON.stringify(id)} unchanged, in a result and in an error`, async () => {
       assert.equal((await post(modernMessage('tools/list', {}, id))).body.id, id);
       assertRefused(await post(modernMessage('no/such', {}, id), 'no/such'), 404, -32601, id);
     });
   }
 
-  it('[mcp 1] an integer id beyond 2^53 comes back with all its digits', async () => {
+  it('[mcp 1] returns an integer id beyond 2^53 with all its digits', async () => {
     const body = JSON.stringify(modernMessage('tools/list', {}, 'ID')).replace('"ID"', '9007199254740993');
     const reply = await post(body);
     assert.equal(reply.status, 200, reply.text);
@@ -59,7 +59,7 @@ describe('revision 2026-07-28', () => {
   });
 
   for (const slug of ['echo', 'manage']) {
-    it(`[mcp 3] server/discover of ${slug} says what is served`, async () => {
+    it(`[mcp 3] lists versions and capabilities in server/discover of ${slug}`, async () => {
       const reply = await toolhost.modern(slug, slug === 'manage' ? await toolhost.key() : token, 'server/discover');
       assert.equal(reply.status, 200);
       const { instructions, ttlMs, _meta, ...rest } = resultOf(reply);
@@ -75,7 +75,7 @@ describe('revision 2026-07-28', () => {
     });
   }
 
-  it('[mcp 4] tools/list keeps its order and says how long it keeps; the legacy list does not', async () => {
+  it('[mcp 4] returns tools/list in a stable order with a cache lifetime, unlike the stateful versions', async () => {
     const [first, second] = [await modern('tools/list'), await modern('tools/list')];
     assert.equal(first.text, second.text);
     const { tools, ttlMs, cacheScope, resultType } = resultOf(first);
@@ -90,7 +90,7 @@ describe('revision 2026-07-28', () => {
     assert.deepEqual(legacy.tools, tools);
   });
 
-  it('[mcp 4] a cursor that was never given out is refused', async () => {
+  it('[mcp 4] rejects a cursor that was never issued', async () => {
     assertRefused(await modern('tools/list', { cursor: 'abc' }), 200, -32602);
   });
 
@@ -111,20 +111,20 @@ describe('revision 2026-07-28', () => {
     ['a clientInfo without a version', { _meta: { ...modernMeta, [clientKey]: { name: 'x' } } }],
   ];
   for (const [what, params] of badParams) {
-    it(`[mcp 5] ${what}: 400 -32602 with the id`, async () => {
+    it(`[mcp 5] returns 400 -32602 with the id for ${what}`, async () => {
       const message = { jsonrpc: '2.0', id: 'seven', method: 'tools/list', ...(params && { params }) };
       assertRefused(await post(message), 400, -32602, 'seven');
     });
   }
 
-  it('[mcp 5] a version header of the future without an envelope is treated as modern', async () => {
+  it('[mcp 5] is assumed for an unknown future version header without _meta', async () => {
     const headers = { 'mcp-protocol-version': 'v999.0.0' };
     assertRefused(await toolhost.rpc('echo', token, 'tools/list', {}, headers), 400, -32602);
     const initialize = await toolhost.rpc('echo', token, 'initialize', { protocolVersion: '2025-11-25' }, headers);
     assertRefused(initialize, 400, -32020);
   });
 
-  it('[mcp 6] clientInfo may be absent', async () => {
+  it('[mcp 6] does not require clientInfo', async () => {
     const meta: Json = { ...modernMeta };
     delete meta[clientKey];
     const reply = await modern('tools/call', { name: 'echo', _meta: meta });
@@ -133,20 +133,20 @@ describe('revision 2026-07-28', () => {
   });
 
   for (const method of ['initialize', 'ping', 'logging/setLevel', 'prompts/list', 'resources/read', 'foo/bar', '']) {
-    it(`[mcp 12] ${method || 'an empty method'} does not exist: 404 -32601 with the id`, async () => {
+    it(`[mcp 12] returns 404 -32601 with the id for ${method || 'an empty method'}, which does not exist`, async () => {
       assertRefused(await post(modernMessage(method, {}, 'twelve'), method), 404, -32601, 'twelve');
     });
   }
 
   for (const name of ['nope', '', '__proto__', 'constructor', 'echo ']) {
-    it(`[mcp 13] the unknown tool ${JSON.stringify(name)}: 200 -32602`, async () => {
+    it(`[mcp 13] returns 200 -32602 for the unknown tool ${JSON.stringify(name)}`, async () => {
       const encoded = `=?base64?${Buffer.from(name).toString('base64')}?=`;
       const reply = await toolhost.modern('echo', token, 'tools/call', { name }, { 'mcp-name': encoded });
       assertRefused(reply, 200, -32602);
     });
   }
 
-  it('[mcp 13] a name that is no string, and arguments that are no object: 200 -32602', async () => {
+  it('[mcp 13] returns 200 -32602 for a name that is not a string and for arguments that are not an object', async () => {
     assertRefused(await modern('tools/call', { name: 7 }), 200, -32602);
     assertRefused(await modern('tools/call', { name: 'echo', arguments: [1] }), 200, -32602);
     assertRefused(await modern('tools/call', { name: 'echo', arguments: 'text' }), 200, -32602);
@@ -156,7 +156,7 @@ describe('revision 2026-07-28', () => {
     post(modernMessage('subscriptions/listen', params, id), 'subscriptions/listen');
 
   for (const id of ['sub-1', 41]) {
-    it(`[mcp 27] subscriptions/listen ${JSON.stringify(id)}: acknowledged with nothing in it, canceled, and ended`, async () => {
+    it(`[mcp 27] acknowledges subscriptions/listen ${JSON.stringify(id)} without notifications, cancels it, and ends it`, async () => {
       const notifications = { toolsListChanged: true, resourceSubscriptions: ['file:///x'] };
       const reply = await listen({ notifications }, id);
       assert.deepEqual(
@@ -183,12 +183,12 @@ describe('revision 2026-07-28', () => {
     });
   }
 
-  it('[mcp 27] subscriptions/listen without its filter: -32602', async () => {
+  it('[mcp 27] returns -32602 for subscriptions/listen without its filter', async () => {
     assertRefused(await listen({}), 400, -32602, 'sub-1');
     assertRefused(await listen({ notifications: ['toolsListChanged'] }), 400, -32602, 'sub-1');
   });
 
-  it('[mcp 28] asked for logs, progress and more input, an answer is still one complete result', async () => {
+  it('[mcp 28] returns one complete result even if the client requests logs, progress, and further input', async () => {
     const _meta = { ...modernMeta, 'io.modelcontextprotocol/logLevel': 'debug', progressToken: 'p' };
     const extra = { _meta, inputResponses: { a: 1 }, requestState: 'x' };
     const replies = [
@@ -204,13 +204,13 @@ describe('revision 2026-07-28', () => {
     }
   });
 
-  it('[mcp 12] a notification is accepted whatever its name, and never answered', async () => {
+  it('[mcp 12] accepts a notification with any name and returns 202 without a body', async () => {
     const message = { jsonrpc: '2.0', method: 'notifications/anything', params: { _meta: modernMeta } };
     const reply = await post(message, 'notifications/anything');
     assert.deepEqual([reply.status, reply.text], [202, '']);
   });
 
-  it('[mcp 16] a response must not be posted', async () => {
+  it('[mcp 16] rejects a posted response', async () => {
     const reply = await post({ jsonrpc: '2.0', id: 9, result: {} });
     assertRefused(reply, 400, -32600, 9);
     assert.match(failureOf(reply).message, /the body is a JSON-RPC response; send a request or a notification/);

@@ -20,10 +20,10 @@ const input_schema = { text: { type: 'string' } };
 const echoTool = (url: string, more: Json = {}) => toolAt(`${url}/say`, { input_schema, timeout_ms: 15_000, ...more });
 const noLimits = { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' };
 
-/** Somebody who calls: the bearer that they send, and the credential that the upstream gets. */
+/** Caller with the bearer token that it sends and the credential that the upstream receives. */
 type User = { token: string; credential: string };
 
-/** Calls of each user one after another, all users at once. Returns the answers of each. */
+/** Sends the calls of each user sequentially and all users concurrently. Returns expected and received results. */
 async function callsOf(toolhost: TestToolhost, slug: string, users: readonly User[], calls: number) {
   const told: { own: string; got: string; isError: boolean }[] = [];
   await Promise.all(
@@ -42,7 +42,7 @@ async function callsOf(toolhost: TestToolhost, slug: string, users: readonly Use
 const bearers = (count: number) =>
   Array.from({ length: count }, (_, n): User => ({ token: `token-${n}`, credential: `Bearer token-${n}` }));
 
-describe('an upstream that sends an unasked answer', () => {
+describe('response isolation with an upstream that sends unsolicited responses', () => {
   let upstream: EchoingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -59,7 +59,7 @@ describe('an upstream that sends an unasked answer', () => {
     await upstream.close();
   });
 
-  it('[find B2] each answer of many calls by eight users is its caller’s own', async () => {
+  it('[find B2] returns only the own results to each of eight concurrent users', async () => {
     const tools = [echoTool(upstream.url)];
     await toolhost.createServer({ name: 'Own', slug: 'own', authentication: { type: 'Bearer' }, tools });
     const told = await callsOf(toolhost, 'own', bearers(8), 25);
@@ -71,17 +71,17 @@ describe('an upstream that sends an unasked answer', () => {
   });
 });
 
-/** Behaviour of an upstream for one request, and bytes that it may send besides. */
+/** Behavior of an upstream for one request, including bytes that it sends in addition. */
 type Fault = (request: EchoedRequest) => Piece[];
 
-/** The bytes in pieces of random sizes, the first of which waits. */
+/** Splits bytes into pieces of random sizes and delays the first one. */
 const inPieces = (bytes: string, afterMs: number, cuts: readonly number[]): Piece[] => {
   const ends = [...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b), bytes.length];
   const pieces = ends.map((end, index) => bytes.slice(ends[index - 1] ?? 0, end)).filter((piece) => piece !== '');
   return pieces.map((piece, index) => ({ afterMs: index === 0 ? afterMs : 1, bytes: piece }));
 };
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3 });
-/** Below the 50 ms that a connection rests. The upstream runs on the event loop of the service, so stalls delay both. */
+/** Less than the 50 ms before a connection is reused. Stalls delay service and upstream alike on their event loop. */
 const laterMs = fc.integer({ min: 0, max: 20 });
 const unasked = fc.constantFrom(
   said(planted),
@@ -100,7 +100,7 @@ const chunked = (body: string, end: string) =>
   `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n${end}`;
 const bodyOf = ({ user, text }: EchoedRequest) => JSON.stringify({ user, text });
 
-/** Upstreams that break the rules of HTTP in all the ways that can make an answer look like that of another request. */
+/** HTTP violations that could make a response look like the response of another request. */
 const fault: fc.Arbitrary<Fault> = fc.oneof(
   fc.constant<Fault>((request) => [{ afterMs: 0, bytes: echo(request) }]),
   fc.tuple(unasked, laterMs, cuts).map<Fault>(([bytes, afterMs, at]) => (request) => [
@@ -133,7 +133,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   ]),
 );
 
-describe('upstreams that break HTTP in any way', () => {
+describe('response isolation with upstreams that violate HTTP', () => {
   const runs = tries(15);
   let upstream: EchoingUpstream;
   let toolhost: TestToolhost;
@@ -155,7 +155,7 @@ describe('upstreams that break HTTP in any way', () => {
     await upstream.close();
   });
 
-  it('[find B2] what arrives while the process is busy is seen before its connection is used again', async () => {
+  it('[find B2] detects unsolicited bytes that arrived while the process was busy before the connection is reused', async () => {
     const afterMs = 30;
     faults = [
       (request) => [
@@ -171,14 +171,14 @@ describe('upstreams that break HTTP in any way', () => {
       await callsOf(toolhost, `busy-${run}`, [user], 1);
       const next = callsOf(toolhost, `busy-${run}`, [user], 1);
       await delay(afterMs / 2);
-      // The upstream sends, and the connection has rested, in the same turn of the event loop.
+      // The upstream sends and the idle time of the connection ends in the same turn of the event loop.
       for (const until = performance.now() + 100; performance.now() < until; );
       for (const { own, got } of await next) assert.equal(got, own);
     }
   });
 
   for (const stored of [false, true]) {
-    it(`[find B2] everybody gets only their own answer, with ${stored ? 'one stored credential' : 'credentials of their own'}`, async () => {
+    it(`[find B2] returns only the own results to each user, with ${stored ? 'one stored credential' : 'separate credentials'}`, async () => {
       const key = await toolhost.key();
       const users = stored
         ? Array.from({ length: 3 }, (): User => ({ token: key, credential: 'Bearer stored' }))
@@ -187,14 +187,14 @@ describe('upstreams that break HTTP in any way', () => {
       await fc.assert(
         fc.asyncProperty(fc.array(fault, { minLength: 1, maxLength: 5 }), async (plan) => {
           faults = plan;
-          // An origin of its own, which nothing is known of yet.
+          // A new origin without connection history.
           const run = served++;
           const slug = `broken-${run}`;
           const tools = [echoTool(`http://${hostOf(run)}`, { timeout_ms: 2000 })];
           await toolhost.createServer({ name: 'Broken', slug, authentication, tools });
           for (const { own, got, isError } of await callsOf(toolhost, slug, users, 4)) {
             if (isError) assert.doesNotMatch(got, /planted|text-/);
-            // A body ends where its stated length says, too early or too late; what is no JSON then is passed on as text.
+            // A wrong Content-Length ends a body too early or too late. A body that is then invalid JSON is passed on as text.
             else assert.ok(got.length > 0 && (own.startsWith(got) || got.startsWith(own)), got);
           }
         }),

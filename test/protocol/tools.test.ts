@@ -16,7 +16,7 @@ import {
 
 const token = 'caller-token';
 
-describe('tools, as clients of both eras see them', () => {
+describe('tool handling in both protocol generations', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -39,7 +39,7 @@ describe('tools, as clients of both eras see them', () => {
     url: `${upstream.url}/tool`,
     ...more,
   });
-  /** The answers of both eras to a call; they must agree on everything but the envelope. */
+  /** Calls a tool in both protocol generations and asserts equal results except for the envelope. */
   const callBoth = async (name: string, args: Json, slug = 'echo'): Promise<ToolReply> => {
     const legacy = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args });
     const modern = await toolhost.modern(slug, token, 'tools/call', { name, arguments: args });
@@ -66,7 +66,7 @@ describe('tools, as clients of both eras see them', () => {
     ['null', 'note', { text: null }, /text: found null; allowed: string/],
   ];
   for (const [what, name, args, said] of misfits) {
-    it(`[mcp 14] ${what}: a result that names the argument, and nothing is sent`, async () => {
+    it(`[mcp 14] returns an error that names the argument, and sends nothing, for ${what}`, async () => {
       assert.match(failureText(await callBoth(name, args)), said);
       assert.equal(upstream.requests.length, 0);
     });
@@ -80,18 +80,18 @@ describe('tools, as clients of both eras see them', () => {
     [{ status: 503, body: '<h1>down</h1>' }, /^HTTP 503 Service Unavailable\n<h1>down<\/h1>$/],
   ];
   for (const [answer, said] of unhappy) {
-    it(`[mcp 15] upstream ${answer.status}: a result that the model can read`, async () => {
+    it(`[mcp 15] returns the upstream status ${answer.status} as an error result that the model can read`, async () => {
       upstream.on('GET /echo', () => answer);
       assert.match(failureText(await callBoth('echo', {})), said);
     });
   }
 
-  it('[mcp 15] an upstream that does not answer in time: a result that says after how long', async () => {
+  it('[mcp 15] returns an error result with the timeout if the upstream does not respond in time', async () => {
     upstream.on('GET /slow', () => 'hold');
     assert.match(failureText(await callBoth('slow', {})), /did not answer within 40 ms/);
   });
 
-  it('[mcp 4] half a surrogate pair in a configuration keeps no client from reading what the server says', async () => {
+  it('[mcp 4] replaces unpaired surrogates of a configuration, so that every client can parse the response', async () => {
     const half = 'A text that was cut in the middle of an emoji \ud83d';
     await toolhost.createServer({
       ...echoConfig(upstream.url, { slug: 'halves', description: half }),
@@ -110,7 +110,7 @@ describe('tools, as clients of both eras see them', () => {
     }
   });
 
-  it('[mcp 32] a schema with the keywords of 2020-12 is listed byte for byte, in both eras', async () => {
+  it('[mcp 32] lists a schema with the keywords of 2020-12 byte for byte', async () => {
     const input_schema = JSON.parse(richSchema) as Json;
     await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'rich' }), tools: [toolOf({ input_schema })] });
     const legacy = await toolhost.rpc('rich', token, 'tools/list');
@@ -125,7 +125,7 @@ describe('tools, as clients of both eras see them', () => {
     assert.equal(upstream.requests.length, 1);
   });
 
-  it('[mcp 32] a tool without parameters is listed with an object schema that takes nothing', async () => {
+  it('[mcp 32] lists a tool without parameters with an object schema that accepts no properties', async () => {
     await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'bare' }), tools: [toolOf()] });
     const [tool] = resultOf(await toolhost.rpc('bare', token, 'tools/list')).tools as Json[];
     assert.deepEqual(tool?.inputSchema, { type: 'object', properties: {}, additionalProperties: false });
@@ -134,7 +134,7 @@ describe('tools, as clients of both eras see them', () => {
     assert.equal('outputSchema' in (tool ?? {}), false);
   });
 
-  it('[mcp 33] with an output schema every result fits it, or is an error', async () => {
+  it('[mcp 33] returns a result that matches output_schema, or an error', async () => {
     const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
     await toolhost.createServer({
       ...echoConfig(upstream.url, { slug: 'shaped' }),
@@ -154,7 +154,7 @@ describe('tools, as clients of both eras see them', () => {
       upstream.on('GET /tool', () => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));
       assert.match(failureText(await callBoth('tool', {}, 'shaped')), /does not match output_schema/);
     }
-    // Clients of the official SDKs throw at a success without structured content.
+    // Clients with the official SDKs throw if a successful result has no structured content.
     const type = (name: string) => ({ 'content-type': name });
     for (const [answer, said] of [
       [
@@ -180,7 +180,7 @@ describe('tools, as clients of both eras see them', () => {
     }
   });
 
-  it('[mcp 33] without one, only a legacy client is given structured content, of JSON that is no object', async () => {
+  it('[mcp 33] returns structured content without output_schema only to stateful clients, for JSON other than an object', async () => {
     upstream.on('GET /echo', () => ({ body: [1, 2] }));
     const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/call', { name: 'echo' }));
     assert.deepEqual(legacy, { content: [{ type: 'text', text: '[1,2]' }], structuredContent: { result: [1, 2] } });
@@ -197,7 +197,7 @@ describe('tools, as clients of both eras see them', () => {
     return [traceparent, tracestate, baggage];
   };
 
-  it('[mcp 35] a valid trace context of _meta goes out, and wins over the headers', async () => {
+  it('[mcp 35] forwards a valid trace context of _meta, which takes precedence over the headers', async () => {
     const other = parent.replace('0af7', '1111');
     assert.deepEqual(await sent({ traceparent: parent, tracestate: 'a=1', baggage: 'b=2' }), [
       parent,
@@ -232,7 +232,7 @@ describe('tools, as clients of both eras see them', () => {
     parent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
     parent.replace('b7ad6b7169203331', '0'.repeat(16)),
   );
-  it('[mcp 35] an invalid traceparent is dropped with its tracestate, an invalid tracestate by itself', async () => {
+  it('[mcp 35] drops an invalid traceparent with its tracestate, and an invalid tracestate alone', async () => {
     for (const traceparent of badParents) {
       assert.deepEqual(
         await sent({ traceparent, tracestate: 'a=1' }),
@@ -249,7 +249,7 @@ describe('tools, as clients of both eras see them', () => {
     }
   });
 
-  it('[mcp 34] beyond its rate a server answers 429 with the time to wait, and others are not affected', async () => {
+  it('[mcp 34] returns 429 with Retry-After beyond the rate of a server, and other servers are not affected', async () => {
     const limited = await startToolhost({
       egress: [upstream.port],
       env: { CALLS_PER_SECOND: '1' },
@@ -302,7 +302,7 @@ describe('tools, as clients of both eras see them', () => {
   });
 });
 
-/** Close to what `json-schema-2020-12` of the conformance suite registers. */
+/** Similar to the schema that `json-schema-2020-12` of the conformance suite registers. */
 const richSchema = `{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "type": "object",

@@ -16,7 +16,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const replicaCount = 3;
 
-/** Something that is good from a time on, until a time or until it is ended. Times are the database's. */
+/** A credential that is valid until a time or until it is ended. Times are those of the database. */
 type Good = { until: number; isOver: boolean };
 type Key = Good & { key: string };
 type Code = Good & { code: string; verifier: string };
@@ -25,7 +25,7 @@ type Session = Good & { cookie: string };
 
 const replica = fc.nat(replicaCount - 1);
 const pick = fc.nat(5);
-/** The next step, its replica, and the thing that it changes. */
+/** Kind of the next step, its replica, and the object that it changes. */
 const steps = fc.array(
   fc.record({
     kind: fc.constantFrom(
@@ -35,7 +35,8 @@ const steps = fc.array(
     ),
     at: replica,
     pick,
-    // Sums of these leave much of every span below or none: between two looks a replica counts the time itself.
+    // Sums of these leave much, little, or nothing of every lifetime. Between two polls, a replica measures the time
+    // itself.
     pass: fc.constantFrom(35 * second, 13 * minute, 7 * hour + minute, 40 * hour),
     ahead: fc.integer({ min: -hour, max: hour }),
     lifeS: fc.constantFrom(60, 1800, 90_000),
@@ -44,10 +45,10 @@ const steps = fc.array(
 );
 type Step = (typeof steps extends fc.Arbitrary<infer All> ? All : never)[number];
 
-/** The spans of the product. */
+/** Lifetimes of credentials in the product. */
 const spans = { code: minute, access: hour, refresh: 30 * day, session: 7 * day };
 
-describe('[find B1] replicas whose clocks are set at any time', () => {
+describe('[find B1] replicas with arbitrarily wrong clocks', () => {
   let postgres: TestPostgres;
   let provider: ForgingProvider;
   let world: LoginWorld;
@@ -55,7 +56,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
   let replicas: TestToolhost[];
   let slug: string;
   const ahead: number[] = Array.from({ length: replicaCount }, () => 0);
-  /** The database's clock, which stands still but for `pass`. */
+  /** Time of the database clock, which stands still except for `pass` steps. */
   let now = Date.now();
   before(async () => {
     [postgres, provider] = await Promise.all([startPostgres(), startForgingProvider()]);
@@ -87,7 +88,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
   const look = () => Promise.all(replicas.map((one) => one.running.app.runner.onCommitted()));
   const isGood = (good: Good) => !good.isOver && now < good.until;
 
-  /** The things made in one run of the property, and the effect or check of each step. */
+  /** Returns functions that perform and check the steps of one run of the property. */
   const startRun = async () => {
     const keys: Key[] = [];
     const codes: Code[] = [];
@@ -149,7 +150,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
         const until = before.until - spans.access + spans.refresh;
         const reply = await clientAt(at).refresh(before.refresh);
         assert.equal(reply.status, now < until ? 200 : 400, `a refresh token: ${reply.text}`);
-        // The access token of before goes on until its end; a second use of its refresh token would end both.
+        // The previous access token stays valid until its end. A second use of its refresh token would end both.
         before.refresh = '';
         if (reply.status === 200) tokens.push(issued(reply.body));
       },
@@ -157,7 +158,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
         const one = chosen(tokens, n);
         if (!one || one.refresh === '' || one.isOver) return;
         await clientAt(at).revoke(one.refresh);
-        // All tokens of a login end with it; the model follows only those of one refresh.
+        // All tokens of a login end with it. The model only tracks those of one refresh.
         tokens.splice(0, tokens.length, ...tokens.filter((other) => other === one));
         one.isOver = true;
       },
@@ -199,7 +200,7 @@ describe('[find B1] replicas whose clocks are set at any time', () => {
     };
   };
 
-  it('serve nothing revoked or expired, and refuse nothing valid, after each has looked', async () => {
+  it('accept every valid credential and no revoked or expired one once each replica has polled', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (plan) => {
         const run = await startRun();

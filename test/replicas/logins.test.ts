@@ -16,12 +16,15 @@ import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-/** Two seconds are promised, and a busy database takes longer; what nobody noticed would be trusted for a minute. */
+/**
+ * Timeout for a change to reach the other replica. Two seconds are promised, and a busy database takes longer. An
+ * undetected change would be trusted for a minute.
+ */
 const noticedMs = 10_000;
-/** After this, another replica may take over what a dead one had begun. */
+/** Time after which another replica may take over an operation that a dead one had started. */
 const claimMs = 12_000;
 
-describe('two replicas on one database', () => {
+describe('logins on two replicas with one database', () => {
   let postgres: TestPostgres;
   let env: Record<string, string>;
   let world: LoginWorld;
@@ -65,7 +68,7 @@ describe('two replicas on one database', () => {
     toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} });
   const statusThere = async (token: string) => (await second.rpc(slug, token, 'tools/list')).status;
   const bearers = () => new Set(world.upstream.take().map(({ headers }) => headers.authorization));
-  it('[sec D9] let one of twenty redemptions of a code win, and end its login', async () => {
+  it('[sec D9] are ended when a code is redeemed more than once, and only one of twenty redemptions succeeds', async () => {
     const { code, verifier } = await world.logIn(here);
     const tries = Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).redeem(code, verifier));
     const replies = await Promise.all(tries);
@@ -77,13 +80,13 @@ describe('two replicas on one database', () => {
     assert.equal((await world.list(slug, access_token)).status, 401);
   });
 
-  it('[agent 2] [sec M9] keep the provider’s own token to the view that the login was for', async () => {
+  it("[agent 2] [sec M9] restrict the provider's own token to the view that the login was for", async () => {
     const tools = [toolAt(`${world.upstream.url}/things`)];
     slug = await world.serve({ tools }, { token_mode: 'passthrough' });
     const body = { access_token: `known-${slug}`, token_type: 'bearer', expires_in: 600 };
     assert.equal(await statusThere('of-somebody'), 200);
     await world.change(slug, { views: { desk: { tools: ['run'] } } });
-    // Once the other replica knows the view, no change is left that would make it forget the token.
+    // Once the other replica knows the view, no remaining change would make it forget the token.
     await eventually(async () => {
       assert.equal((await second.rpc(`${slug}/desk`, 'of-somebody', 'tools/list')).status, 200);
     }, noticedMs);
@@ -95,14 +98,14 @@ describe('two replicas on one database', () => {
       return tokensOf(await client.redeem(code, verifier, { resource })).access_token;
     };
     const fresh = await logIn();
-    assert.equal(await statusThere(fresh), 401, 'at once');
+    assert.equal(await statusThere(fresh), 401, 'rejected immediately');
     world.provider.onToken(() => ({ body }));
     assert.equal(await logIn(), body.access_token);
     await eventually(async () => assert.equal(await statusThere(body.access_token), 401), noticedMs);
     assert.equal((await second.rpc(`${slug}/desk`, fresh, 'tools/list')).status, 200);
   });
 
-  it('[sec D18] refresh ours at once, without a call to the provider, as one login', async () => {
+  it('[sec D18] accept concurrent refreshes of an issued token as one login, without calling the provider', async () => {
     const { refresh_token } = await world.tokens(here);
     world.provider.takeTokens();
     const replies = await Promise.all(
@@ -111,21 +114,22 @@ describe('two replicas on one database', () => {
     const tokens = replies.map(tokensOf);
     assert.deepEqual(world.provider.takeTokens(), []);
     for (const { access_token } of tokens) assert.equal(await statusThere(access_token), 200);
-    // Of the next generation exactly one moves on; the others are its equals for a moment, not its thieves.
+    // Exactly one of the next generation continues. The others are accepted as equal for a moment, not treated as
+    // stolen.
     const followers = await Promise.all(
       tokens.slice(0, 2).map((one, i) => (i ? here : there).refresh(one.refresh_token)),
     );
     for (const one of followers.map(tokensOf)) assert.equal(await statusThere(one.access_token), 200);
   });
 
-  it('[sec D18] notice at the other one that an old refresh token comes again', async () => {
+  it('[sec D18] end when one replica receives a refresh token that was used before at the other one', async () => {
     const first = await world.tokens(here);
     const later = tokensOf(await there.refresh(tokensOf(await here.refresh(first.refresh_token)).refresh_token));
     assertOAuthError(await there.refresh(first.refresh_token), 400, 'invalid_grant');
     await eventually(async () => assert.equal((await world.list(slug, later.access_token)).status, 401), noticedMs);
   });
 
-  it('[sec D18] ask the provider once, whichever of them notices first', async () => {
+  it('[sec D18] are refreshed at the provider once, whichever replica detects the need first', async () => {
     const tokens = await world.tokens(here);
     world.provider.takeTokens();
     world.refuseFirstToken();
@@ -133,7 +137,7 @@ describe('two replicas on one database', () => {
     const first = Array.from({ length: 5 }, () => callAt(world.toolhost, tokens.access_token));
     const held = await world.provider.waitForToken();
     const others = Array.from({ length: 5 }, () => callAt(second, tokens.access_token));
-    // They have come as far as they can when the upstream has refused all of them.
+    // The calls have made all possible progress once the upstream has rejected all of them.
     await world.upstream.waitForRequest(10);
     await statusThere(tokens.access_token);
     held.release(world.provider.honest(new URLSearchParams(held.body.toString())));
@@ -144,7 +148,7 @@ describe('two replicas on one database', () => {
     assert.equal(bearers().size, 2);
   });
 
-  it('[find B6] refuse a passthrough token that was handed out before the server changed at one of them', async () => {
+  it('[find B6] refuse a passthrough token that was issued before the server changed at one replica', async () => {
     slug = await world.serve({}, { token_mode: 'passthrough' });
     here = await world.client(slug);
     there = clientWithId(here.id, { issuer: `${second.url}/mcp/${slug}` });
@@ -159,18 +163,21 @@ describe('two replicas on one database', () => {
       for (const token of handedOut) assert.equal(await statusThere(token), 401);
     }, noticedMs);
     assert.equal(await statusThere('a-token-of-mine'), 200);
-    // The person agrees anew at one of them; the other asks the database before it refuses.
+    // The person consents again at one replica. The other one checks the database before it refuses.
     const again = await world.tokens(here);
     assert.equal(await statusThere(again.access_token), 200);
   });
 
   const endings: [how: string, end: (tokens: Tokens) => Promise<unknown>][] = [
-    ['its client ends it', ({ refresh_token }) => here.revoke(refresh_token)],
-    ['its server goes elsewhere', () => world.change(slug, { tools: [toolAt('https://collector.example.com/')] })],
-    ['its server is deleted', () => world.toolhost.rest('DELETE', `/servers/${slug}`)],
+    ['the client revokes one', ({ refresh_token }) => here.revoke(refresh_token)],
+    [
+      'the server moves to other hosts',
+      () => world.change(slug, { tools: [toolAt('https://collector.example.com/')] }),
+    ],
+    ['the server is deleted', () => world.toolhost.rest('DELETE', `/servers/${slug}`)],
   ];
   for (const [how, end] of endings) {
-    it(`stop taking a token within two seconds when ${how} at the other one`, async () => {
+    it(`end at the other replica within two seconds when ${how}`, async () => {
       const tokens = await world.tokens(here);
       assert.equal(await statusThere(tokens.access_token), 200);
       await end(tokens);
@@ -179,7 +186,7 @@ describe('two replicas on one database', () => {
     });
   }
 
-  it('serve one login together: it may begin at one and end at the other', async () => {
+  it('may begin at one replica and end at the other', async () => {
     const browser = world.browser();
     const { url, verifier } = here.authorization();
     const departure = await browser.press(await browser.get(url), 'Allow and log in');
@@ -190,7 +197,7 @@ describe('two replicas on one database', () => {
     assert.equal(await statusThere(access_token), 200);
   });
 
-  /** A replica asks the provider to refresh, the provider does, and the replica dies before the answer is stored. */
+  /** Starts a replica that asks the provider to refresh tokens, and kills it before it has stored the result. */
   async function dieWhileRefreshing(tokens: Tokens): Promise<void> {
     const ports = [...world.provider.ports, world.upstream.port];
     const EGRESS_ALLOW = ports.map((port) => `127.0.0.1:${port}`).join(',');
@@ -216,7 +223,7 @@ describe('two replicas on one database', () => {
     await second.running.app.runner.onCommitted();
   }
 
-  it('ask for a login with 401 when a replica dies with the only copy of the new tokens', async () => {
+  it('are requested with 401 after a replica dies with the only copy of the new tokens', async () => {
     const tokens = await world.tokens(here);
     world.provider.takeTokens();
     world.refuseFirstToken();
@@ -227,14 +234,14 @@ describe('two replicas on one database', () => {
     await dieWhileRefreshing(tokens);
     world.provider.onToken();
     const result = (await callAt(second, tokens.access_token)).body.result as { isError?: boolean };
-    assert.equal(result.isError, true, 'the upstream’s own refusal');
+    assert.equal(result.isError, true, "the upstream's own error");
     assert.equal(await statusThere(tokens.access_token), 401);
     assertOAuthError(await there.refresh(tokens.refresh_token), 400, 'invalid_grant');
     const asked = world.provider.takeTokens().map(({ form }) => form.get('refresh_token'));
     assert.deepEqual([asked.length, new Set(asked).size], [2, 1]);
   });
 
-  it('[find C4] go on within seconds when a replica dies before the provider has done anything', async () => {
+  it('[find C4] continue within seconds after a replica dies before the provider has refreshed the tokens', async () => {
     const tokens = await world.tokens(here);
     world.provider.takeTokens();
     world.refuseFirstToken();

@@ -25,13 +25,13 @@ const newKey = () => randomBytes(32).toString('base64');
 const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
 
 /**
- * A change that waited two seconds for the lock of another one was not made. On a busy machine a process may hold its lock
- * for that long, whatever the keys are.
+ * Returns true for a change that was not made because it waited two seconds for a lock. On a busy machine a process may
+ * hold its lock that long, whatever the keys are.
  */
 const isBehindAnother = ({ status, text }: FreshReply) =>
   status === 503 && /the database is busy with other changes/.test(text);
 
-describe('a master key that is replaced while two replicas serve', () => {
+describe('rotating the master key while two replicas serve', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let folder: string;
@@ -54,7 +54,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     LOG_LEVEL: 'warn',
   });
 
-  it('[find C2] in the documented order, under load: nothing fails, and every value opens at the end', async () => {
+  it('[find C2] in the documented order fails no request under load, and leaves every value readable', async () => {
     const [old, fresh] = [newKey(), newKey()];
     const proxy = await startRoundRobin();
     const env = await environment();
@@ -77,7 +77,7 @@ describe('a master key that is replaced while two replicas serve', () => {
       proxy.add(url);
       await proxy.seen(url, true);
     };
-    /** Each replica is replaced by one with these keys, which serves before the other one leaves. */
+    /** Replaces each replica with one that has these keys and serves before the other one stops. */
     const roll = async (MASTER_KEY: string) => {
       for (const { child, url } of running.splice(0)) {
         await startReplica(MASTER_KEY);
@@ -139,7 +139,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     await end.stop();
   });
 
-  it('[find C2] in any other order is refused at the start', async () => {
+  it('[find C2] in any other order is refused at startup', async () => {
     const [old, fresh] = [newKey(), newKey()];
     const env = await environment();
     const attempt = (MASTER_KEY: string) =>
@@ -162,7 +162,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     for (const child of [second, third]) assert.equal(await child.end(), 0);
   });
 
-  it('[find C2] keeps logins: tokens stay good and are refreshed, and no client registers again', async () => {
+  it('[find C2] keeps logins and client registrations, so tokens stay valid and can be refreshed', async () => {
     const [old, fresh] = [newKey(), newKey()];
     const { DATABASE_URL } = await environment();
     const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY: old } });
@@ -186,7 +186,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     await Promise.all([world.provider.close(), world.upstream.close()]);
   });
 
-  it('[find C2] finds every value: no other column holds anything sealed with the master key', async () => {
+  it('[find C2] finds every sealed value, so no other column contains one', async () => {
     const MASTER_KEY = newKey();
     const { DATABASE_URL } = await environment();
     const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY } });

@@ -22,7 +22,7 @@ const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds
 const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
 
 for (const engine of engines) {
-  describe(`the master key on ${engine}`, () => {
+  describe(`master key on ${engine}`, () => {
     let stores: Stores;
     let upstream: RecordingUpstream;
     let env: Record<string, string>;
@@ -53,7 +53,7 @@ for (const engine of engines) {
         await toolhost.stop();
       }
     };
-    /** A server whose calls carry a stored secret. */
+    /** Creates a server whose calls send a stored secret. */
     const store = async (toolhost: TestToolhost, slug: string) => {
       await toolhost.createServer(serverAt(slug, upstream.url, stored));
       const { status } = await toolhost.rest('PUT', `/servers/${slug}/secrets/TOKEN`, {
@@ -76,12 +76,12 @@ for (const engine of engines) {
         env: { PORT: '0', DEMO: '0', ...env, MASTER_KEY, ...more },
       });
       assert.equal(code, 1, stdout);
-      assert.doesNotMatch(stderr, /\n\s+at /, 'no stack trace');
-      for (const key of MASTER_KEY.split(',')) assert.ok(!stderr.includes(key), 'no key');
+      assert.doesNotMatch(stderr, /\n\s+at /, 'a stack trace was printed');
+      for (const key of MASTER_KEY.split(',')) assert.ok(!stderr.includes(key), 'a key was printed');
       return stderr;
     };
 
-    it('[find C2] another key is refused before anything is served, and the right one works again', async () => {
+    it('[find C2] refuses to start with another key, and starts again with the right one', async () => {
       await using(old, (toolhost) => store(toolhost, 'kept'));
       const wrong = newKey();
       for (const more of [{}, { WORKERS: '2' }]) {
@@ -95,7 +95,7 @@ for (const engine of engines) {
       await using(old, (toolhost) => assertSends(toolhost, 'kept'));
     });
 
-    it('[find C2] an old key that still opens something may not be left out, and the refusal names it', async () => {
+    it('[find C2] refuses to start without an old key that is still in use, and names it', async () => {
       await using(old, (toolhost) => store(toolhost, 'kept'));
       const fresh = newKey();
       await using(`${fresh},${old}`, (toolhost) => store(toolhost, 'later'));
@@ -126,7 +126,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] a value that a paused process sealed with the old key after the resealing is not lost without a word', async () => {
+    it('[find C2] reports a value that a paused process sealed with the old key after resealing', async () => {
       const fresh = newKey();
       await using(old, (toolhost) => store(toolhost, 'late'));
       await using(`${fresh},${old}`, async ({ running: { app } }) => {
@@ -144,7 +144,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] resealing is refused before the service seals with the new key', async () => {
+    it('[find C2] refuses to reseal before the service seals with the new key', async () => {
       const fresh = newKey();
       const running = async (toolhost: TestToolhost) => {
         await store(toolhost, 'kept');
@@ -160,7 +160,7 @@ for (const engine of engines) {
       await using(`${old},${fresh}`, (toolhost) => assertSends(toolhost, 'kept'));
     });
 
-    it('[find C2] values of a lost key can be discarded, and their owners see which', async () => {
+    it('[find C2] discards the values of a lost key, and tells their owners which', async () => {
       await using(old, (toolhost) => store(toolhost, 'lost'));
       const fresh = newKey();
       const id = idOf(old);
@@ -194,7 +194,7 @@ for (const engine of engines) {
       });
     });
 
-    it('[find C2] in local mode a lost or changed file of keys is refused and not replaced', async () => {
+    it('[find C2] refuses a lost or changed key file in local mode, and does not replace it', async () => {
       const file = join(folder, 'master.key');
       const local = async (work: (toolhost: TestToolhost) => Promise<void>) => {
         const toolhost = await startToolhost({ dataDir: folder, egress: [upstream.port], env });

@@ -13,7 +13,7 @@ import { type MovableClock, movableClock } from '../support/toolhost/movable-clo
 import { scrape } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-/** A process that was not seen for so long does not count. */
+/** Time after its last heartbeat until a process no longer counts. */
 const absentMs = 10_000;
 
 describe('[find C6] processes that serve from one database', () => {
@@ -45,15 +45,15 @@ describe('[find C6] processes that serve from one database', () => {
     await sees(2);
     for (const row of await rows()) {
       assert.deepEqual([row.version, row.host, row.pid], [version, hostname(), process.pid]);
-      // Each reading of the database's clock corrects the one before, so the later time may be the smaller one.
+      // Each reading of the database clock corrects the previous one, so the later time may be the smaller one.
       for (const at of [row.started_at, row.seen_at]) assert.ok(Math.abs(at - Date.now()) < 60_000, String(at));
     }
     await second.stop();
-    assert.equal((await rows()).length, 1, 'it said that it left');
+    assert.equal((await rows()).length, 1, 'the process removed its membership');
     await sees(1);
   });
 
-  it('notice that one was killed', async () => {
+  it('detect that one was killed', async () => {
     const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir });
     await sees(2);
     await child.end('SIGKILL');
@@ -70,7 +70,7 @@ describe('[find C6] processes that serve from one database', () => {
     await sees(1);
   });
 
-  it('keep the last known count while the database does not answer', async () => {
+  it('keep the last known count while the database is down', async () => {
     const second = await startToolhost({ env });
     await sees(2);
     await postgres.crash();
@@ -83,7 +83,7 @@ describe('[find C6] processes that serve from one database', () => {
   });
 });
 
-describe('[find C6] the processes of a service on SQLite', () => {
+describe('[find C6] processes of a service on SQLite', () => {
   it('are its workers', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-processes-'));
     const one = await startToolhost({ dataDir });

@@ -7,10 +7,13 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Two seconds are promised, and a busy database takes longer; what nobody noticed would be trusted for a minute. */
+/**
+ * Timeout for a change to reach the other replica. Two seconds are promised, and a busy database takes longer. An
+ * undetected change would be trusted for a minute.
+ */
 const soonMs = 10_000;
 
-describe('two replicas on one PostgreSQL', () => {
+describe('two replicas on one PostgreSQL database', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let one: TestToolhost;
@@ -32,14 +35,14 @@ describe('two replicas on one PostgreSQL', () => {
     (await toolhost.callTool(slug, token, 'get')).content[0]?.text ?? '';
   const stored = { authentication: { type: 'Bearer', token: '{{KEY}}' } };
 
-  it('serve the changes of the other one', async () => {
+  it('serve changes made at the other replica', async () => {
     await one.createServer(serverAt('shared', upstream.url, stored));
     await two.rest('PUT', '/servers/shared/secrets/KEY', { body: { value: 'from-two' } });
     const key = await one.key();
     for (const toolhost of [one, two]) assert.match(await text(toolhost, 'shared', key), /"Bearer from-two"/);
   });
 
-  it('give the rest of an answer that the other one has cut [agent 3]', async () => {
+  it('return the remainder of a result that the other replica has truncated [agent 3]', async () => {
     const rows = Array.from({ length: 300 }, (_, n) => `row ${n}`);
     upstream.on('GET /rows', () => ({ body: rows }));
     const config = { authentication: { type: 'Bearer' }, max_answer_tokens: 200 };
@@ -55,7 +58,7 @@ describe('two replicas on one PostgreSQL', () => {
     assert.deepEqual(read, rows);
   });
 
-  it('give a large file that the other one has stored, and send it where it is given by its address [agent 4]', async () => {
+  it('return a large file stored by the other replica, and send it when it is passed by URL [agent 4]', async () => {
     const bytes = randomBytes(700_000).fill(0, 0, 1);
     upstream.on('GET /file', () => ({ headers: { 'content-type': 'application/pdf' }, body: bytes }));
     upstream.on('POST /file', () => ({ body: { taken: true } }));
@@ -72,7 +75,7 @@ describe('two replicas on one PostgreSQL', () => {
     assert.ok(upstream.take()[0]?.body.equals(bytes));
   });
 
-  it('serve a changed server, a changed secret and a deleted server within two seconds', async () => {
+  it('serve a changed server, a changed secret, and a deleted server within two seconds', async () => {
     await one.createServer(serverAt('changing', upstream.url, stored));
     await one.rest('PUT', '/servers/changing/secrets/KEY', { body: { value: 'first' } });
     const key = await one.key();
@@ -87,13 +90,13 @@ describe('two replicas on one PostgreSQL', () => {
     await eventually(async () => assert.equal((await two.rpc('changing', key, 'ping')).status, 404), soonMs);
   });
 
-  it('serve a new server within two seconds, although it was asked for before', async () => {
+  it('serve a new server within two seconds, even if it was requested before', async () => {
     assert.equal((await two.rpc('newcomer', 'some-token', 'ping')).status, 404);
     await one.createServer(serverAt('newcomer', upstream.url));
     await eventually(async () => assert.equal((await two.rpc('newcomer', 'some-token', 'ping')).status, 200), soonMs);
   });
 
-  it('[sec E2] give a slug away once when both are asked for it at the same time', async () => {
+  it('[sec E2] assign a slug once if both receive requests for it concurrently', async () => {
     for (let round = 0; round < 3; round += 1) {
       const asked = [one, two, one, two].map((toolhost) =>
         toolhost.rest('POST', '/servers', { body: serverAt(`raced-${round}`, upstream.url) }),
@@ -105,7 +108,7 @@ describe('two replicas on one PostgreSQL', () => {
     }
   });
 
-  it('keep each of several concurrent changes, or refuse it', async () => {
+  it('keep or refuse each of several concurrent changes', async () => {
     await one.createServer(serverAt('edited', upstream.url));
     const asked = [one, two, one, two].map((toolhost, n) =>
       toolhost.rest('PATCH', '/servers/edited', { body: { description: `Change ${n}` } }),
@@ -119,7 +122,7 @@ describe('two replicas on one PostgreSQL', () => {
     assert.equal(((await one.rest('GET', '/servers/edited/versions')).body.versions as Json[]).length, 1 + kept);
   });
 
-  it('refuse a text that PostgreSQL cannot store as wrong input', async () => {
+  it('refuse text that PostgreSQL cannot store as invalid input', async () => {
     const nul = '\u0000';
     const asked: [string, string, Json?][] = [
       ['GET', `/servers/${encodeURIComponent(nul)}`],

@@ -24,7 +24,7 @@ describe('quotas that two replicas share', () => {
     await postgres.stop();
   });
 
-  it('[find A5] hold exactly, however many come through both at the same time', async () => {
+  it('[find A5] are exact, however many concurrent requests both replicas receive', async () => {
     const [one, two] = replicas as [TestToolhost, TestToolhost];
     const key = await one.key({ workspace: 'shared' });
     const all = (make: (toolhost: TestToolhost, n: number) => Promise<{ status: number }>) =>
@@ -45,6 +45,6 @@ describe('quotas that two replicas share', () => {
     const keys = await all((toolhost) =>
       toolhost.rest('POST', '/keys', { key, body: { name: 'k', scopes: ['call'] } }),
     );
-    assert.equal(made(keys), 4, 'one is there before');
+    assert.equal(made(keys), 4, 'one key exists before');
   });
 });

@@ -22,12 +22,12 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 const count = 3;
 const patienceMs = 30_000;
 
-/** Process ids of the workers that ever served, in the order in which they began. */
+/** Returns the process IDs of all workers that were ever ready, in starting order. */
 function workersOf(child: ChildToolhost): number[] {
   return [...child.output().matchAll(/"worker":(\d+),"msg":"worker is ready"/g)].map(([, pid]) => Number(pid));
 }
 
-/** Ends a worker and waits until its replacement serves. */
+/** Kills a worker and waits until its replacement serves. */
 async function killOne(child: ChildToolhost, pid: number): Promise<void> {
   const before = workersOf(child).length;
   process.kill(pid, 'SIGKILL');
@@ -35,7 +35,7 @@ async function killOne(child: ChildToolhost, pid: number): Promise<void> {
 }
 
 for (const engine of engines) {
-  describe(`several workers on ${engine}`, () => {
+  describe(`multiple workers on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let upstream: RecordingUpstream;
     let provider: HostileProvider;
@@ -51,7 +51,7 @@ for (const engine of engines) {
         DATA_DIR: dataDir,
         MASTER_KEY: randomBytes(32).toString('base64'),
         EGRESS_ALLOW: [upstream.port, ...provider.ports].map((port) => `127.0.0.1:${port}`).join(','),
-        // The workers divide limits, and chance decides which of them a call reaches.
+        // Workers divide limits, and chance decides which worker receives a call.
         CALLS_PER_SECOND: '0',
         CONCURRENT_CALLS: '0',
         CONCURRENT_CALLS_PER_KEY: '0',
@@ -75,19 +75,19 @@ for (const engine of engines) {
       rmSync(dataDir, { recursive: true });
     });
 
-    // The kernel deals connections out by chance: with so many, one worker in a hundred million runs would get none.
+    // The kernel assigns connections randomly. With this many, a worker receives none in one of a hundred million runs.
     const everyone = <Result>(ask: () => Promise<Result>) => Promise.all(Array.from({ length: 16 * count }, ask));
 
-    it('share one port, and are ready together', async () => {
+    it('share one port, and become ready together', async () => {
       const replies = await everyone(() => freshRequest(`${child.url}/readyz`));
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
-      // A request's id begins with that of its process.
+      // A request ID begins with the ID of its process.
       const processes = new Set(replies.map(({ headers }) => String(headers['x-request-id']).slice(0, 10)));
       assert.equal(processes.size, count);
       assert.equal(child.output().match(/^toolhost ready /gm)?.length, 1);
     });
 
-    it('each serve a change of one of them within two seconds', async () => {
+    it('each serve a change made by one of them within two seconds', async () => {
       assert.deepEqual(
         new Set((await everyone(() => freshCall(child.url, 'things', { key }))).map((r) => r.status)),
         new Set([200]),
@@ -104,7 +104,7 @@ for (const engine of engines) {
       }, patienceMs);
     });
 
-    it('fail independently: when one dies the others go on, and a new one replaces it', async () => {
+    it('fail independently: if one dies, the others continue and a new one replaces it', async () => {
       upstream.on('*', () => 'hold');
       const calls = Array.from({ length: 16 * count }, () => freshCall(child.url, 'things', { key }));
       const ends = Promise.allSettled(calls);
@@ -122,7 +122,7 @@ for (const engine of engines) {
       assert.match(child.output(), new RegExp(`"worker":${victim},"exitCode":null,"signal":"SIGKILL"`));
     });
 
-    it('[find C6] share one quota, and all of it can be used over one connection', async () => {
+    it('[find C6] share one quota, which can be used up over one connection', async () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const limited = async (slug: string) => {
         const body = serverAt(slug, upstream.url);
@@ -133,7 +133,7 @@ for (const engine of engines) {
         return slug;
       };
       const today = () => new Date().toISOString().slice(0, 10);
-      // The quota of a day is counted anew where the day (UTC) has ended meanwhile.
+      // The daily quota starts over if the day (UTC) ends during the test.
       for (let day = ''; day !== today(); ) {
         day = today();
         const spread = await limited(`spread-${day}`);
@@ -147,7 +147,7 @@ for (const engine of engines) {
       agent.destroy();
     });
 
-    it('[sec G5] lose nothing that was acknowledged when they are killed under writes', async () => {
+    it('[sec G5] lose nothing that was acknowledged when they are killed during writes', async () => {
       const ledger = new Ledger();
       let over = false;
       const writing = ['a', 'b', 'c', 'd', 'e'].map((name) => ledger.write(child.url, key, name, () => over));
@@ -171,7 +171,7 @@ for (const engine of engines) {
         values.filter(([, found]) => found?.startsWith(name)).reduce((total, [, , value]) => total + Number(value), 0);
       return { processes: sum('toolhost_processes'), calls: sum('toolhost_calls_total') };
     };
-    /** The calls of all workers, each of which has been heard at least once. */
+    /** Returns the number of calls of all workers, once each of them has reported. */
     const countCalls = () =>
       eventually(async () => {
         const { processes, calls } = await numbers();
@@ -179,17 +179,17 @@ for (const engine of engines) {
         return calls;
       });
 
-    it('count together, whichever of them is asked', async () => {
+    it('count together, whichever worker is asked', async () => {
       const before = await countCalls();
       const calls = await everyone(() => freshCall(child.url, 'things', { key }));
       for (const reply of calls) assert.equal(reply.status, 200, reply.text);
-      // A late worker counts with its last number, so the latest calls may be missing at first.
+      // A worker that is late counts with its previous number, so the latest calls may be missing at first.
       await eventually(async () =>
         assert.deepEqual(new Set(await everyone(countCalls)), new Set([before + calls.length])),
       );
     });
 
-    it('[sec D18] refresh one login together, and ask its provider once', async () => {
+    it('[sec D18] refresh one login together with one request to its provider', async () => {
       provider.onToken();
       const config = {
         ...serverAt('people', upstream.url),
@@ -224,12 +224,12 @@ for (const engine of engines) {
       for (let asked = 0; asked !== 1; ) {
         const before = performance.now();
         asked = await refusedOnce();
-        // Where the process that refreshes pauses for 3 s, another one takes over.
-        assert.ok(asked === 1 || performance.now() - before > 3000, `the provider was asked ${asked} times`);
+        // If the refreshing process pauses for 3 s, another one takes over.
+        assert.ok(asked === 1 || performance.now() - before > 3000, `the provider received ${asked} requests`);
       }
     });
 
-    it('stop together, with an exit code of 0 and nothing broken', async () => {
+    it('stop together with exit code 0 and leave an intact database', async () => {
       assert.equal(await child.end(), 0);
       for (const pid of workersOf(child)) assert.throws(() => process.kill(pid, 0), /ESRCH/);
       if (engine === 'postgres') return;
@@ -241,7 +241,7 @@ for (const engine of engines) {
   });
 }
 
-describe('the first process of several', () => {
+describe('the primary process of several workers', () => {
   let dataDir: string;
   let env: Record<string, string>;
   let child: ChildToolhost | undefined;
@@ -254,16 +254,16 @@ describe('the first process of several', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it('keeps a second service from the SQLite file, and leaves no worker behind when killed', async () => {
+  it('refuses a second service on the SQLite file, and leaves no workers behind when killed', async () => {
     child = await startChildToolhost(env);
     await assert.rejects(startChildToolhost(env), /another toolhost process serves from \S+toolhost\.sqlite; stop it/);
-    // Resolves when the last worker has closed the outputs that it shares with the first process.
+    // Resolves when the last worker has closed the output streams that it shares with the primary process.
     assert.equal(await child.end('SIGKILL'), 'SIGKILL');
     child = await startChildToolhost({ ...env, WORKERS: '1' });
     assert.equal(await child.end(), 0);
   });
 
-  it('runs the identity provider and the worked example of local mode for all of them', async () => {
+  it('runs the identity provider and the example server of local mode for all workers', async () => {
     child = await startChildToolhost({ ...env, DEMO: '1' });
     const { url } = child;
     const departures = await Promise.all(Array.from({ length: 6 }, () => freshRequest(`${url}/login`)));
@@ -276,7 +276,7 @@ describe('the first process of several', () => {
     assert.equal(await child.end(), 0);
   });
 
-  it('reports a port in use once, and does not start', async () => {
+  it('reports a port that is in use once, and does not start', async () => {
     child = await startChildToolhost({ ...env, WORKERS: '1' });
     const other = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
     const PORT = new URL(child.url).port;
@@ -293,7 +293,7 @@ describe('the first process of several', () => {
     assert.equal(await child.end(), 0);
   });
 
-  it('gives up with a sentence when workers die again and again', async () => {
+  it('exits with an error message when workers keep dying', async () => {
     const serving = await startChildToolhost(env);
     child = serving;
     const ended = serving.ended();
@@ -316,8 +316,8 @@ describe('the first process of several', () => {
   });
 });
 
-describe('workers whose database is away', () => {
-  it('go on without one that died, which starts again when the database is back', async () => {
+describe('workers without a database', () => {
+  it('continue without a worker that died, which restarts when the database is back', async () => {
     const postgres = await startOwnPostgres();
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
     const child = await startChildToolhost({
@@ -335,7 +335,7 @@ describe('workers whose database is away', () => {
       await postgres.restart();
       await eventually(() => assert.equal(workersOf(child).length, 3), patienceMs);
       assert.equal((await freshRequest(`${child.url}/livez`)).status, 200);
-      // With no worker left that serves, failing starts are no reason to wait.
+      // If no serving worker is left, failing starts end the service.
       await postgres.crash();
       for (const pid of workersOf(child).slice(1)) process.kill(pid, 'SIGKILL');
       assert.equal(await child.ended(), 1);

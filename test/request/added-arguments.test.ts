@@ -15,7 +15,7 @@ const rows = {
 const leftOut = (names: string) => `Ignored arguments: ${names} (not declared by the tool).`;
 const lastText = ({ content }: ToolReply) => content.at(-1)?.text;
 
-describe('arguments as clients send them', () => {
+describe('arguments that clients add or write as text', () => {
   let one: OneTool;
   let manager: string;
   before(async () => {
@@ -24,7 +24,7 @@ describe('arguments as clients send them', () => {
   });
   after(() => one.stop());
 
-  /** The requests of one call, and its result. */
+  /** Returns the upstream requests of one call, and its result. */
   const called = async (slug: string, params: Json, name = 'run') => {
     one.upstream.take();
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, ...params } };
@@ -34,7 +34,7 @@ describe('arguments as clients send them', () => {
   };
   const manage = (name: string, args: Json) => one.toolhost.callTool('manage', manager, name, args);
 
-  it('[behaviour request 4] an argument that clients are known to add is left out of any call, and the result says so', async () => {
+  it('[behaviour request 4] omits an argument that clients are known to add from any call, and the result reports it', async () => {
     const names = ['wait_for_previous', 'sessionId', 'action', 'chatInput', 'tool', 'toolCallId', 'random_string'];
     for (const method of ['GET', 'POST', 'DELETE']) {
       const slug = await one.serve({ ...rows, method });
@@ -51,7 +51,7 @@ describe('arguments as clients send them', () => {
     assert.deepEqual((await called(declared, { arguments: { action: 'x' } })).sent, ['GET /rows?action=x']);
   });
 
-  it('[behaviour request 4] an undeclared argument is left out of a call that only reads, unless its name is a near miss', async () => {
+  it('[behaviour request 4] omits an undeclared argument from a read-only call, unless its name is a near miss', async () => {
     const reading = await one.serve(rows);
     const { sent, result } = await called(reading, { arguments: { q: 'late', reason: 'asked' } });
     assert.deepEqual([sent, lastText(result)], [['GET /rows?q=late'], leftOut('reason')]);
@@ -68,7 +68,7 @@ describe('arguments as clients send them', () => {
     );
   });
 
-  it('[behaviour request 4] the management server leaves such arguments out, too', async () => {
+  it('[behaviour request 4] omits such arguments at the management server too', async () => {
     const slug = await one.serve(rows);
     const result = await manage('getMcpServer', { slug, toolCallId: 'x', reason: 1 });
     assert.equal(lastText(result), leftOut('toolCallId, reason'), textOf(result));
@@ -86,7 +86,7 @@ describe('arguments as clients send them', () => {
     assert.notEqual(created.isError, true, textOf(created));
   });
 
-  it('[agent 1] the tools of a server in search mode take what clients add and what they write as text', async () => {
+  it('[agent 1] accepts added arguments and arguments as text in the tools of a server in search mode', async () => {
     const slug = await one.serve(rows, { tool_mode: 'search' });
     const found = await called(slug, { arguments: { query: 'run', wait_for_previous: true } }, 'search_tools');
     assert.equal(lastText(found.result), leftOut('wait_for_previous'));
@@ -99,7 +99,7 @@ describe('arguments as clients send them', () => {
     );
   });
 
-  it('[mcp 16] a text of JSON and an empty list are the object that a client means by them', async () => {
+  it('[mcp 16] parses arguments given as JSON text, and treats an empty list as an empty object', async () => {
     const slug = await one.serve(rows);
     assert.deepEqual((await called(slug, { arguments: '{"q":"late"}' })).sent, ['GET /rows?q=late']);
     for (const wrong of ['late', '[1]', '{', [1], 7])
@@ -111,7 +111,7 @@ describe('arguments as clients send them', () => {
     assert.deepEqual((await called(ping, { arguments: [] })).sent, ['GET /ping']);
   });
 
-  it('[behaviour The tool result] a number or a boolean is its text, where the schema takes only texts', async () => {
+  it('[behaviour The tool result] converts a number or a boolean to text where the schema accepts only text', async () => {
     const path = await one.serve({ url: '/rows/:id', input_schema: { id: text } });
     for (const digits of ['4711', '12345678901234567890', '1.10', 'true'])
       assert.notEqual((await one.callText(path, `{"id":${digits}}`)).isError, true, digits);
@@ -128,7 +128,7 @@ describe('arguments as clients send them', () => {
     ]);
   });
 
-  it('[behaviour request 5] null is sent where a field is nullable, and a result says where it was left out', async () => {
+  it('[behaviour request 5] sends null where a field is nullable, and otherwise reports that it was omitted', async () => {
     const task = (nullable: boolean) => ({
       method: 'PATCH',
       url: '/tasks/:id',

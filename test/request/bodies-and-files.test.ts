@@ -11,7 +11,7 @@ const file = { type: 'string', content: 'base64' };
 const bytes = Buffer.from([0, 1, 2, 0xff, 13, 10, 10, 0xfe, 45, 45]);
 const base64 = bytes.toString('base64');
 
-/** The parts of a multipart body: name, then the text or the file. */
+/** Returns the parts of a multipart body: the name, then the text or the file. */
 async function partsOf({ headers, body }: RecordedRequest) {
   const form = await new Response(new Uint8Array(body), {
     headers: { 'content-type': String(headers['content-type']) },
@@ -38,7 +38,7 @@ describe('bodies and files', () => {
   const refused = async (tool: Json, args: Json) => one.refused(await one.serve({ method: 'POST', ...tool }), args);
   const problems = (tool: Json) => toolProblems(one.toolhost, { method: 'POST', ...tool });
 
-  it('[conf 2] a file is a part of a multipart body with its name and media type', async () => {
+  it('[conf 2] sends a file as a part of a multipart body with its name and media type', async () => {
     const input_schema = {
       purpose: text,
       file: { ...file, file_name: 'data.bin', media_type: 'application/x-thing; v=1' },
@@ -50,7 +50,7 @@ describe('bodies and files', () => {
     ]);
   });
 
-  it('[conf 2] file name and media type may come from arguments, which are then not sent themselves', async () => {
+  it('[conf 2] takes file name and media type from arguments, which are then not sent themselves', async () => {
     const input_schema = {
       file: { ...file, wire_name: 'upload[file]', file_name: { argument: 'name' }, media_type: { argument: 'type' } },
       name: optional,
@@ -72,7 +72,7 @@ describe('bodies and files', () => {
     assert.deepEqual((await partsOf(await sent(both, { file: base64, name: 'n.png' })))[1], ['name', 'n.png']);
   });
 
-  it('[conf 2] a part may be JSON, a text file, or one of several files', async () => {
+  it('[conf 2] sends a part as JSON, as a text file, or as one of several files', async () => {
     const input_schema = {
       meta: { type: 'object', media_type: 'application/json' },
       csv: { type: 'string', media_type: 'text/csv', file_name: 'rows.csv' },
@@ -90,7 +90,7 @@ describe('bodies and files', () => {
     assert.match(got.body.toString('latin1'), /name="meta"\r\nContent-Type: application\/json\r\n\r\n\{"a"/);
   });
 
-  it('[conf 2] bytes are the whole body, with the media type of the tool, an argument or the data URL', async () => {
+  it('[conf 2] sends bytes as the whole body, with the media type of the tool, an argument, or the data URL', async () => {
     const tool = { method: 'PUT', body: 'file', input_schema: { file } };
     const got = async (more: Json, given = base64) => {
       const { headers, body } = await sent({ ...tool, ...more }, { file: given });
@@ -106,7 +106,7 @@ describe('bodies and files', () => {
     assert.equal(await got({ input_schema: { file: { ...file, media_type: 'audio/ogg' } } }), 'audio/ogg');
   });
 
-  it('[conf 2] Base64 may be of either alphabet and have line breaks; anything else is refused', async () => {
+  it('[conf 2] accepts Base64 in either alphabet and with line breaks, and rejects anything else', async () => {
     const tool = { body: 'file', input_schema: { file } };
     const decoded = async (given: string) => (await sent(tool, { file: given })).body.toString('latin1');
     const odd = Buffer.from([0xfb, 0xff, 0xfe, 1]);
@@ -137,7 +137,7 @@ describe('bodies and files', () => {
       );
   });
 
-  it('[conf 2] agents are told that a field takes Base64', async () => {
+  it('[conf 2] describes to agents that a field accepts Base64', async () => {
     const input_schema = {
       file: { ...file, description: 'The picture' },
       other: { ...file, description: 'As base64.' },
@@ -158,7 +158,7 @@ describe('bodies and files', () => {
     });
   });
 
-  it('[conf 2] GET and DELETE have a body where `in` or `body` says so', async () => {
+  it('[conf 2] sends a body with GET and DELETE where `in` or `body` requires it', async () => {
     const input_schema = { q: optional, query: { type: 'object', in: 'body', optional: true } };
     for (const method of ['GET', 'DELETE']) {
       const got = await sent({ method, url: '/s', input_schema }, { q: 'a', query: { match: 1 } });
@@ -174,7 +174,7 @@ describe('bodies and files', () => {
     }
   });
 
-  it('[conf 2] HEAD sends its arguments in the query and has no body', async () => {
+  it('[conf 2] sends HEAD arguments in the query and no body', async () => {
     one.upstream.on('HEAD /h', () => ({ headers: { 'content-length': String(50 * 1024 * 1024), etag: '"1"' } }));
     const slug = await one.serve({ method: 'HEAD', url: '/h', input_schema: { q: text } });
     for (let round = 0; round < 3; round++) {
@@ -190,7 +190,7 @@ describe('bodies and files', () => {
     ]);
   });
 
-  it('[conf 2] OPTIONS sends its arguments in the query, or in a body where they say so', async () => {
+  it('[conf 2] sends OPTIONS arguments in the query, or in the body where they require it', async () => {
     one.upstream.on('OPTIONS /o', () => ({ body: '{}' }));
     const slug = await one.serve({
       method: 'OPTIONS',
@@ -201,7 +201,7 @@ describe('bodies and files', () => {
     assert.deepEqual([got.method, got.url, got.body.toString()], ['OPTIONS', '/o?q=a', '{"size":5}']);
   });
 
-  it('[conf 2] a template of the body holds arguments as values and in texts', async () => {
+  it('[conf 2] fills a body template with arguments, as values and inside texts', async () => {
     const tool = {
       url: '/graphql?p=:page',
       input_schema: {
@@ -267,7 +267,7 @@ describe('bodies and files', () => {
     );
   });
 
-  it('[conf 2] [sec C7] copies of an argument in a template cannot make a huge body', async () => {
+  it('[conf 2] [sec C7] rejects copies of an argument in a template that would make a huge body', async () => {
     const tool = { input_schema: { a: text }, body_template: Array.from({ length: 100 }, () => [':a', 'x:a']) };
     assert.match(
       await refused(tool, { a: 'x'.repeat(100_000) }),
@@ -276,7 +276,7 @@ describe('bodies and files', () => {
     assert.equal((await json(tool, { a: 'y' })).length, 100);
   });
 
-  it('[conf 2] [sec C7] all arguments of a multipart body share the limits of one form', async () => {
+  it('[conf 2] [sec C7] applies the limits of one form to all arguments of a multipart body', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'];
     const input_schema = Object.fromEntries(names.map((name) => [name, { type: 'object', style: 'indices' }]));
     const wide = { ['k'.repeat(3000)]: Array.from({ length: 20 }, () => 1) };
@@ -288,7 +288,7 @@ describe('bodies and files', () => {
       );
   });
 
-  it('[conf 2] what cannot work is a problem', async () => {
+  it('[conf 2] reports configurations that cannot work as problems', async () => {
     const typed = (type: string) => ({ headers: { 'Content-Type': type } });
     const expected: [tool: Json, problem: RegExp][] = [
       [
@@ -361,7 +361,7 @@ describe('bodies and files', () => {
     for (const tool of sound) assert.deepEqual(await problems(tool), []);
   });
 
-  it('[conf 2] a preview shows files by name, type and size, and masks secrets of constants and templates', async () => {
+  it('[conf 2] previews files by name, type, and size, and masks secrets in constants and templates', async () => {
     const { toolhost } = one;
     const preview = async (tool: Json, args: Json) => {
       const slug = await one.serve({ method: 'POST', ...tool });
@@ -386,7 +386,7 @@ describe('bodies and files', () => {
     assert.equal((await preview({ body_template: { deep: ['{{KEY}}', 1] } }, {})).body, '{"deep":["********",1]}');
   });
 
-  it('[conf 2] [sec C7] a secret in a constant or a template is sent for callers with a key, and never shown', async () => {
+  it('[conf 2] [sec C7] sends a secret in a constant or a template for callers with a key, and never shows it', async () => {
     const { toolhost } = one;
     const value = 'the-"secret"-of-this-test';
     const key = await toolhost.key({ scopes: ['call'] });

@@ -6,8 +6,8 @@ import { normalizeText } from '../../src/domain/normalised.ts';
 
 const forms = ['NFC', 'NFKC', 'NFKD'] as const;
 
-describe('normalised texts', () => {
-  it('[find A2] are those of the standard, but for long rows of marks and two ligatures', () => {
+describe('text normalization', () => {
+  it('[find A2] matches the standard, except for long sequences of marks and two ligatures', () => {
     const words = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('e\u0301', '\ufb01', '\uac00')));
     fc.assert(
       fc.property(words, fc.constantFrom(...forms), (some, form) => {
@@ -20,8 +20,8 @@ describe('normalised texts', () => {
   });
 });
 
-describe('URLs that others wrote', () => {
-  it('[find A2] are read as by the standard where their host can exist', () => {
+describe('parsing of third-party URLs', () => {
+  it('[find A2] matches the standard for hosts that can exist', () => {
     const label = fc.string({ unit: fc.constantFrom('a', 'b', '1', '-', 'é', '가', '%', 'C', '0'), maxLength: 20 });
     const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
     const before = fc.constantFrom(
@@ -54,7 +54,7 @@ describe('URLs that others wrote', () => {
     assert.equal(parseUrl('a'.repeat(5000), 'https://base.example/')?.pathname, long);
   });
 
-  it('[find A2] are none where a host is longer than any name, however it is written', () => {
+  it('[find A2] rejects a host that is longer than any name, in every spelling', () => {
     const long = '가'.repeat(2000);
     const written = [long, encodeURIComponent(long), 'a'.repeat(64), 'a.'.repeat(130), `u@${long}`, `${long}:80`];
     for (const host of written)

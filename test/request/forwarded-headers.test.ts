@@ -4,7 +4,7 @@ import { check, configWith, toolWith } from '../support/configurations.ts';
 import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
-describe('[conf 10] headers of the client that a server passes on', () => {
+describe('[conf 10] client headers that a server forwards', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -16,7 +16,7 @@ describe('[conf 10] headers of the client that a server passes on', () => {
     return reply.body.result as ToolReply;
   };
 
-  it('reach the upstream as they were sent, those that are named and there', async () => {
+  it('reach the upstream unchanged if they are named and present', async () => {
     const slug = await one.serve({}, { forward_headers: ['X-Request-Id', 'X-Tenant', 'Accept-Language'] });
     one.upstream.take();
     const sent = { 'x-tenant': 'Säo', 'accept-language': 'fa, en;q=0.5', 'x-other': 'secret' };
@@ -30,7 +30,7 @@ describe('[conf 10] headers of the client that a server passes on', () => {
     assert.equal(one.upstream.take()[0]?.headers['x-tenant'], 'other');
   });
 
-  it('are refused with a key of the service in them, and when they are too long', async () => {
+  it('are rejected when they contain a key of this service or are too long', async () => {
     const slug = await one.serve({}, { forward_headers: ['X-Tenant'] });
     one.upstream.take();
     const key = await one.toolhost.key();
@@ -42,7 +42,7 @@ describe('[conf 10] headers of the client that a server passes on', () => {
     assert.deepEqual(one.upstream.take(), []);
   });
 
-  it('are none that hold a credential, decide about the request, or are set otherwise', async () => {
+  it('must not carry credentials, control the request, or be set in another way', async () => {
     const problemsOf = async (forward_headers: unknown, more: Json = {}): Promise<string[]> =>
       (await check(one.toolhost, configWith({ forward_headers, ...more }))).problems;
     const refused = [

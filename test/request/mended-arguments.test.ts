@@ -3,14 +3,14 @@ import { after, before, describe, it } from 'node:test';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('arguments that agents commonly get wrong', () => {
+describe('argument coercion', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
   });
   after(() => one.stop());
 
-  /** The body that the upstream gets for arguments given as JSON text, or the refusal. */
+  /** Returns the body that the upstream receives for arguments given as JSON text, or the error. */
   const used = async (properties: Json, args: string, more: Json = {}): Promise<string> => {
     const input_schema = { type: 'object', properties, ...more };
     one.upstream.take();
@@ -20,7 +20,7 @@ describe('arguments that agents commonly get wrong', () => {
   };
   const integer = { type: 'integer' };
 
-  it('[behaviour The tool result] a text is the JSON of the one type that the schema takes instead of texts', async () => {
+  it('[behaviour The tool result] parses a text as JSON if the schema accepts exactly one type other than text', async () => {
     const integers = { type: 'array', items: integer };
     const cases: [schema: Json, sent: string, used: string][] = [
       [{ ids: integers }, '{"ids":"[1,2]"}', '{"ids":[1,2]}'],
@@ -67,7 +67,7 @@ describe('arguments that agents commonly get wrong', () => {
     );
   });
 
-  it('[behaviour The tool result] an optional property that is null is absent at every level, where null is not allowed', async () => {
+  it('[behaviour The tool result] omits optional properties that are null at every level, where null is not allowed', async () => {
     const text = { type: 'string' };
     const nullable = { anyOf: [text, { type: 'null' }] };
     const inner = { type: 'object', properties: { id: text, q: text, kept: nullable }, required: ['id'] };
@@ -82,7 +82,7 @@ describe('arguments that agents commonly get wrong', () => {
     assert.equal(await used({ free: { type: 'object' } }, '{"free":{"a":null}}'), '{"free":{"a":null}}');
   });
 
-  it('[behaviour The tool result] a text that would take too long to read is refused as the text that it is', async () => {
+  it('[behaviour The tool result] rejects a text as text if it would take too long to parse', async () => {
     const numbers = { list: { type: 'array', items: { type: 'array' } } };
     for (const text of ['['.repeat(400_000), '[[],'.repeat(100_000), `[${'[],'.repeat(200_000)}[]]`]) {
       assert.match(await used(numbers, JSON.stringify({ list: text })), /^The arguments are invalid: list: /);

@@ -15,7 +15,7 @@ describe('methods, cookies, and whole queries', () => {
 
   const problems = (tool: Json, more: Json = {}) => toolProblems(one.toolhost, { method: 'GET', ...tool }, more);
 
-  it('[behaviour request 4] sends arguments where the method has them, with any method but CONNECT and TRACE', async () => {
+  it('[behaviour request 4] sends arguments where the method expects them, with any method except CONNECT and TRACE', async () => {
     const body = '{"a":"b"}';
     const expected: [method: string, isReadOnly: boolean, isDestructive: boolean, url: string, body: string][] = [
       ...['QUERY', 'PROPFIND', 'REPORT', 'SEARCH'].map((method): (typeof expected)[number] => [
@@ -51,7 +51,7 @@ describe('methods, cookies, and whole queries', () => {
       assert.match((await problems({ method })).join(), /tools\[0\]\.method: .*except CONNECT and TRACE/, method);
   });
 
-  it('[conf 2] joins arguments in cookies, and refuses cookies of the credential and of static headers', async () => {
+  it('[conf 2] joins arguments in cookies, and rejects cookies of the credential and of static headers', async () => {
     const cookie = (fields: Json = {}) => ({ ...optional, in: 'cookie', ...fields });
     const authentication = { type: 'Cookie', cookie: 'sid', token: 'abc' };
     const input_schema = {
@@ -72,7 +72,7 @@ describe('methods, cookies, and whole queries', () => {
     for (const [tool, message] of refused) assert.match((await problems(tool, { authentication })).join('\n'), message);
   });
 
-  it('[conf 2] sends one argument as the whole query, and refuses others beside it', async () => {
+  it('[conf 2] sends one argument as the whole query, and rejects other query arguments', async () => {
     const q = { ...optional, style: 'querystring' };
     const slug = await one.serve({ url: '/rows', input_schema: { q } });
     assert.equal((await one.sent(slug, { q: 'a=b&c' })).url, '/rows?a%3Db%26c');

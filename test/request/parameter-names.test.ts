@@ -7,7 +7,7 @@ import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts'
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
-/** One character as some receiver still understands it. */
+/** Returns spellings of one character that some receiver still understands. */
 function spellingsOf(character: string): fc.Arbitrary<string> {
   const hex = character.charCodeAt(0).toString(16);
   const wide = String.fromCharCode(character.charCodeAt(0) + 0xfee0);
@@ -19,7 +19,7 @@ function spellingsOf(character: string): fc.Arbitrary<string> {
   return fc.constantFrom(character, character, character.toUpperCase(), ...encoded);
 }
 
-/** Text that receivers drop before and after a name. */
+/** Text that receivers remove before and after a name. */
 const lead = fc.constantFrom('', '', '%20', '+', '[', '%5B', '%09', '%E2%80%8B');
 const tail = fc.constantFrom(
   '',
@@ -38,12 +38,12 @@ const tail = fc.constantFrom(
   '%0A',
 );
 
-/** A name in another spelling, as it stands in a query. */
+/** Returns another spelling of a name, as it appears in a query. */
 function spelled(name: string): fc.Arbitrary<string> {
   return fc.tuple(lead, ...[...name].map(spellingsOf), tail).map((parts) => parts.join(''));
 }
 
-/** A name with its spelling. */
+/** Returns a name with its spelling. */
 function anySpelled(names: readonly string[]): fc.Arbitrary<{ name: string; spelling: string }> {
   return fc.constantFrom(...names).chain((name) => spelled(name).map((spelling) => ({ name, spelling })));
 }
@@ -67,7 +67,7 @@ const tokenParams = ['grant_type', 'code', 'redirect_uri', 'client_id', 'client_
 const optional = { type: 'string', optional: true };
 /** Names that some receiver reads as `account`. */
 const alike = ['Account', 'ACCOUNT', 'account[]', 'account[0]', 'account.x', 'account[x]'];
-/** Names that none does. */
+/** Names that no receiver reads as `account`. */
 const others = ['account_id', 'accounts', 'my[account]', 'acc'];
 const fields = (names: readonly string[], more: Json = optional): Json =>
   Object.fromEntries(names.map((name) => [name, more]));
@@ -75,7 +75,7 @@ const given = (names: readonly string[]) => Object.fromEntries(names.map((name) 
 const form = { method: 'POST', body: 'form' };
 const bearer = { authentication: { type: 'Bearer' } };
 
-describe('names of parameters that another one could be taken for', () => {
+describe('parameter names that could be mistaken for another one', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -89,7 +89,7 @@ describe('names of parameters that another one could be taken for', () => {
     );
   const oauthProblems = (fields: Json) => problemsOf(configWith({ oauth: { ...oauth, ...fields } }));
 
-  it('[find B5] no spelling of the credential’s name is allowed in the URL of a tool', async () => {
+  it("[find B5] rejects every spelling of the credential's name in a tool URL", async () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(['api_key', 'access.token', 'key']), async ({ name, spelling }) => {
         const problems = await urlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
@@ -100,13 +100,13 @@ describe('names of parameters that another one could be taken for', () => {
     assert.match(await urlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
   });
 
-  it('[find B5] no spelling of our OAuth parameters is allowed in extra_params or provider URLs', async () => {
+  it("[find B5] rejects every spelling of the service's OAuth parameters in extra_params and provider URLs", async () => {
     await fc.assert(
       fc.asyncProperty(anySpelled(authorizationParams), async ({ spelling }) => {
         const authorization_url = `${oauth.authorization_url}?tenant=a&${spelling}=x`;
         assert.match(await oauthProblems({ authorization_url }), /^oauth\.authorization_url: contains the parameter/);
         const raw = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
-        // A text with a NUL, and a name of more than 100 characters, is refused as such; U+FFFD is no spelling any more.
+        // Texts with NUL and names of more than 100 characters have their own errors. U+FFFD is no longer a spelling.
         const names = [spelling, raw].filter((text) => !/[\0\ufffd]/.test(text) && text.length <= 100);
         for (const name of names) {
           assert.match(
@@ -130,7 +130,7 @@ describe('names of parameters that another one could be taken for', () => {
     );
   });
 
-  it('[find B5] no argument is sent beside the credential under a name that could be read as it', async () => {
+  it('[find B5] omits arguments whose name could be read as the credential', async () => {
     const names = [
       'api_key',
       'API_KEY',
@@ -163,7 +163,7 @@ describe('names of parameters that another one could be taken for', () => {
     assert.deepEqual(parts, harmless);
   });
 
-  it('[find B5] warns of arguments that the credential replaces', async () => {
+  it('[find B5] warns about arguments that the credential replaces', async () => {
     const input_schema = { 'Api.Key': { type: 'string' }, other: { type: 'string' } };
     const config = (tool: Json) =>
       configWith({ authentication: { type: 'QueryParam' }, tools: [toolWith({ input_schema, ...tool })] });
@@ -172,7 +172,7 @@ describe('names of parameters that another one could be taken for', () => {
     assert.match(await of({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
   });
 
-  it('[find B5] no header is sent that CGI could read as the credential, or that HTTP or the service sets', async () => {
+  it('[find B5] rejects headers that CGI could read as the credential, or that HTTP or the service sets', async () => {
     const at = (headers: Json, more: Json) => problemsOf(configWith({ tools: [toolWith({ headers, ...more })] }));
     const authentication = { type: 'ApiKey', header: 'X-Api-Key' };
     for (const name of ['x_api_key', 'X.Api-Key', 'x-API_key', 'X!Api~Key']) {
@@ -204,7 +204,7 @@ describe('names of parameters that another one could be taken for', () => {
     assert.equal(await at({ 'X-A': '1' }, argument('x_ab')), '');
   });
 
-  it('an argument that is a describing header replaces ours', async () => {
+  it("replaces the service's descriptive headers by arguments of the same name", async () => {
     const input_schema = { Accept: { type: 'string', in: 'header' }, user_agent: { type: 'string', in: 'header' } };
     const { headers, rawHeaders } = await one.sent(await one.serve({ input_schema }), {
       Accept: 'text/csv',
@@ -217,7 +217,7 @@ describe('names of parameters that another one could be taken for', () => {
     ]);
   });
 
-  it('[find B5] a header that CGI reads as one that the service sets is that header, on the wire too', async () => {
+  it('[find B5] merges a header that CGI reads as one of the service into that header, also in the sent request', async () => {
     const described = async (tool: Json) => {
       const slug = await one.serve({ method: 'POST', input_schema: { a: { type: 'string' } }, ...tool });
       const { rawHeaders, body } = await one.sent(slug, { a: 'x' });
@@ -244,7 +244,7 @@ describe('names of parameters that another one could be taken for', () => {
     );
   });
 
-  it('[find B5] takes names that only resemble ours', async () => {
+  it('[find B5] accepts names that only resemble reserved ones', async () => {
     const extra_params = {
       access_type: 'offline',
       prompt: 'consent',
@@ -266,7 +266,7 @@ describe('names of parameters that another one could be taken for', () => {
     assert.equal(await urlProblems('API_KEY=x', { type: 'Bearer' }), '');
   });
 
-  it('[find E5] a login that could not work is a problem, or a warning that says why', async () => {
+  it('[find E5] reports a login that could not work as a problem, or as a warning with the reason', async () => {
     const of = async (fields: Json, authentication: Json | undefined = { type: 'Bearer' }) =>
       check(one.toolhost, configWith({ ...(authentication && { authentication }), oauth: { ...oauth, ...fields } }));
     const problems: [Json, RegExp][] = [
@@ -313,7 +313,7 @@ describe('names of parameters that another one could be taken for', () => {
     assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: a secret is not allowed in a query name/);
   });
 
-  describe('beside constants, fixed arguments and the pairs of a URL', () => {
+  describe('with constants, fixed arguments, and query pairs of a URL', () => {
     beforeEach(() => void one.upstream.take());
 
     const of = (tool: Json, more: Json = {}) => check(one.toolhost, configWith({ tools: [toolWith(tool)], ...more }));
@@ -326,7 +326,7 @@ describe('names of parameters that another one could be taken for', () => {
         { token: callerToken },
       );
 
-    it('[find B5] no argument is taken beside a constant that a receiver could read it as', async () => {
+    it('[find B5] rejects an argument that a receiver could read as a constant', async () => {
       for (const tool of [{}, form, { method: 'POST', body: 'multipart' }])
         for (const name of alike) {
           const input_schema = { account: { type: 'string', value: 'a1' }, ...fields([name, ...others]) };
@@ -344,7 +344,7 @@ describe('names of parameters that another one could be taken for', () => {
       assert.deepEqual((await of(json('account[]'))).problems, []);
     });
 
-    it('[find B5] parts of one parameter are no constant of one another', async () => {
+    it('[find B5] treats parts of one parameter as independent of each other', async () => {
       const input_schema = {
         'page[size]': { type: 'integer', value: 100 },
         ...fields(['page[number]', 'page[after]']),
@@ -357,7 +357,7 @@ describe('names of parameters that another one could be taken for', () => {
       assert.match((await of({ input_schema: replaced })).problems.join(), /input_schema\.page: .*"page\[size\]"/);
     });
 
-    it('[find B5] an argument that could replace one that a view fixes is not sent in that view', async () => {
+    it('[find B5] omits an argument that could replace one that a view fixes', async () => {
       const input_schema = { account: { type: 'string' }, ...fields([...alike, ...others]) };
       const views = { support: { tools: [{ name: 'run', arguments: { account: 'a1' } }] } };
       for (const tool of [{}, form]) {
@@ -368,7 +368,7 @@ describe('names of parameters that another one could be taken for', () => {
         assert.ok(sent, text);
         const pairs = pairsOf(sent);
         assert.deepEqual([...pairs], [['account', 'a1'], ...others.map((name) => [name, 'mine'])]);
-        // The whole server has no fixed argument, so there each of them is one of the caller.
+        // The whole server has no fixed argument, so the caller may set each of them there.
         const all = pairsOf(await one.sent(slug, { account: 'a2', ...given(names) }));
         assert.equal([...all].length, 1 + names.length);
       }
@@ -380,7 +380,7 @@ describe('names of parameters that another one could be taken for', () => {
       assert.match(about[0] ?? '', /"Account".* is not sent in this view/);
     });
 
-    it('[find B5] an argument beside a pair of the URL that could be the same one is sent, and a warning says so', async () => {
+    it('[find B5] sends an argument that could be the same as a query pair of the URL, with a warning', async () => {
       const input_schema = fields(['limit', 'Limit[]', 'offset']);
       const url = 'https://api.example.com/v1/things?limit=5&kind=a&id=:offset';
       const { problems, warnings } = await of({ url, input_schema });
@@ -396,7 +396,7 @@ describe('names of parameters that another one could be taken for', () => {
       assert.deepEqual((await of({ ...form, url, input_schema: fields(['limit', 'offset']) })).warnings, []);
     });
 
-    it('[find B5] a part of multipart has no name that is the credential’s without its backslashes', async () => {
+    it("[find B5] rejects a multipart part name that without its backslashes is the credential's", async () => {
       const meta = { type: 'object', style: 'repeat' };
       const names = { quoted: { ...optional, wire_name: 'api\\_key' }, fine: { ...optional, wire_name: 'a\\pi' } };
       const tool = { method: 'POST', body: 'multipart', input_schema: { meta, ...names } };

@@ -6,14 +6,14 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const text = { type: 'string' };
 const optional = { type: 'string', optional: true };
 
-describe('building the upstream request: URL, body and its encoding', () => {
+describe('the upstream request: URL, body, and encoding', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
   });
   after(() => one.stop());
 
-  /** Method, path with query, and body of the one request that a call becomes. */
+  /** Returns method, path with query, and body of the one request that a call results in. */
   const built = async (tool: Json, args: Json = {}) => {
     const { method, url, body } = await one.sent(await one.serve(tool), args);
     return [`${method} ${url}`, body.toString()];
@@ -23,7 +23,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     return line?.replace(/^GET /, '');
   };
 
-  it('[spec 4.3.1] uses the method, the url and the static headers of the tool', async () => {
+  it('[spec 4.3.1] uses the method, URL, and static headers of the tool', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       const headers = { 'X-Static': 'as Written', accept: 'text/csv' };
       const request = await one.sent(await one.serve({ method, headers, url: '/v1/a%20b/c,d?x=1&y=a+b%2F&&z' }));
@@ -34,7 +34,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     }
   });
 
-  it('[spec 4.3.2] replaces each token in path and query, also behind an operator prefix', async () => {
+  it('[spec 4.3.2] replaces each token in path and query, also after an operator prefix', async () => {
     const input_schema = { org: text, id: text };
     const args = { org: 'acme', id: '5' };
     assert.equal(await builtUrl('/orgs/:org/items/:id', input_schema, args), '/orgs/acme/items/5');
@@ -45,7 +45,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     );
   });
 
-  it('[spec 4.3.3] appends what a GET does not consume to the query, together with templates', async () => {
+  it('[spec 4.3.3] appends GET arguments that are not in the URL to the query, together with templates', async () => {
     const input_schema = { id: text, q: optional, page: { type: 'integer', optional: true } };
     assert.equal(
       await builtUrl('/items/:id?sort=up', input_schema, { page: 2, q: 'a b', id: 'x' }),
@@ -54,7 +54,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('/items/:id', input_schema, { id: 'x' }), '/items/x');
   });
 
-  it('[spec 4.3.4] sends what a PATCH does not consume as JSON, and the filter stays in the query', async () => {
+  it('[spec 4.3.4] sends PATCH arguments that are not in the URL as JSON, and keeps the filter in the query', async () => {
     const input_schema = { id: text, name: optional, status: optional };
     assert.deepEqual(
       await built({ method: 'PATCH', url: '/items?id=eq.:id', input_schema }, { id: '5', status: 'done' }),
@@ -81,7 +81,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     ]);
   });
 
-  it('[behaviour request 4] lets `in` overrule where an argument goes', async () => {
+  it('[behaviour request 4] lets `in` override the location of an argument', async () => {
     const of = (type: string, location: string) => ({ type, in: location, optional: true });
     const input_schema = {
       q: of('string', 'query'),
@@ -101,7 +101,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.deepEqual(await built(inPath, { id: 'a' }), ['GET /items/a', '']);
   });
 
-  it('[behaviour request 1] takes the longest declared name, in one pass, and keeps other colons', async () => {
+  it('[behaviour request 1] matches the longest declared name, in one pass, and keeps other colons', async () => {
     const input_schema = {
       id: text,
       id_long: text,
@@ -120,7 +120,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('/a?i=:ids[]', { 'ids[]': text }, { 'ids[]': '7' }), '/a?i=7');
   });
 
-  it('[behaviour request 2] keeps the literal text around tokens, dots too', async () => {
+  it('[behaviour request 2] keeps the literal text around tokens, including dots', async () => {
     const input_schema = { name: text, ext: text };
     const args = { name: 'report', ext: 'pdf' };
     assert.equal(await builtUrl('/files/:name.:ext', input_schema, args), '/files/report.pdf');
@@ -130,7 +130,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('?a=..:name&b=:ext(.)', input_schema, args), '/?a=..report&b=pdf(.)');
   });
 
-  it('[behaviour request 3] drops a query pair whose token is absent, and refuses an absent path token', async () => {
+  it('[behaviour request 3] drops a query pair whose token is absent, and rejects an absent path token', async () => {
     const input_schema = { id: optional, a: optional, b: optional };
     const url = '/items?x=1&id=eq.:id&range=:a-:b&y';
     assert.equal(await builtUrl(url, input_schema), '/items?x=1&y');
@@ -147,7 +147,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     );
   });
 
-  it('[behaviour request 5] writes strings, numbers, booleans and objects of a query as text, and leaves null out', async () => {
+  it('[behaviour request 5] writes strings, numbers, booleans, and objects of a query as text, and omits null', async () => {
     const properties = { s: text, n: {}, b: {}, o: {}, z: {}, list: {}, 'ids[]': {}, 'a.b-c': {} };
     const input_schema = { type: 'object', properties };
     const url = await builtUrl('/q', input_schema, {
@@ -166,7 +166,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('/q?z=:z', input_schema, { z: null, b: false }), '/q?b=false');
   });
 
-  it('[behaviour request 5] writes arrays of a query by array_format', async () => {
+  it('[behaviour request 5] writes query arrays by array_format', async () => {
     const input_schema = { ids: { type: 'array', optional: true } };
     const args = { ids: ['a', 1, null, true, { x: [2] }] };
     const as = (array_format: string | undefined) =>
@@ -179,7 +179,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('/q?i=in.(:ids)', input_schema, { ids: [1, 2] }), '/q?i=in.(1,2)');
   });
 
-  it('[behaviour request 6] sends {} when declared body fields are not given, and no body when none is declared', async () => {
+  it('[behaviour request 6] sends {} when declared body fields are absent, and no body when none is declared', async () => {
     for (const method of ['POST', 'PUT', 'PATCH']) {
       assert.deepEqual(await built({ method, input_schema: { a: optional } }), [`${method} /v1/things`, '{}']);
       const bare = await one.sent(await one.serve({ method, url: '/x/:id', input_schema: { id: text } }), { id: '1' });
@@ -192,7 +192,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     ]);
   });
 
-  it('[find E3] takes null for absent where the schema does not know null, and sends it where it does', async () => {
+  it('[find E3] treats null as absent where the schema does not allow null, and sends it where it does', async () => {
     const known = { anyOf: [{ type: 'string' }, { type: 'null' }] };
     const schema = {
       type: 'object',
@@ -208,7 +208,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(isError, true, 'a required argument that is null is missing');
   });
 
-  it('[behaviour request 7] fills in defaults of absent arguments, in path, query and body', async () => {
+  it('[behaviour request 7] fills in defaults of absent arguments, in path, query, and body', async () => {
     const input_schema = {
       v: { type: 'string', default: 'v2' },
       limit: { type: 'integer', default: 10 },
@@ -221,7 +221,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(await builtUrl('/:v', full), '/d');
   });
 
-  it('takes arguments with names of inherited object properties', async () => {
+  it('accepts arguments with names of inherited object properties', async () => {
     const input_schema = { toString: optional, valueOf: optional, hasOwnProperty: optional };
     assert.equal(await builtUrl('/a/b?x=:valueOf', input_schema), '/a/b');
     assert.equal(await builtUrl('/a', input_schema, { toString: 'x' }), '/a?toString=x');
@@ -237,7 +237,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
   const form = 'application/x-www-form-urlencoded';
   const typed = (type: string) => ({ headers: { 'content-type': type } });
 
-  it('[behaviour request 6] sends a form when the static Content-Type or `body` says so', async () => {
+  it('[behaviour request 6] sends a form when the static Content-Type or `body` requires it', async () => {
     const properties = { a: text, n: {}, list: { type: 'array' }, o: { type: 'object', style: 'json' }, z: {} };
     const full = { type: 'object', properties };
     const args = { a: "x y&z=1+é'()*", n: 1.5, list: [1, 'b'], o: { k: 1 }, z: null };
@@ -253,7 +253,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.equal(comma.body, 'list=1,2');
   });
 
-  it('[behaviour request 6] sends multipart/form-data with a boundary of its own', async () => {
+  it('[behaviour request 6] sends multipart/form-data with its own boundary', async () => {
     const input_schema = { 'file[name]': text, list: { type: 'array' } };
     const args = { 'file[name]': 'line\r\n--boundary\r\n"é"', list: ['a', 2] };
     for (const tool of [
@@ -282,7 +282,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     }
   });
 
-  it('[behaviour Configuration] `body` names the one argument that is the body; the others go to the query', async () => {
+  it('[behaviour Configuration] sends the argument that `body` names as the body, and the others in the query', async () => {
     const input_schema = { payload: {}, q: { type: 'string' } };
     const full = { type: 'object', properties: input_schema };
     const tool = { method: 'POST', input_schema: full, body: 'payload' };
@@ -302,7 +302,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.deepEqual(await sent(tool, {}), { type: undefined, body: '' });
   });
 
-  it('[behaviour request 6] keeps a static Content-Type of JSON as it is written', async () => {
+  it('[behaviour request 6] keeps a static JSON Content-Type as written', async () => {
     const input_schema = { a: text };
     const type = 'application/merge-patch+json; charset=utf-8';
     assert.deepEqual(await sent({ method: 'PATCH', input_schema, ...typed(type) }, { a: 'x' }), {
@@ -315,7 +315,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     assert.deepEqual(named, { type: 'text/plain', body: '{"a":"x"}' });
   });
 
-  it('keeps the digits of numbers in path, query, header, form and JSON', async () => {
+  it('keeps the digits of numbers in path, query, header, form, and JSON', async () => {
     const number = { type: 'number' };
     const digits = ['9007199254740993', '1.10', '1.0', '-0', '1e2', '0.0000001', '12345678.123456789', '1E10'];
     const input_schema = {
@@ -343,7 +343,7 @@ describe('building the upstream request: URL, body and its encoding', () => {
     }
   });
 
-  it('keeps the digits of numbers when a body is one argument, and in the modern era', async () => {
+  it('keeps the digits of numbers when a body is one argument, and with the stateless protocol generation', async () => {
     const input_schema = { payload: { type: 'object' } };
     const slug = await one.serve({ method: 'POST', input_schema, body: 'payload' });
     const payload = '{"id":9007199254740993,"price":1.10}';

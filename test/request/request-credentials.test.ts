@@ -13,7 +13,7 @@ describe('headers and credentials of the upstream request', () => {
   });
   after(() => one.stop());
 
-  /** The headers of a request as they went over the wire, lower-case names, without those of the connection itself. */
+  /** Returns the sent headers with lower-case names, without those of the connection itself. */
   const headerLines = (rawHeaders: readonly string[]) => {
     const lines: string[] = [];
     for (let i = 0; i < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i]?.toLowerCase()}: ${rawHeaders[i + 1]}`);
@@ -30,7 +30,7 @@ describe('headers and credentials of the upstream request', () => {
     return (await one.sent(slug, args)).url;
   };
 
-  it('[spec 2.2] forwards the token as Bearer, ApiKey and Basic, by default in Authorization', async () => {
+  it('[spec 2.2] forwards the token as Bearer, ApiKey, and Basic, by default in Authorization', async () => {
     const values = { Bearer: `Bearer ${callerToken}`, ApiKey: callerToken, Basic: `Basic ${callerToken}` };
     for (const [type, value] of Object.entries(values)) {
       assert.deepEqual(await linesOf({ type }), [...usual(), `authorization: ${value}`].sort());
@@ -39,7 +39,7 @@ describe('headers and credentials of the upstream request', () => {
     assert.deepEqual(await linesOf(undefined), usual().sort());
   });
 
-  it('[spec 2.2] appends the token to the URL for QueryParam, named api_key unless query_key says otherwise', async () => {
+  it('[spec 2.2] appends the token to the URL for QueryParam, as api_key unless query_key names another parameter', async () => {
     const input_schema = { q: { type: 'string', optional: true } };
     assert.equal(await urlOf({ type: 'QueryParam' }, {}), `/v1/things?api_key=${callerToken}`);
     const named = { type: 'QueryParam', query_key: 'k.e-y' };
@@ -51,7 +51,7 @@ describe('headers and credentials of the upstream request', () => {
     assert.equal(one.upstream.take()[0]?.url, '/v1/things?api_key=a%2Bb%2Fc%3D%3D');
   });
 
-  it('[behaviour request 9] lets the credential replace an argument of its name in the query', async () => {
+  it('[behaviour request 9] replaces an argument of the same name in the query by the credential', async () => {
     const input_schema = { api_key: { type: 'string', optional: true }, q: { type: 'string', optional: true } };
     const args = { api_key: 'mine', q: 'x' };
     assert.equal(await urlOf({ type: 'QueryParam' }, { input_schema }, args), `/v1/things?q=x&api_key=${callerToken}`);
@@ -65,7 +65,7 @@ describe('headers and credentials of the upstream request', () => {
     assert.deepEqual([url, body.toString()], [`/v1/things?api_key=${callerToken}`, '{"api_key":"mine","q":"x"}']);
   });
 
-  it('[spec 4.3.7] [spec 5.3] sends the token of the caller, which may also come in the header of the credential', async () => {
+  it("[spec 4.3.7] [spec 5.3] sends the caller's token, which may also arrive in the credential's header", async () => {
     const slug = await one.serve({}, { authentication: { type: 'ApiKey', header: 'apikey' } });
     one.upstream.take();
     const params = { name: 'run', arguments: {} };
@@ -78,7 +78,7 @@ describe('headers and credentials of the upstream request', () => {
     );
   });
 
-  it('[behaviour request 8] fills {{NAME}} from the stored secrets, once, and sends nothing while one is missing', async () => {
+  it('[behaviour request 8] interpolates {{NAME}} from the stored secrets once, and sends nothing while one is missing', async () => {
     const headers = { 'X-Key': 'a {{ONE}}-{{TWO}} z', Accept: 'text/csv', 'user-agent': 'Mine' };
     const slug = await one.serve({ headers });
     const key = await one.toolhost.key();
@@ -100,7 +100,7 @@ describe('headers and credentials of the upstream request', () => {
     ]);
   });
 
-  it('[behaviour request 10] sends the stored credential of authentication.token, by authentication', async () => {
+  it('[behaviour request 10] sends the stored credential of authentication.token as configured in authentication', async () => {
     const authentication = { type: 'Bearer', header: 'X-Auth', token: 'literal-credential' };
     const slug = await one.serve({}, { authentication });
     one.upstream.take();
@@ -109,7 +109,7 @@ describe('headers and credentials of the upstream request', () => {
     assert.deepEqual(headerLines(request?.rawHeaders ?? []), [...usual(), 'x-auth: Bearer literal-credential'].sort());
   });
 
-  it('[sec A9] forwards nothing else of what the caller sent: exactly one credential is on the wire', async () => {
+  it('[sec A9] forwards nothing else that the caller sent: exactly one credential is in the request', async () => {
     const slug = await one.serve({}, { authentication: { type: 'Bearer' } });
     const extra = {
       cookie: 'session=1',
@@ -135,7 +135,7 @@ describe('headers and credentials of the upstream request', () => {
     );
   });
 
-  describe('stored credentials of several kinds', () => {
+  describe('with stored credentials of several kinds', () => {
     let key: string;
     before(async () => {
       key = await one.toolhost.key();
@@ -173,7 +173,7 @@ describe('headers and credentials of the upstream request', () => {
     };
     const configOf = async (slug: string) => (await one.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
 
-    it('[conf 4] a list sends each credential to its own header, query parameter or cookie', async () => {
+    it('[conf 4] sends each credential of a list to its own header, query parameter, or cookie', async () => {
       const slug = await serve(
         [
           { type: 'ApiKey', header: 'DD-API-KEY', token: '{{API}}' },
@@ -201,7 +201,7 @@ describe('headers and credentials of the upstream request', () => {
       assert.equal(((await one.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
     });
 
-    it('[conf 4] Basic sends an empty password, or an empty user, where the configuration has one', async () => {
+    it('[conf 4] sends an empty Basic password or user where the configuration has one', async () => {
       const pairs: [Json, string][] = [
         [{ user: '{{KEY}}', password: '' }, 'the-key:'],
         [{ user: '', password: '{{KEY}}' }, ':the-key'],
@@ -218,7 +218,7 @@ describe('headers and credentials of the upstream request', () => {
       }
     });
 
-    it('[conf 4] Basic is made of a user and a password, in UTF-8', async () => {
+    it('[conf 4] encodes a Basic user and password in UTF-8', async () => {
       const slug = await serve({ type: 'Basic', user: '{{USER}}', password: 'pä$$:w→rd' }, {}, { USER: 'jürg' });
       assert.equal(
         (await sent(slug)).headers.authorization,
@@ -231,14 +231,14 @@ describe('headers and credentials of the upstream request', () => {
       assert.match(shown.text, /\["Authorization","Basic \*{8}"\]/);
     });
 
-    it('[conf 4] a credential that a cookie cannot hold is refused before anything is sent', async () => {
+    it('[conf 4] rejects a credential that is not allowed in a cookie before anything is sent', async () => {
       const slug = await serve({ type: 'Cookie', cookie: 'sid', token: '{{SID}}' }, {}, { SID: 'a; admin=1' });
       assert.match(await refused(slug), /the header Cookie contains characters that are not allowed in a cookie/);
       await secret(slug, 'SID', 'good');
       assert.equal((await sent(slug)).headers.cookie, 'sid=good');
     });
 
-    it('[conf 4] literal secrets of a list are sealed, masked, and kept in any order', async () => {
+    it('[conf 4] encrypts and masks literal secrets of a list, and keeps them in any order', async () => {
       const list = [
         { type: 'ApiKey', header: 'X-One', token: 'one-literal' },
         { type: 'Basic', user: 'u', password: 'two-literal' },
@@ -262,7 +262,7 @@ describe('headers and credentials of the upstream request', () => {
       assert.match(elsewhere.text, /authentication\[0\]\.token: .*none is stored; send the value itself/);
     });
 
-    it('[conf 4] a stored credential goes only to the hosts that it was set for', async () => {
+    it('[conf 4] sends a stored credential only to the hosts that it was set for', async () => {
       const slug = await serve([{ type: 'Basic', user: 'u', password: 'two-literal' }]);
       const tools = ((await configOf(slug)).tools as Json[]).map((tool) => ({
         ...tool,
@@ -276,7 +276,7 @@ describe('headers and credentials of the upstream request', () => {
       assert.match(await refused(slug), /was set before this tool called https:\/\/evil\.example/);
     });
 
-    it('[conf 4] a login may be combined with stored credentials', async () => {
+    it('[conf 4] combines a login with stored credentials', async () => {
       const oauth = {
         authorization_url: 'https://id.example/a',
         token_url: 'https://id.example/t',
@@ -292,7 +292,7 @@ describe('headers and credentials of the upstream request', () => {
       assert.deepEqual([headers.authorization, headers['developer-token']], ['Bearer token-of-a-person', 'dev-1']);
     });
 
-    it('[conf 4] each mistake in authentication is a problem with its fix', async () => {
+    it('[conf 4] reports each mistake in authentication as a problem with its fix', async () => {
       const key = (more: Json) => ({ type: 'ApiKey', header: 'X-Key', token: '{{K}}', ...more });
       const oauth = {
         authorization_url: 'https://id.example/a',
@@ -362,7 +362,7 @@ describe('headers and credentials of the upstream request', () => {
       }
     });
 
-    it('[sec A1] no credential of a list may be a key of this service', async () => {
+    it('[sec A1] rejects a key of this service as a credential in a list', async () => {
       for (const authentication of [
         [{ type: 'Cookie', cookie: 'a', token: key }],
         { type: 'Basic', user: 'a', password: key },

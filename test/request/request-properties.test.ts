@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { tries } from '../sets.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 
-/** Text that attackers and accidents produce: any UTF-16, halves of characters too, and the classics of injection. */
+/** Text that attackers and accidents produce: any UTF-16, including lone surrogates, and classic injections. */
 const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc.array(fc.nat({ max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units)),
@@ -36,7 +36,7 @@ const anyText = fc.oneof(
     .map((parts) => parts.join('')),
 );
 
-/** Names that a careless walk would take for something of its own, besides ordinary ones. */
+/** Ordinary names, and names that a careless traversal would confuse with built-in properties. */
 const anyKey = fc.oneof(
   fc.constantFrom(
     '__proto__',
@@ -53,7 +53,7 @@ const anyKey = fc.oneof(
   fc.string({ maxLength: 5 }).filter((key) => !/^\d/.test(key)),
 );
 
-/** The text of a JSON number, with as many digits and in as odd a form as JSON allows. */
+/** The text of a JSON number, with many digits and in any form that JSON allows. */
 const anyNumber = fc
   .tuple(
     fc.constantFrom('', '-'),
@@ -66,7 +66,7 @@ const anyNumber = fc
   )
   .map((parts) => parts.join(''));
 
-/** JSON as a tree of texts: a scalar as it is written, an array, or an object as its entries in order. */
+/** JSON as a tree of texts: a scalar as written, an array, or an object as its entries in order. */
 type Tree = { scalar: string } | { items: Tree[] } | { entries: [key: string, value: Tree][] };
 
 const { tree: anyTree } = fc.letrec<{ tree: Tree }>((tie) => ({
@@ -94,7 +94,10 @@ function written(tree: Tree, space: string): string {
   return `{${space}${entries.join(`,${space}`)}${space}}`;
 }
 
-/** JSON text as it is passed on. JSON.stringify escapes halves of surrogate pairs only, which no JSON may hold (RFC 8259, 8.2). */
+/**
+ * Returns JSON text as it is passed on. JSON.stringify escapes only lone surrogates, which JSON must not contain (RFC
+ * 8259, 8.2).
+ */
 function passedOn(json: string): string {
   return json.replace(/\\(?:u[0-9a-f]{4}|.)/g, (part) => (/^\\ud[89a-f]/.test(part) ? '\\ufffd' : part));
 }
@@ -104,14 +107,14 @@ function own(tree: Tree, key: string): Tree | undefined {
   return 'entries' in tree ? tree.entries.find(([name]) => name === key)?.[1] : undefined;
 }
 
-describe('properties of requests and results', () => {
+describe('requests and results (properties)', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
   });
   after(() => one.stop());
 
-  it('[spec 4.3.2] [sec C1] no argument changes the structure of a URL', async () => {
+  it('[spec 4.3.2] [sec C1] never lets an argument change the structure of a URL', async () => {
     const text = { type: 'string' };
     const optional = { type: 'string', optional: true };
     const input_schema = { a: text, b: text, q: optional, p: optional, auto: optional };
@@ -153,7 +156,7 @@ describe('properties of requests and results', () => {
     );
   });
 
-  it('[sec C1] any text in a header arrives as it is, or is refused with nothing sent', async () => {
+  it('[sec C1] sends any header text unchanged, or rejects it and sends nothing', async () => {
     const slug = await one.serve({ input_schema: { 'X-Value': { type: 'string', in: 'header' } } });
     await fc.assert(
       fc.asyncProperty(anyText, async (value) => {
@@ -170,7 +173,7 @@ describe('properties of requests and results', () => {
     );
   });
 
-  it('[spec 4.3.5] any JSON as an argument reaches the body with every digit', async () => {
+  it('[spec 4.3.5] sends any JSON argument in the body with every digit', async () => {
     const slug = await one.serve({
       method: 'POST',
       input_schema: { type: 'object', properties: { payload: {} } },
@@ -194,7 +197,7 @@ describe('properties of requests and results', () => {
     );
   });
 
-  it('[behaviour The tool result] any JSON answer is returned whole, compact and with every digit', async () => {
+  it('[behaviour The tool result] returns any JSON response completely, compact, and with every digit', async () => {
     const slug = await one.serve({ url: '/whole' });
     const space = fc.constantFrom('', ' ', '  ', '\n\t', '\r\n ');
     let answer = '';
@@ -210,7 +213,7 @@ describe('properties of requests and results', () => {
     );
   });
 
-  it('[sec C9] any path into any JSON answer gives its data with every digit, or an error with the path', async () => {
+  it('[sec C9] extracts the data at any path of any JSON response with every digit, or returns an error with the path', async () => {
     const paths = [
       '__proto__',
       'constructor.prototype',
@@ -246,7 +249,7 @@ describe('properties of requests and results', () => {
     );
   });
 
-  it('[sec C9] response_fields keep own data only, of any JSON answer', async () => {
+  it('[sec C9] keeps only own properties of any JSON response with response_fields', async () => {
     const fields = ['__proto__', 'a.b', 'constructor.prototype', 'items.length', 'b.toString'];
     const slug = await one.serve({ url: '/fields', response_fields: fields });
     let answer = '';
@@ -261,7 +264,7 @@ describe('properties of requests and results', () => {
             text,
             /^response_fields (?:selects fields of an object .* is a single value|".+" does not exist)/,
           );
-        // Every scalar that is kept was in the answer, letter by letter.
+        // Every remaining scalar was in the response, character by character.
         for (const [scalar] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))
           assert.ok(passedOn(answer).includes(scalar), scalar);
         if ('entries' in tree) {

@@ -6,7 +6,7 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 const text = { type: 'string' };
 const optional = { type: 'string', optional: true };
 
-describe('arguments that try to be more than arguments', () => {
+describe('adversarial and invalid arguments', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -43,7 +43,7 @@ describe('arguments that try to be more than arguments', () => {
     '{{NAME}}',
   ];
 
-  it('[sec C1] put one segment and one query value on the wire, and leave the static parts as they are', async () => {
+  it('[sec C1] become one segment and one query value, and leave the static parts unchanged', async () => {
     const slug = await one.serve({
       url: '/v1/:id/static%20part/x-:id?q=eq.:id&fixed=a%2Fb',
       input_schema: { id: text, auto: text },
@@ -72,7 +72,7 @@ describe('arguments that try to be more than arguments', () => {
     }
   });
 
-  it('[sec C1] with control characters are refused in templates, and encoded in an automatic query', async () => {
+  it('[sec C1] are rejected in templates if they have control characters, and encoded in an automatic query', async () => {
     const template = { input_schema: { id: text } };
     const inPath = await one.serve({ url: '/v1/:id', ...template });
     const inQuery = await one.serve({ url: '/v1?q=eq.:id', ...template });
@@ -85,7 +85,7 @@ describe('arguments that try to be more than arguments', () => {
     }
   });
 
-  it('[sec C1] cannot end a header and begin another one', async () => {
+  it('[sec C1] cannot end a header and start another one', async () => {
     const slug = await one.serve({ input_schema: { 'X-Note': { ...optional, in: 'header' } } });
     for (const value of ['a\r\nX-Evil: 1', 'a\nb', 'a\0', 'snow ☃', ' outer', 'outer ']) {
       assert.match(await one.refused(slug, { 'X-Note': value }), /^the value of the header X-Note contains characters/);
@@ -94,7 +94,7 @@ describe('arguments that try to be more than arguments', () => {
     assert.equal((await one.sent(slug)).headers['x-note'], undefined);
   });
 
-  it('[sec C2] make no empty or dot segment', async () => {
+  it('[sec C2] cannot produce an empty or dot segment', async () => {
     const input_schema = { id: text, b: { ...text, default: 'x' } };
     const alone = await one.serve({ url: '/v1/:id/end', input_schema });
     const prefixed = await one.serve({ url: '/v1/x-:id', input_schema });
@@ -121,7 +121,7 @@ describe('arguments that try to be more than arguments', () => {
     }
   });
 
-  it('[sec C7] [behaviour The tool result] that do not fit are refused by name, with the found and the allowed values', async () => {
+  it('[sec C7] [behaviour The tool result] are rejected by name if they do not fit, with the found and the allowed values', async () => {
     const input_schema = {
       status: { type: 'string', enum: ['active', 'archived'] },
       count: { type: 'integer', minimum: 1, optional: true },
@@ -160,7 +160,7 @@ describe('arguments that try to be more than arguments', () => {
     assert.match(await one.refused(fresh, { a: 1 }), /a: unknown argument; the tool takes no arguments$/);
   });
 
-  it('[sec C7] are checked behind $ref, anyOf and closed properties', async () => {
+  it('[sec C7] are checked behind $ref, anyOf, and closed properties', async () => {
     const input_schema = {
       type: 'object',
       properties: {
@@ -187,7 +187,7 @@ describe('arguments that try to be more than arguments', () => {
     );
   });
 
-  it('[sec C7] that no request can carry are refused: 1e999, lone surrogates in values and names', async () => {
+  it('[sec C7] are rejected if no request can carry them: 1e999, lone surrogates in values and names', async () => {
     const open = {
       type: 'object',
       properties: { n: { type: 'number' }, s: { type: 'string' }, o: { type: 'object' } },
@@ -208,7 +208,7 @@ describe('arguments that try to be more than arguments', () => {
     assert.deepEqual(one.upstream.take(), []);
   });
 
-  it('[sec C7] in great numbers or of great length are refused quickly, and the process stays up', async () => {
+  it('[sec C7] are rejected quickly in great number or length, and the process keeps running', async () => {
     const input_schema = {
       list: { type: 'array', items: text, optional: true },
       closed: { type: 'array', optional: true },

@@ -6,7 +6,7 @@ import { tries } from '../sets.ts';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-/** Texts with everything that separates, joins or escapes in some form of a request. */
+/** Texts with everything that separates, joins, or escapes in some request encoding. */
 const anyText = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 8 }),
   fc
@@ -19,7 +19,7 @@ const anyText = fc.oneof(
     .map((parts) => parts.join('')),
 );
 const anyScalar = fc.oneof(anyText, fc.integer(), fc.boolean());
-/** Names of properties that a form can write: without brackets and control characters. Numbers would read as indices. */
+/** Property names that a form can express: without brackets and control characters. Numbers would read as indices. */
 const anyKey = fc
   .oneof(anyText, fc.constantFrom('a', 'order id', 'x.y', 'ü', 'toJSON', 'length'))
   .filter((key) => key !== '' && !/[[\]\p{Cc}]/u.test(key) && !/^\d+$/.test(key) && !(key in {}));
@@ -32,14 +32,14 @@ const { tree: anyTree } = fc.letrec<{ tree: Tree; list: Tree; object: Tree }>((t
 }));
 const anyObject = fc.dictionary(anyKey, anyTree, { minKeys: 1, maxKeys: 3, noNullPrototype: true });
 
-/** The value as a parser of forms returns it: all scalars are texts. */
+/** Returns the value as a form parser returns it: all scalars are texts. */
 function asTexts(tree: Tree): unknown {
   if (Array.isArray(tree)) return tree.map(asTexts);
   if (typeof tree !== 'object') return String(tree);
   return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, asTexts(value)]));
 }
 
-/** The value without lists of one entry, which a repeated name cannot tell from the entry. */
+/** Returns the value without lists of one entry, which a repeated name cannot distinguish from the entry itself. */
 function unlisted(tree: unknown): unknown {
   if (Array.isArray(tree)) {
     const inner = tree.map(unlisted);
@@ -51,14 +51,14 @@ function unlisted(tree: unknown): unknown {
 
 const parsing = { depth: 30, arrayLimit: 1000, parameterLimit: 100_000, allowPrototypes: true, strictDepth: true };
 
-describe('properties of what the upstream receives', () => {
+describe('upstream requests (properties)', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
   });
   after(() => one.stop());
 
-  /** The query of a GET and the form of a POST that the same arguments become. */
+  /** Returns the query of a GET and the form of a POST for the same arguments. */
   const both = async (input_schema: Json) => {
     const get = await one.serve({ url: '/q', input_schema });
     const post = await one.serve({ method: 'POST', body: 'form', input_schema });
@@ -82,7 +82,7 @@ describe('properties of what the upstream receives', () => {
     ],
   ];
   for (const [style, anyValue, expected] of styles) {
-    it(`[conf 1] qs reads nested arguments back from the style ${style}`, async () => {
+    it(`[conf 1] encodes nested arguments in the style ${style} so that qs restores them`, async () => {
       const sent = await both({ o: { type: 'object', style, wire_name: 'data' } });
       await fc.assert(
         fc.asyncProperty(anyValue, async (o) => {
@@ -98,7 +98,7 @@ describe('properties of what the upstream receives', () => {
 
   const anyList = fc.array(anyText, { minLength: 1, maxLength: 4 });
   const decode = (text: string) => decodeURIComponent(text);
-  /** The entries of the list `a` in a query or form, split and decoded as the rules of each style say. */
+  /** Functions that read the list `a` from a query or form, as each style defines it. */
   const lists: [style: string, read: (text: string) => unknown, separator?: string][] = [
     ['repeat', (text) => new URLSearchParams(text).getAll('a')],
     ['brackets', (text) => qs.parse(text, parsing).a],
@@ -109,7 +109,7 @@ describe('properties of what the upstream receives', () => {
     ['json', (text) => JSON.parse(new URLSearchParams(text).get('a') ?? '')],
   ];
   for (const [style, read, separator = '\0'] of lists) {
-    it(`[conf 1] an independent reader gets a list of texts back from the style ${style}`, async () => {
+    it(`[conf 1] encodes a list of texts in the style ${style} so that an independent parser restores it`, async () => {
       const sent = await both({ a: { type: 'array', style } });
       await fc.assert(
         fc.asyncProperty(anyList, async (given) => {
@@ -121,7 +121,7 @@ describe('properties of what the upstream receives', () => {
     });
   }
 
-  it('[conf 1] any name and value arrive under that name, or the name is refused with the configuration', async () => {
+  it('[conf 1] sends any value under any name, or rejects the name with the configuration', async () => {
     await fc.assert(
       fc.asyncProperty(anyText, anyText, async (wire_name, value) => {
         const tool = { url: '/q', input_schema: { a: { type: 'string', wire_name } } };
@@ -138,7 +138,7 @@ describe('properties of what the upstream receives', () => {
     );
   });
 
-  it('[conf 1] JSON in a header is ASCII and gives the value back', async () => {
+  it('[conf 1] encodes JSON in a header as ASCII that restores the value', async () => {
     const slug = await one.serve({
       input_schema: { arg: { type: 'object', in: 'header', wire_name: 'Dropbox-API-Arg', style: 'json' } },
     });
@@ -153,7 +153,7 @@ describe('properties of what the upstream receives', () => {
     );
   });
 
-  /** Names as they may be written in JSON, and what they mean. */
+  /** Names as written in JSON, and their values. */
   const escapedNames = [
     ['\\n', '\n'],
     ['\\"', '"'],
@@ -163,7 +163,7 @@ describe('properties of what the upstream receives', () => {
     ['\\u005f_proto__', '__proto__'],
     ['x\\n', 'x\n'],
   ] as const;
-  it('[conf 1] a name with escapes arrives as what it means, whatever another caller has sent', async () => {
+  it('[conf 1] decodes escapes in a name, whatever another caller has sent', async () => {
     const tool = { method: 'POST', input_schema: { arg: { type: 'object' } } };
     const [other, own] = [await one.serve(tool), await one.serve(tool)];
     for (const [index, [written, name]] of escapedNames.entries()) {
@@ -181,7 +181,7 @@ describe('properties of what the upstream receives', () => {
     }
   });
 
-  it('[conf 1] long arguments arrive as they were written: numbers with their digits, names with what they mean', async () => {
+  it('[conf 1] sends long arguments as written: numbers with their digits, names decoded', async () => {
     const slug = await one.serve({ method: 'POST', input_schema: { arg: { type: 'object' } } });
     const members = Array.from({ length: 8000 }, (_, n) => `"n${n}":[1.10,{"é${n % 3}":1E-400}]`).join(',');
     for (const escaped of [0, 1, 2]) {
@@ -194,7 +194,7 @@ describe('properties of what the upstream receives', () => {
     }
   });
 
-  it('[conf 2] files, texts and JSON of any content are read back from multipart', async () => {
+  it('[conf 2] encodes files, texts, and JSON of any content in multipart so that a parser restores them', async () => {
     const input_schema = {
       file: { type: 'string', content: 'base64', wire_name: 'the "file"', file_name: { argument: 'name' } },
       name: { type: 'string' },
@@ -227,7 +227,7 @@ describe('properties of what the upstream receives', () => {
     );
   });
 
-  it('[conf 1] [sec C1] a path that keeps its slashes has the segments of the argument, or is refused', async () => {
+  it('[conf 1] [sec C1] keeps the segments of a path argument that may contain slashes, or rejects it', async () => {
     const slug = await one.serve({
       url: '/v1/:path/end',
       input_schema: { path: { type: 'string', allow_slashes: true } },
@@ -255,7 +255,7 @@ describe('properties of what the upstream receives', () => {
     );
   });
 
-  it('[conf 1] [find B5] no object of a caller adds a parameter that is read as the credential', async () => {
+  it("[conf 1] [find B5] never adds a parameter from a caller's object that is read as the credential", async () => {
     const authentication = { type: 'QueryParam', query_key: 'api_key' };
     const spellings = ['api_key', 'API_KEY', 'api.key', 'api key', 'api%5Fkey', 'key', '_key', '.key', 'api', 'x'];
     const anyOddKey = fc.oneof(

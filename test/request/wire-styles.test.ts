@@ -8,7 +8,7 @@ const text = { type: 'string' };
 const list = { type: 'array' };
 const object = { type: 'object' };
 
-describe('how arguments reach the upstream', () => {
+describe('the encoding of arguments in the upstream request', () => {
   let one: OneTool;
   before(async () => {
     one = await startOneTool();
@@ -23,7 +23,7 @@ describe('how arguments reach the upstream', () => {
   const problems = (tool: Json) => toolProblems(one.toolhost, { method: 'POST', ...tool });
   const refused = async (tool: Json, args: Json, server: Json = {}) => one.refused(await one.serve(tool, server), args);
 
-  it('[conf 1] an argument has the name of the upstream in query, header, form and JSON', async () => {
+  it('[conf 1] names an argument with its upstream name in query, header, form, and JSON', async () => {
     const named = (wire_name: string, more: Json = {}) => ({ ...text, wire_name, ...more });
     const input_schema = {
       after: named('StartTime>'),
@@ -39,7 +39,7 @@ describe('how arguments reach the upstream', () => {
     assert.equal(await form({ a: named('prefs/x'), b: named('@id') }, { a: '1', b: '2' }), 'prefs%2Fx=1&%40id=2');
   });
 
-  it('[conf 1] path, query, header and body may use the same name at once', async () => {
+  it('[conf 1] allows the same name in path, query, header, and body', async () => {
     const input_schema = {
       id: text,
       query_id: { ...text, wire_name: 'id', in: 'query' },
@@ -51,7 +51,7 @@ describe('how arguments reach the upstream', () => {
     assert.deepEqual([got.url, got.headers.id, got.body.toString()], ['/things/p?id=q', 'h', '{"id":"b"}']);
   });
 
-  it('[conf 1] each style writes an array in a query and a form', async () => {
+  it('[conf 1] encodes an array in a query and a form in each style', async () => {
     const expected: [style: string, written: string][] = [
       ['repeat', 'a=x%2Cy&a=2&a=true'],
       ['comma', 'a=x%2Cy,2,true'],
@@ -73,7 +73,7 @@ describe('how arguments reach the upstream', () => {
     }
   });
 
-  it('[conf 1] each style writes an object in a query and a form', async () => {
+  it('[conf 1] encodes an object in a query and a form in each style', async () => {
     const nested = 'o%5Bb%5D=1&o%5Bc%5D%5Bd%5D=2';
     const expected: [style: string, written: string][] = [
       ['repeat', 'b=1&c=%7B%22d%22%3A2%7D'],
@@ -91,7 +91,7 @@ describe('how arguments reach the upstream', () => {
     }
   });
 
-  it('[conf 1] arrays of objects and objects of arrays are written as Stripe, PHP and OpenAPI do', async () => {
+  it('[conf 1] encodes arrays of objects and objects of arrays like Stripe, PHP, and OpenAPI', async () => {
     const args = { items: [{ price: 'p', tiers: [1, 2] }, { price: 'q' }], meta: { 'order id': '6' } };
     const plain = async (style: string) =>
       decodeURIComponent(await form({ items: { ...list, style }, meta: { ...object, style } }, args));
@@ -109,7 +109,7 @@ describe('how arguments reach the upstream', () => {
     );
   });
 
-  it('[conf 1] a header takes lists, objects and JSON in ASCII', async () => {
+  it('[conf 1] encodes lists, objects, and JSON in a header as ASCII', async () => {
     const header = async (style: string | undefined, value: unknown) => {
       const input_schema = {
         type: 'object',
@@ -127,7 +127,7 @@ describe('how arguments reach the upstream', () => {
     assert.deepEqual(await header('json', { path: '/Grüße 🎉' }), ['{"path":"/Gr\\u00fc\\u00dfe \\ud83c\\udf89"}']);
   });
 
-  it('[conf 1] a token of the URL takes a list with literal commas, pipes or spaces, or JSON', async () => {
+  it('[conf 1] encodes a list in a URL token with literal commas, pipes, or spaces, or as JSON', async () => {
     const input_schema = (style: string) => ({ ids: { ...list, style } });
     const url = async (style: string) =>
       (await sent({ url: '/x/:ids?f=in.(:ids)', input_schema: input_schema(style) }, { ids: ['a,b', 2] })).url;
@@ -136,13 +136,13 @@ describe('how arguments reach the upstream', () => {
     assert.equal(await url('json'), '/x/%5B%22a%2Cb%22%2C2%5D?f=in.(%5B%22a%2Cb%22%2C2%5D)');
   });
 
-  it('[conf 1] a style makes a text of a value in a JSON body', async () => {
+  it('[conf 1] encodes a value with a style as text in a JSON body', async () => {
     const input_schema = { input: { ...object, style: 'json' }, tags: { ...list, style: 'comma' }, plain: list };
     const { body } = await sent({ method: 'POST', input_schema }, { input: { a: [1] }, tags: ['x', 'y'], plain: [1] });
     assert.deepEqual(JSON.parse(body.toString()), { input: '{"a":[1]}', tags: 'x,y', plain: [1] });
   });
 
-  it('[conf 1] a text that holds the separator is refused where it could not be told apart', async () => {
+  it('[conf 1] rejects a text that contains the separator where it would be ambiguous', async () => {
     const separated = (style: string, more: Json = {}) => ({ input_schema: { a: { ...list, style, ...more } } });
     const message = /^a: an entry contains ".+", which separates the entries$/;
     assert.match(await refused(separated('pipe'), { a: ['x|y', 'z'] }), message);
@@ -151,7 +151,7 @@ describe('how arguments reach the upstream', () => {
     assert.match(await refused({ ...separated('comma'), method: 'POST', body: 'multipart' }, { a: ['x,y'] }), message);
   });
 
-  it('[conf 1] [sec C8] no property name makes a parameter outside its argument', async () => {
+  it('[conf 1] [sec C8] rejects property names that would add a parameter outside their argument', async () => {
     for (const style of ['brackets', 'indices', 'deep', 'repeat', 'comma']) {
       const tool = { input_schema: { o: { ...object, style }, status: { ...text, optional: true } } };
       for (const key of ['a][b', '[', '', 'a\u0000', 'a\r\nb']) {
@@ -170,7 +170,7 @@ describe('how arguments reach the upstream', () => {
       assert.match(await refused(tool, { o: { [key]: 'x' } }), /^o: a property has the name of another parameter/);
   });
 
-  it('[conf 1] [agent 2] no property name can be taken for a constant, also one with brackets', async () => {
+  it('[conf 1] [agent 2] rejects property names that could be mistaken for a constant, also one with brackets', async () => {
     const constant = (wire_name: string) => ({ ...text, value: 'mine', wire_name });
     const cases: [style: string, wireName: string, keys: string[]][] = [
       ['repeat', 'f[account]', ['f', 'F', 'f.account', 'f_account', 'f account']],
@@ -190,7 +190,7 @@ describe('how arguments reach the upstream', () => {
     }
   });
 
-  it('[conf 1] [find B5] no property name can be taken for the credential in the query', async () => {
+  it('[conf 1] [find B5] rejects property names that could be mistaken for the credential in the query', async () => {
     const authentication = { type: 'QueryParam', query_key: 'api_key' };
     for (const [style, key] of [
       ['repeat', 'api_key'],
@@ -216,7 +216,7 @@ describe('how arguments reach the upstream', () => {
     assert.ok(!renamed.url.includes('mine'));
   });
 
-  it('[conf 1] [sec C7] deep, wide and long values are refused before much is made of them', async () => {
+  it('[conf 1] [sec C7] rejects deep, wide, and long values before they are processed', async () => {
     const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1) });
     const nested = { input_schema: { o: { ...object, style: 'indices' } } };
     const posted = { ...nested, method: 'POST', body: 'form' };
@@ -236,7 +236,7 @@ describe('how arguments reach the upstream', () => {
     );
   });
 
-  it('[conf 1] a constant is sent and cannot be given', async () => {
+  it('[conf 1] sends a constant, and rejects it as an argument', async () => {
     const input_schema = {
       type: { type: 'string', value: 'articles' },
       version: { type: 'string', value: 'v2' },
@@ -261,7 +261,7 @@ describe('how arguments reach the upstream', () => {
     assert.equal(graph.body.toString(), '{"query":"{ me { id } }","off":null,"n":1}');
   });
 
-  it('[conf 1] [sec C1] a path argument keeps its slashes only where it may, and each segment is checked', async () => {
+  it('[conf 1] [sec C1] keeps the slashes of a path argument only where allowed, and checks each segment', async () => {
     const tool = { url: '/repos/contents/:path', input_schema: { path: { ...text, allow_slashes: true } } };
     assert.equal((await sent(tool, { path: 'src/a b/ü?#.ts' })).url, '/repos/contents/src/a%20b/%C3%BC%3F%23.ts');
     assert.equal((await sent(tool, { path: '100%/50%25' })).url, '/repos/contents/100%25/50%2525');
@@ -297,7 +297,7 @@ describe('how arguments reach the upstream', () => {
     assert.match(await refused({ url: '/f/.:path', input_schema: around.input_schema }, { path: './a' }), /^path: /);
   });
 
-  it('[conf 1] what has no effect or could be read as something else is a problem', async () => {
+  it('[conf 1] reports settings that have no effect or are ambiguous as problems', async () => {
     const expected: [tool: Json, problem: RegExp][] = [
       [
         { url: 'https://a.example/:a', input_schema: { a: { ...text, wire_name: 'b' } } },
@@ -342,7 +342,7 @@ describe('how arguments reach the upstream', () => {
     }
   });
 
-  /** The input schema of the one tool in `tools/list`. */
+  /** Returns the input schema of the one tool in `tools/list`. */
   const listed = async (input_schema: Json): Promise<Json> => {
     const slug = await one.serve({ method: 'POST', input_schema });
     const { body } = await one.toolhost.post(
@@ -353,7 +353,7 @@ describe('how arguments reach the upstream', () => {
     return (body.result as { tools: { inputSchema: Json }[] }).tools[0]?.inputSchema ?? assert.fail('no tool');
   };
 
-  it('[conf 1] agents see neither constants nor the keywords for the wire', async () => {
+  it('[conf 1] hides constants and encoding keywords from agents', async () => {
     const started = { type: 'string', description: 'Start.', wire_name: 'StartTime>' };
     const version = { type: 'string', value: '2026-01' };
     const tags = { type: 'array', items: { type: 'string' }, style: 'comma', in: 'query' };
@@ -376,7 +376,7 @@ describe('how arguments reach the upstream', () => {
     assert.deepEqual(await listed(full), shown);
   });
 
-  it('[conf 1] a JSON Schema without these keywords is listed as it was written', async () => {
+  it('[conf 1] lists a JSON Schema without these keywords as written', async () => {
     const schema = {
       type: 'object',
       properties: { a: { type: 'string' }, b: { $ref: '#/$defs/b' } },
@@ -386,7 +386,7 @@ describe('how arguments reach the upstream', () => {
     assert.deepEqual(await listed(schema), schema);
   });
 
-  it('[conf 1] no keyword of ours is listed, and below an argument none is stored', async () => {
+  it('[conf 1] lists no keyword of this service, and stores none below an argument', async () => {
     const a = { type: 'string' };
     const own = { in: 'query', wire_name: 'b', style: 'json' };
     const shown = { type: 'object', properties: { a }, required: ['a'], additionalProperties: false };
@@ -397,7 +397,7 @@ describe('how arguments reach the upstream', () => {
     assert.match(String(await problems({ input_schema: inside })), /b\.in: this keyword is not supported/);
   });
 
-  it('[conf 1] keywords of the wrong form are problems in both forms of a schema', async () => {
+  it('[conf 1] reports invalid keywords as problems in both forms of a schema', async () => {
     const wrong = { type: 'string', wire_name: '', style: 'commas', allow_slashes: 'yes', content: 'base32' };
     const flat = await problems({ input_schema: { a: wrong } });
     assert.equal(flat.length, 4);
@@ -414,7 +414,7 @@ describe('how arguments reach the upstream', () => {
     ]);
   });
 
-  it('[conf 1] [find B5] a name of the upstream that could be taken for the credential is a warning', async () => {
+  it('[conf 1] [find B5] warns about an upstream name that could be mistaken for the credential', async () => {
     const authentication = { type: 'QueryParam', query_key: 'api_key' };
     const tool = toolWith({ input_schema: { a: { type: 'string', wire_name: 'Api.Key' } } });
     const { warnings } = await check(one.toolhost, configWith({ tools: [tool], authentication }));
@@ -423,7 +423,7 @@ describe('how arguments reach the upstream', () => {
     ]);
   });
 
-  it('[conf 2] a Content-Type of a GET request that has a body is no warning', async () => {
+  it('[conf 2] does not warn about the Content-Type of a GET request that has a body', async () => {
     const headers = { 'Content-Type': 'application/json' };
     const warned = async (fields: Json) =>
       (await check(one.toolhost, configWith({ tools: [toolWith({ headers, ...fields })] }))).warnings;
@@ -432,7 +432,7 @@ describe('how arguments reach the upstream', () => {
     assert.deepEqual(await warned({ input_schema: { a: { type: 'string', in: 'body' } } }), []);
   });
 
-  it('[conf 1] [find B3] a key of this service is refused in a constant and in a template of the body', async () => {
+  it('[conf 1] [find B3] rejects a key of this service in a constant and in a body template', async () => {
     const key = await one.toolhost.key();
     const path = 'holds an API key or a token of this service, which is never sent to an upstream; remove it';
     assert.deepEqual(await problems({ input_schema: { a: { type: 'string', value: key } } }), [

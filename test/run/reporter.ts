@@ -2,14 +2,14 @@ import type { TestEvent } from 'node:test/reporters';
 import { inspect } from 'node:util';
 import { endOfFile } from './worker.ts';
 
-/** To the parent: a test that failed, and at the end of a file how many tests it has. */
+/** Message to the parent process: a failed test, or the number of tests at the end of a file. */
 export type Word = { failure: { name: string; reason: string } } | { tests: number };
 
-/** Tells the parent process of each failure when it happens, and of the end of each file. Prints nothing. */
+/** Reports each failure as it happens, and the end of each file, to the parent process. Prints nothing. */
 export default async function* tellParent(events: AsyncIterable<TestEvent>): AsyncGenerator<never> {
   const say = (word: Word) => process.send?.(word);
   const names: string[] = [];
-  /** Errors that no test has failed with yet: after the end of its test, an error is no part of it. */
+  /** Errors that no test has failed with yet. An error after the end of its test belongs to no test. */
   const stray = new Set<unknown>();
   process.on('uncaughtExceptionMonitor', (error) => stray.add(error));
   process.on('unhandledRejection', (error) => stray.add(error));
@@ -33,9 +33,11 @@ export default async function* tellParent(events: AsyncIterable<TestEvent>): Asy
   }
 }
 
-/** Why a test failed; undefined when it passed, or when only tests within it failed. */
+/** Returns the reason of a failure; undefined if the test passed or only its subtests failed. */
 function reasonOf(error: (Error & { failureType?: string }) | undefined, skipped: unknown): string | undefined {
   if (error?.failureType === 'subtestsFailed') return undefined;
   if (error) return inspect(error.cause ?? error);
-  return skipped === undefined ? undefined : 'it was skipped: a test that cannot run fails, and says what to install';
+  return skipped === undefined
+    ? undefined
+    : 'the test was skipped: a test that cannot run must fail and say what to install';
 }

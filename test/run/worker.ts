@@ -1,12 +1,12 @@
 /**
- * Runs the test files that the parent names, one after the other. What several files share (PostgreSQL, Chromium) is
- * started by the first that needs it and ends with this process, which ends with the parent or when that has no more files.
+ * Runs the test files that the parent process sends, one after the other. Shared services (PostgreSQL, Chromium) are
+ * started by the first file that needs them and stop with this process, which exits when the parent disconnects.
  */
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { root } from '../files.ts';
 
-/** A test after those of a file; its result tells the reporter that the file has ended. */
+/** Name of a test that runs after those of a file. Its result tells the reporter that the file has ended. */
 export const endOfFile = 'the end of the file';
 
 process.on('message', async (file: string) => {
@@ -17,7 +17,7 @@ process.on('message', async (file: string) => {
       throw error;
     });
   }
-  // The tests at the top run one after the other.
+  // Top-level tests run one after the other.
   await test(endOfFile, () => undefined);
 });
 process.on('disconnect', () => process.exit());

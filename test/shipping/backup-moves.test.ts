@@ -15,14 +15,14 @@ import { type BackupWorld, startBackupWorld } from '../support/toolhost/backup-w
 import { runScript } from '../support/toolhost/run-script.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
-describe('backups that move a service', () => {
+describe('a backup that moves a service', () => {
   let world: BackupWorld;
   before(async () => {
     world = await startBackupWorld(['sqlite', 'postgres']);
   });
   after(() => world?.end());
 
-  it('[ship 3] holds every row, also after a move from SQLite to PostgreSQL and back', async () => {
+  it('[ship 3] keeps every row, even after a move from SQLite to PostgreSQL and back', async () => {
     const env = await world.newDatabase('sqlite');
     const seed = await runScript(join(root, 'examples', 'seed', 'main.ts'), [], world.folder, { env });
     assert.equal(seed.code, 0, seed.stderr);
@@ -45,7 +45,7 @@ describe('backups that move a service', () => {
   });
 
   for (const engine of ['sqlite', 'postgres'] as const) {
-    it(`[ship 3] of an older version is migrated when it is restored on ${engine}`, async () => {
+    it(`[ship 3] migrates the backup of an older version when it is restored on ${engine}`, async () => {
       const source = await world.newDatabase('sqlite');
       await world.stop(await world.serve(source));
       const file = await world.backupOf(source);
@@ -85,7 +85,7 @@ describe('backups that move a service', () => {
     });
   }
 
-  it('[ship 3] is made and restored through PgBouncer in transaction mode', async () => {
+  it('[ship 3] creates and restores a backup through PgBouncer in transaction mode', async () => {
     const [source, target] = [await world.newDatabase('postgres'), await world.newDatabase('postgres')];
     await world.stop(await world.serve(source));
     const poolers = [];
@@ -103,7 +103,7 @@ describe('backups that move a service', () => {
     }
   });
 
-  it('[ship 3] goes through a pipe, with its report beside it', async () => {
+  it('[ship 3] pipes a backup into a restore, with the report on standard error', async () => {
     const env = await world.newDatabase('sqlite');
     const running = await world.serve(env);
     await running.createServer(serverAt('piped', world.upstream.url, { tools: [toolAt(`${world.upstream.url}/x`)] }));

@@ -36,7 +36,7 @@ describe('the signature of a backup', () => {
     return path;
   }
 
-  /** The lines with another API key, and the number of rows in the end that fits. */
+  /** Returns the lines with an added API key and the matching row count in the end line. */
   function withAddedKey(): string[] {
     const index = lines.findIndex((line) => /^\["key_\w+".*"one"/.test(line));
     const added = (lines[index] ?? '').replace(/"key_\w+"/, '"key_attacker"');
@@ -46,13 +46,17 @@ describe('the signature of a backup', () => {
   }
 
   for (const engine of ['sqlite', 'postgres'] as const) {
-    it(`[ship 10] keeps an added API key out of ${engine}, unless the operator accepts an unverified backup`, async () => {
+    it(`[ship 10] keeps an added API key out of ${engine} unless the operator accepts an unverified backup`, async () => {
       const changed = written(withAddedKey());
       const env = await world.newDatabase(engine);
       const refused = await toolhost(['restore', changed], { env });
       assert.equal(refused.code, 1);
       assert.match(refused.stderr, /^error: The backup was changed after it was signed\. Nothing was restored\./);
-      assert.equal((await toolhost(['backup', world.newPath('none')], { env })).code, 1, 'there is no database');
+      assert.equal(
+        (await toolhost(['backup', world.newPath('none')], { env })).code,
+        1,
+        'there is no database to back up',
+      );
       const restored = await toolhost(['restore', changed, '--unverified', '--json'], { env });
       const report = JSON.parse(restored.stdout) as BackupReport;
       assert.deepEqual([restored.code, report.signature], [0, 'changed'], restored.stderr);
@@ -60,7 +64,7 @@ describe('the signature of a backup', () => {
     });
   }
 
-  it('[ship 10] detects every changed, added, removed, repeated and moved line', async () => {
+  it('[ship 10] detects every changed, added, removed, repeated, and moved line', async () => {
     const tables = lines.flatMap((line, index) => (line.startsWith('{"table"') ? [index] : []));
     const [first = 0, second = 0, third = 0] = tables;
     const row = lines.findIndex((line) => /^\["key_\w+".*"one"/.test(line));
@@ -119,7 +123,7 @@ describe('the signature of a backup', () => {
     assert.match(stderr, /^error: the backup is damaged: data follows its end line/);
   });
 
-  it('[ship 10] is verified with any of the master keys, and not without the one that made it', async () => {
+  it('[ship 10] verifies a backup with any of the master keys, and rejects it without the key that signed it', async () => {
     const id = (JSON.parse(lines.at(-1) ?? '') as { key: string }).key;
     for (const [keys, isKnown] of [
       [masterKey, true],
@@ -144,7 +148,7 @@ describe('the signature of a backup', () => {
     }
   });
 
-  it('[ship 10] is verified for a backup from standard input', async () => {
+  it('[ship 10] verifies a backup from standard input', async () => {
     const env = { ...(await world.newDatabase('sqlite')), TOOLHOST: join(root, 'bin', 'toolhost') };
     const restore = (path: string) =>
       toolhost(['-c', `"$TOOLHOST" restore - < "${path}"`], { program: '/bin/sh', env });
@@ -155,7 +159,7 @@ describe('the signature of a backup', () => {
     assert.equal(code, 0, stderr);
   });
 
-  it('[ship 10] is missing where no master key is given, which every command says', async () => {
+  it('[ship 10] creates an unsigned backup if no master key is set, and reports that in every command', async () => {
     const source = await world.newDatabase('sqlite');
     await world.stop(await world.serve(source));
     const { DATA_DIR = '' } = source;
@@ -176,7 +180,7 @@ describe('the signature of a backup', () => {
     assert.deepEqual([restored.code, /\nNot signed/.test(restored.stdout)], [0, true], restored.stderr);
   });
 
-  it('[ship 10] is not required of an earlier format when the operator accepts an unverified backup', async () => {
+  it('[ship 10] restores an unsigned backup of an earlier format if the operator accepts an unverified backup', async () => {
     const earlier = written([
       (lines[0] ?? '').replace('"toolhost_backup":2', '"toolhost_backup":1'),
       ...lines.slice(1, -1),

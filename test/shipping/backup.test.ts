@@ -16,17 +16,20 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const otherKey = 'Zx0pVdvl5R7mDnq3PaY1uH8kTjW2sOeC4bQfGi6XyNo=';
-/** Above the usual limit of a command: what is written and read here is a whole service. */
+/**
+ * Minimum number of servers to create. Their rows exceed the default limit of a command: the backup covers a whole
+ * service.
+ */
 const manyRows = 60;
 
-describe('backups', () => {
+describe('backup and restore', () => {
   let world: BackupWorld;
   before(async () => {
     world = await startBackupWorld(engines);
   });
   after(() => world?.end());
 
-  /** A service with a server whose API key is a stored secret. */
+  /** Serves a service with a server whose API key is a stored secret. */
   async function withSecret(env: Record<string, string>, slug = 'sealed'): Promise<TestToolhost> {
     const running = await world.serve(env);
     const authentication = { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' };
@@ -37,7 +40,7 @@ describe('backups', () => {
   }
 
   for (const engine of engines) {
-    it(`metrics say when the last backup was made on ${engine}, and how busy a pool of connections is`, async () => {
+    it(`reports in the metrics when the last backup was made on ${engine}, and how busy the connection pool is`, async () => {
       const env = await world.newDatabase(engine);
       const { url } = await world.serve(env);
       const since = Date.now() / 1000;
@@ -48,7 +51,7 @@ describe('backups', () => {
       assert.equal(hasPool, engine === 'postgres');
     });
 
-    it(`[ship 3] holds one moment of a service on ${engine} that goes on meanwhile`, async () => {
+    it(`[ship 3] takes a consistent backup while the service on ${engine} is being written to`, async () => {
       const env = await world.newDatabase(engine);
       const running = await world.serve(env);
       const key = await running.key({ scopes: ['call'] });
@@ -75,7 +78,7 @@ describe('backups', () => {
       assert.deepEqual(failed, []);
       const sizes = files.map((file) => {
         const rows = backupRows(file);
-        // Each creation stores one of each, in one transaction.
+        // Each creation stores one row in each table, in one transaction.
         const creations = rows.get('audit_events')?.filter((line) => line.includes('createMcpServer')).length;
         assert.equal(rows.get('server_versions')?.length, rows.get('servers')?.length);
         assert.equal(creations, rows.get('servers')?.length);
@@ -84,7 +87,7 @@ describe('backups', () => {
       assert.ok((sizes[0] ?? 0) <= (sizes[1] ?? 0) && (sizes[1] ?? 0) <= created + 1, String(sizes));
     });
 
-    it(`[ship 3] serves as before when it is restored on ${engine}: keys, servers and secrets`, async () => {
+    it(`[ship 3] restores keys, servers, and secrets on ${engine} so that the service works as before`, async () => {
       const env = await world.newDatabase('sqlite');
       const running = await withSecret(env);
       const key = await running.key({ scopes: ['call'] });
@@ -100,7 +103,7 @@ describe('backups', () => {
       }
     });
 
-    it(`[ship 3] is refused where ${engine} has a database, which stays as it is`, async () => {
+    it(`[ship 3] refuses to restore where ${engine} already has a database, and leaves it unchanged`, async () => {
       const env = await world.newDatabase(engine);
       const running = await world.serve(env);
       await running.createServer(serverAt('kept', world.upstream.url));
@@ -118,7 +121,7 @@ describe('backups', () => {
       );
     });
 
-    it(`[ship 3] is refused by an older version on ${engine}, and leaves nothing behind`, async () => {
+    it(`[ship 3] refuses to restore the backup of a newer version on ${engine}, and leaves nothing behind`, async () => {
       const source = await world.newDatabase('sqlite');
       await world.stop(await world.serve(source));
       const lines = backupLines(await world.backupOf(source));
@@ -146,7 +149,7 @@ describe('backups', () => {
     });
   }
 
-  it('[ship 3] says which values a key ring cannot open, and starts only with the keys', async () => {
+  it('[ship 3] reports the values that a key ring cannot decrypt, and serves only with the right keys', async () => {
     const env = await world.newDatabase('sqlite');
     const running = await withSecret(env, 'needs-key');
     await world.stop(running);
@@ -179,7 +182,7 @@ describe('backups', () => {
       startToolhost({ dataDir: target.DATA_DIR ?? '', env: { MASTER_KEY: otherKey } }),
       (error: Error) => error.message.includes(id),
     );
-    // A value that was moved to another row opens with no key.
+    // A value that was moved to another row cannot be decrypted with any key.
     const moved = world.newPath('moved');
     const lines = backupLines(file).map((line) => line.replace('"KEY","v1.', '"KEZ","v1.'));
     writeBackup(moved, lines);
@@ -189,7 +192,7 @@ describe('backups', () => {
     assert.deepEqual([judged.code, (JSON.parse(judged.stdout) as BackupReport).unreadable], [1, { secrets: 1 }]);
   });
 
-  it('[ship 3] is refused wherever it was damaged, and leaves no database', async () => {
+  it('[ship 3] refuses to restore a damaged backup, and leaves no database behind', async () => {
     const env = await world.newDatabase('sqlite');
     await world.stop(await withSecret(env));
     const lines = backupLines(await world.backupOf(env));
@@ -219,7 +222,7 @@ describe('backups', () => {
     }
   });
 
-  it('[F5] is refused at a line that no row can have, however long it goes on', async () => {
+  it('[F5] refuses a backup at an invalid line, however long the line is', async () => {
     const piece = Buffer.alloc(1_000_000, '[');
     for (const [pieces, why] of [
       [200, /a line is longer than 33554432 bytes/],
@@ -241,7 +244,7 @@ describe('backups', () => {
     }
   });
 
-  it('[ship 3] is a file that only its owner reads, written whole or not at all, and never over another', async () => {
+  it('[ship 3] writes a backup that only its owner can read, completely or not at all, and never over another file', async () => {
     const env = await world.newDatabase('sqlite');
     await world.stop(await world.serve(env));
     const file = await world.backupOf(env);

@@ -10,20 +10,22 @@ const quickRows = [
   "tools/call, 1 KB | caller's token",
   'tools/call, 20 KB | bare relay',
   'tools/call, 20 KB | text and structured',
-  'tools/list, 200 tools, [0-9]+ KB | node:http, fixed answer',
+  'tools/list, 200 tools, [0-9]+ KB | node:http, fixed response',
   'tools/list, 200 tools, [0-9]+ KB | the service',
   'p99 at ',
-  'CPU of a call with two workers',
-  'memory added by calls to more servers',
+  'CPU per call with two workers',
+  'memory growth after calls to more servers',
   'first call to one of them',
   'resident memory, idle',
-  'resident memory, highest',
-  'the same of the bare relay',
+  'peak resident memory at the end',
+  'peak resident memory of the bare relay',
   'create a server through the management server',
   'ready after `bin/toolhost serve`',
 ];
 
-/** The arguments of each mode, and the beginnings of the rows in its report, as patterns in which | is a character. */
+/**
+ * Arguments of each mode, and the beginnings of the rows in its report, as patterns in which | is a literal character.
+ */
 const modes: [args: string[], rows: string[]][] = [
   [[], [...quickRows, 'tools/call, 1 KB | API key, MCP 2026-07-28', 'tools/call, 20 KB | text only']],
   [['--quick'], quickRows],
@@ -34,27 +36,27 @@ const modes: [args: string[], rows: string[]][] = [
       "tools/call, 1 KB, caller's token",
       'tools/call, 20 KB, API key',
       'tools/list, 200 tools',
-      'resident memory, highest',
+      'peak resident memory',
     ],
   ],
   [
     ['--soak'],
     [
       'alone',
-      'beside the hostile one',
+      'during the attack',
       'resident memory before the load',
-      'highest',
-      'after it',
-      'slope of memory',
-      'p99 of the others',
-      'sockets before, at most, after',
-      'pools and connections to upstreams, after',
-      'what tool calls got',
-      'what calls with large answers got',
-      'what configurations got',
-      'what reports got',
-      'what made-up bearers got',
-      'what refused requests got',
+      'peak resident memory',
+      'resident memory after the load',
+      'memory slope',
+      'p99 ratio of honest calls',
+      'sockets before, maximum, after',
+      'upstream pools and connections after the load',
+      'responses to tool calls',
+      'responses to calls with large responses',
+      'responses to configurations',
+      'responses to reports',
+      'responses to invalid bearer tokens',
+      'responses to rejected requests',
     ],
   ],
   [
@@ -74,18 +76,18 @@ async function run(args: string[]): Promise<string> {
   return stdout;
 }
 
-describe('the bench in its smallest size', () => {
+describe('the smallest benchmark', () => {
   for (const [args, rows] of modes) {
-    it(`[ship bench] ends with every row of its report: ${['npm run bench', ...args].join(' ')}`, async () => {
+    it(`[ship bench] prints every row of its report: ${['npm run bench', ...args].join(' ')}`, async () => {
       const stdout = await run(['bench/main.ts', '--smallest', ...args]);
       const missing = rows.filter((row) => !new RegExp(`^| ${row}`.replaceAll('|', '\\|'), 'm').test(stdout));
       assert.deepEqual(missing, [], stdout);
     });
   }
 
-  it('[ship bench] ends with the functions and files of a profile: bench/profile.ts', async () => {
+  it('[ship bench] prints the functions and files of a profile: bench/profile.ts', async () => {
     const stdout = await run(['bench/profile.ts', '1k', '1', '--smallest']);
-    for (const title of ['own time, by function', 'own time, by file', 'with what they call, our functions'])
+    for (const title of ['self time, by function', 'self time, by file', 'total time, by function in src'])
       assert.match(stdout, new RegExp(`^${title}\n +[0-9.]+ %  `, 'm'));
   });
 });

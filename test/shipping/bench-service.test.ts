@@ -8,7 +8,7 @@ import { node, startChild, stopAll } from '../../bench/processes.ts';
 import type { MeasuredService } from '../../bench/service.ts';
 import { root } from '../files.ts';
 
-describe('the entry by which the bench of any commit starts this one', () => {
+describe('the entry point with which the benchmark of any commit starts this service', () => {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
   after(async () => {
     await stopAll();
@@ -17,7 +17,7 @@ describe('the entry by which the bench of any commit starts this one', () => {
   const start = (name: string, args: string[], ready: RegExp) =>
     startChild([node, join(root, 'bench', name), ...args], { core: undefined, ready });
 
-  it('[ship bench] prints a process and four requests that succeed, and ends the process on SIGTERM', async () => {
+  it('[ship bench] prints a process ID and four requests that succeed, and stops the process on SIGTERM', async () => {
     const upstream = await start('upstream.ts', [], /^ready (\S+)$/m);
     const entry = await start('service.ts', [upstream.ready, join(folder, 'data')], /^(\{.*\})$/m);
     const { pid, targets } = JSON.parse(entry.ready) as MeasuredService;

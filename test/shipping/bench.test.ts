@@ -10,10 +10,10 @@ import { fillStore } from '../../bench/reports-store.ts';
 
 const upstream = 'http://127.0.0.1:9';
 
-describe('the bench of reports', () => {
+describe('the report benchmark', () => {
   const world = worldOf(0.00001, Date.now());
 
-  it('fills every table of its world without an error', async () => {
+  it('fills every table of its data set without an error', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
     const store = await fillStore('sqlite', folder, world, await fillStatements(world, upstream));
     await store.stop();

@@ -16,7 +16,7 @@ const types: Record<string, string> = { '.html': 'text/html', '.css': 'text/css'
 const site = 'https://docs.example.com/manual';
 const repository = 'https://example.com/toolhost';
 
-/** What readers look for, and where they find how it is done. */
+/** Pages that readers should find, by search query. */
 const tasks = {
   'rotate key': 'credentials.html',
   'rotate master key': 'operations/master-key.html',
@@ -31,7 +31,7 @@ const tasks = {
   nginx: 'operations/proxies.html',
 };
 
-/** Serves a folder below a path, as sites of projects are published. */
+/** Serves a folder below a path, as project sites are published. */
 async function serveFolder(folder: string): Promise<{ url: string; server: Server }> {
   const server = createServer((request, response) => {
     const path = join(
@@ -47,7 +47,7 @@ async function serveFolder(folder: string): Promise<{ url: string; server: Serve
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/manual`, server };
 }
 
-describe('the documentation site', () => {
+describe('the built documentation site', () => {
   let folder: string;
   let browser: Browser;
   let server: Server;
@@ -64,7 +64,7 @@ describe('the documentation site', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('[ship 8] links only to pages, headings and files that it has', () => {
+  it('[ship 8] links only to pages, headings, and files that exist', () => {
     const html = new Map(
       globSync('**/*.html', { cwd: folder }).map((path) => [path, readFileSync(join(folder, path), 'utf8')]),
     );
@@ -84,7 +84,7 @@ describe('the documentation site', () => {
     assert.deepEqual(dead, []);
   });
 
-  it('[ship 8] shows placeholders of configurations as they are written', () => {
+  it('[ship 8] shows configuration placeholders unchanged', () => {
     assert.match(readFileSync(join(folder, 'credentials.html'), 'utf8'), /<code>{{NAME}}<\/code>/);
   });
 
@@ -96,7 +96,7 @@ describe('the documentation site', () => {
     assert.deepEqual(first, tasks);
   });
 
-  it('[ship 8] leads a reader who types to a page, from there to the next one, and to the sources', async () => {
+  it('[ship 8] leads a reader from the search to a page, to the next one, and to the repository', async () => {
     const page = await browser.newPage();
     await page.goto(`${url}/operations/sizing.html`);
     await page.getByPlaceholder('Search').fill('backup');
@@ -111,7 +111,7 @@ describe('the documentation site', () => {
     await page.close();
   });
 
-  it('[ship 8] says what a preview of a link shows', () => {
+  it('[ship 8] describes each page for link previews', () => {
     const html = readFileSync(join(folder, 'views.html'), 'utf8');
     const said = (property: string) => new RegExp(`<meta property="og:${property}" content="([^"]*)">`).exec(html)?.[1];
     assert.equal(said('title'), 'Views of a server');
@@ -125,7 +125,7 @@ describe('the documentation site', () => {
 
   for (const colorScheme of ['light', 'dark'] as const) {
     for (const width of [1280, 400]) {
-      it(`[ship 8] can be read by everybody: ${colorScheme}, ${width} px`, async () => {
+      it(`[ship 8] serves accessible pages: ${colorScheme}, ${width} px`, async () => {
         const page = await browser.newPage({ colorScheme, viewport: { width, height: 800 } });
         for (const path of ['index.html', 'operations/backup.html', 'reference/environment.html']) {
           await page.goto(`${url}/${path}`);

@@ -9,28 +9,28 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 type Locked = Record<string, { optionalDependencies?: Record<string, string> }>;
 
 describe('the lock file', () => {
-  it('[ship 1] has every package that any platform needs, without which npm ci refuses it', () => {
+  it('[ship 1] contains every package that any platform needs, because npm ci fails otherwise', () => {
     const text = readFileSync(join(root, 'package-lock.json'), 'utf8');
     const { packages } = JSON.parse(text) as { packages: Locked };
-    /** Where Node looks for a package that another one needs: beside its own packages, then further up. */
+    /** Searches like Node: in the package's own node_modules, then in those further up. */
     const isLocked = (path: string, name: string): boolean =>
       Object.hasOwn(packages, join(path, 'node_modules', name)) ||
       (path !== '' && isLocked(path.slice(0, Math.max(0, path.lastIndexOf('node_modules/') - 1)), name));
     const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies)
         .filter((name) => !isLocked(path, name))
-        .map((name) => `${name}, which ${path} names`),
+        .map((name) => `${name}, required by ${path}`),
     );
     assert.deepEqual(
       missing,
       [],
-      'take a version that the registry has for every platform, and lock it without node_modules',
+      'use a version that the registry has for every platform, and lock it without node_modules',
     );
   });
 });
 
 describe('the sources', () => {
-  it('[ship 1] call the command line by the name that it has in this installation', () => {
+  it('[ship 1] name the command line by `programName`, never by a fixed name', () => {
     const literal = globSync('src/**/*.ts', { cwd: root })
       .filter((path) => path !== 'src/version.ts')
       .filter((path) => {
@@ -42,7 +42,7 @@ describe('the sources', () => {
     assert.deepEqual(
       literal,
       [],
-      'these name a command by heart; `programName` of src/version.ts is how this process was run',
+      'these files contain a fixed command name; use `programName` of src/version.ts, which is how this process was started',
     );
   });
 });
@@ -58,7 +58,7 @@ describe('the two launchers', () => {
     assert.deepEqual(flagsOf(list), flagsOf(shellLine));
   });
 
-  it('[ship 1] that of the package says what to do where nothing was compiled', async () => {
+  it('[ship 1] explain what to do if the program is not compiled', async () => {
     const folder = mkdtempSync(join(root, 'node_modules', '.cache', 'launcher-'));
     try {
       await mkdir(join(folder, 'bin'));

@@ -12,11 +12,11 @@ const pages = switchedPages.map((page) => ({ page, text: readFileSync(join(root,
 const matches = (list: readonly { page: string; text: string }[], pattern: RegExp) =>
   list.flatMap(({ page, text }) => [...text.matchAll(pattern)].map(([found]) => `${page}: ${found}`));
 
-describe('the command on the pages', () => {
+describe('the documentation', () => {
   const guides = pages.filter(({ page }) => !page.startsWith('docs/operations/'));
   const afterwards = pages.map(({ page, text }) => ({ page, text: published(page, text) }));
 
-  it('[ship 8] the pages say bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
+  it('[ship 8] uses bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
     if (isPublished()) return assert.deepEqual(pages, afterwards, 'run node docs/command-spelling.ts');
     const early = matches(guides, /npx toolhost (?!serve` will follow).*/g);
     assert.deepEqual(early, [], 'the package is not published; write bin/toolhost');
@@ -24,13 +24,13 @@ describe('the command on the pages', () => {
     assert.deepEqual(gone, [], 'no page has these passages of docs/command-spelling.ts');
   });
 
-  it('[ship 8] the README, the guides, and the examples have no third spelling of the command', () => {
+  it('[ship 8] uses no third spelling of the command in the README, the guides, and the examples', () => {
     const examples = userPages().filter((page) => page.startsWith('examples/'));
     const all = [...guides, ...examples.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }))];
     assert.deepEqual(matches(all, /(?<!bin\/|npx |[\w./-])toolhost (?!completion )[a-z][a-z-]+(?![\w:]).*/g), []);
   });
 
-  it('[ship 8] the pages need no checkout once docs/command-spelling.ts has run', () => {
+  it('[ship 8] needs no checkout after docs/command-spelling.ts has run', () => {
     const checkout = /.*(?:bin\/toolhost|npm (?:ci|start)|not published|checkout of this).*/g;
     const ofCheckout = /installation\.md|upgrades\.md/;
     assert.deepEqual(

@@ -25,7 +25,7 @@ const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package
   devDependencies: { node: string };
 };
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
-/** Set by images and by Node, not by us. */
+/** Variables that images and Node set, not this service. */
 const foreign = ['PATH', 'NODE_COMPILE_CACHE', 'POSTGRES_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'TOOLHOST_IMAGE'];
 
 const known = new Set([...Object.keys(variables), ...secretVariableNames.map(getFileVariableName)]);
@@ -36,28 +36,30 @@ const refuseUnknown = (names: readonly string[], where: string) =>
     `${where} sets variables that do not exist`,
   );
 
-/** Every value in a document, at any depth, with the keys that lead to it. */
+/** Yields every value of a document, at any depth, with the keys that lead to it. */
 function* values(node: unknown, path: string[] = []): Generator<{ path: string[]; value: unknown }> {
   if (typeof node !== 'object' || node === null) yield { path, value: node };
   else for (const [key, each] of Object.entries(node)) yield* values(each, [...path, key]);
 }
 
-describe('the unit of systemd', () => {
+describe('the systemd unit', () => {
   const file = join(deploy, 'systemd', 'toolhost.service');
   const analyze = (...args: string[]): string => {
     try {
       return execFileSync('systemd-analyze', args, { encoding: 'utf8', stdio: 'pipe' });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      throw new Error('These tests need systemd-analyze of systemd 250 or newer; on Debian "apt-get install systemd".');
+      throw new Error(
+        'These tests need systemd-analyze from systemd 250 or newer. On Debian, run "apt-get install systemd".',
+      );
     }
   };
 
-  it('[ship 2] is understood by systemd as a whole', () => {
+  it('[ship 2] passes systemd-analyze verify', () => {
     assert.equal(analyze('verify', '--man=no', file), '');
   });
 
-  it('[ship 2] gives the service little of the machine', () => {
+  it('[ship 2] gives the service few permissions on the machine', () => {
     const [, exposure] =
       /exposure level for toolhost\.service: ([\d.]+)/.exec(
         analyze('security', '--offline=true', '--no-pager', file),
@@ -76,11 +78,11 @@ describe('the unit of systemd', () => {
 });
 
 describe('the Dockerfile', () => {
-  it('[ship 2] has nothing that its linter would change', () => {
+  it('[ship 2] passes the Dockerfile linter', () => {
     assert.deepEqual(validate(dockerfile), []);
   });
 
-  it('[ship 2] ends as a user without rights, on the pinned Node', () => {
+  it('[ship 2] runs as an unprivileged user on the pinned Node version', () => {
     const instructions = instructionsOf(dockerfile);
     assert.ok(instructions[0]?.text.startsWith(`node:${devDependencies.node}-trixie-slim@sha256:`));
     const last = instructions.slice(instructions.findLastIndex(({ keyword }) => keyword === 'FROM'));
@@ -93,8 +95,8 @@ describe('the Dockerfile', () => {
   });
 });
 
-describe('the image of PgBouncer', () => {
-  it('[ship 2] has nothing that its linter would change', () => {
+describe('the PgBouncer image', () => {
+  it('[ship 2] passes the Dockerfile linter', () => {
     assert.deepEqual(validate(read('compose', 'pgbouncer', 'Dockerfile')), []);
   });
 });
@@ -110,8 +112,8 @@ describe('the Compose file', () => {
   };
   const compose = parse(read('compose', 'compose.yaml')) as { services: Record<string, Service>; networks: Json };
 
-  it('[ship 2] has the form of the Compose specification', () => {
-    // `name` is newer than the schema. Its durations are those of Go, and not those that the format of JSON Schema means.
+  it('[ship 2] conforms to the Compose specification', () => {
+    // `name` is newer than the schema. Durations use the format of Go, not that of JSON Schema.
     const text = JSON.stringify(composeSchema, (key, value) => (key === 'format' ? undefined : value));
     const { id: _id, ...schema } = JSON.parse(text) as Json;
     const { name: _name, ...known } = compose as Json;
@@ -119,7 +121,7 @@ describe('the Compose file', () => {
     assert.ok(valid, JSON.stringify(errors.slice(-3)));
   });
 
-  it('[ship 2] sets only variables that exist, waits for what it needs, and keeps the databases inside', () => {
+  it('[ship 2] sets only variables that exist, waits for its dependencies, and keeps the databases on the internal network', () => {
     const { toolhost, proxy, pgbouncer, postgres } = compose.services;
     refuseUnknown(Object.keys(toolhost?.environment ?? {}), 'the Compose file');
     assert.match(toolhost?.image ?? '', new RegExp(`toolhost:${version.replaceAll('.', '\\.')}\\}$`));
@@ -139,14 +141,14 @@ describe('the Compose file', () => {
   });
 });
 
-describe('the chart', () => {
+describe('the Helm chart', () => {
   const chart = join(deploy, 'helm', 'toolhost');
   const names = readdirSync(join(chart, 'templates'));
   const defaults = parse(read('helm', 'toolhost', 'values.yaml')) as Json;
   const schema = JSON.parse(read('helm', 'toolhost', 'values.schema.json')) as Json;
   const manifestValues = parse(read('kubernetes', 'values.yaml')) as Json;
 
-  /** As Helm merges the values of an installation into the defaults. */
+  /** Merges the values of an installation into the defaults, as Helm does. */
   function merged(base: Json, own: Json): Json {
     const isMap = (value: unknown): value is Json =>
       typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -187,7 +189,7 @@ describe('the chart', () => {
     tolerations: [{ operator: 'Exists' }],
   });
 
-  it('[ship 2] has the version of the program, and refuses values that cannot work', () => {
+  it('[ship 2] has the version of the program, and rejects values that cannot work', () => {
     const { version: chartVersion, appVersion } = parse(read('helm', 'toolhost', 'Chart.yaml')) as Json;
     assert.deepEqual([chartVersion, appVersion], [version, version]);
     const judge = (own: Json) => new Validator(schema, '2020-12').validate(merged(defaults, own)).valid;
@@ -202,7 +204,7 @@ describe('the chart', () => {
     );
   });
 
-  it('[ship 2] gives the manifests that lie beside it', () => {
+  it('[ship 2] renders the manifests that are stored with it', () => {
     const byKind = (manifests: Manifest[]) => new Map(manifests.map((each) => [each.kind, each]));
     const written = parseAllDocuments(read('kubernetes', 'toolhost.yaml')).map(
       (document) => document.toJS() as Manifest,
@@ -214,13 +216,13 @@ describe('the chart', () => {
     const found = rendered(own).find(({ kind }) => kind === 'NetworkPolicy') as Manifest | undefined;
     return found?.spec as Policy | undefined;
   };
-  /** The rule that names ranges of addresses: that of the public internet. */
+  /** Returns the rule that names address ranges: the rule for the public internet. */
   const publicRuleOf = (own: Json) =>
     policyOf(own)?.egress.find(({ to }) => to?.some(({ ipBlock }) => ipBlock?.except)) ?? assert.fail('no such rule');
   const isOpen = ({ ports }: Rule, wanted: number) =>
     ports.some(({ port, endPort = port }) => Number(port) <= wanted && wanted <= Number(endPort));
 
-  it('[ship 2] has a network policy that lets nothing out to an address that the service refuses', () => {
+  it('[ship 2] has a network policy that blocks every address that the service refuses', () => {
     const except = new BlockList();
     const allowed = new BlockList();
     const add = (list: BlockList, range: string) => {
@@ -254,7 +256,7 @@ describe('the chart', () => {
     for (const address of ['8.8.8.8', '2606:4700:4700::1111']) assert.ok(isLetOut(address), address);
   });
 
-  it('has a network policy by default that keeps nothing from working that an installation needs [ship 2]', () => {
+  it('has a default network policy that allows everything that an installation needs [ship 2]', () => {
     const names = policyOf(manifestValues)?.egress.filter(({ to }) => to === undefined) ?? [];
     for (const port of [53, 5432])
       assert.ok(
@@ -293,7 +295,7 @@ describe('the chart', () => {
   });
 
   for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': all })) {
-    it(`[ship 2] gives objects that Kubernetes knows, ${title}`, async () => {
+    it(`[ship 2] renders objects that Kubernetes knows, ${title}`, async () => {
       for (const manifest of [...rendered(own), parse(read('kubernetes', 'secret.example.yaml')) as Manifest]) {
         const { apiVersion, kind } = manifest;
         const folder = apiVersion === 'v1' ? 'v1' : apiVersion;
@@ -306,7 +308,7 @@ describe('the chart', () => {
     });
   }
 
-  it('[ship 9] leads the ingress of a service below a path to it, and to its metadata', () => {
+  it('[ship 9] routes a service below a path, and its metadata, through the ingress', () => {
     const ingress = rendered({ ...all, baseUrl: 'https://example.com/hub' }).find(({ kind }) => kind === 'Ingress');
     type Rules = { rules: { host: string; http: { paths: { path: string }[] } }[] };
     const { rules } = (ingress ?? assert.fail()).spec as Rules;
@@ -318,7 +320,7 @@ describe('the chart', () => {
     );
   });
 
-  it('[ship 2] probes, stops and confines the service as it wants', () => {
+  it('[ship 2] probes, stops, and confines the service as required', () => {
     const manifests = rendered(all);
     const deployment = manifests.find(({ kind }) => kind === 'Deployment') ?? assert.fail();
     const found = new Map([...values(deployment.spec)].map(({ path, value }) => [path.slice(-2).join('.'), value]));

@@ -8,7 +8,7 @@ import { type ChildToolhost, startChildToolhost } from '../support/toolhost/chil
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 
-describe('the drill of the backup page', () => {
+describe('the drill on the backup page', () => {
   let folder: string;
   let service: ChildToolhost;
   const env = () => ({ DATA_DIR: join(folder, 'data') });
@@ -22,7 +22,7 @@ describe('the drill of the backup page', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('[ship 3] restores what it has backed up, and leaves nothing behind', async () => {
+  it('[ship 3] restores its own backup, and leaves nothing behind', async () => {
     const script = readFileSync(join(root, 'deploy', 'backup', 'drill.sh'), 'utf8');
     assert.match(script, /backup drill\.backup[\s\S]*verify[\s\S]*restore/);
     const before = readdirSync(folder).toSorted();
@@ -37,7 +37,7 @@ describe('the drill of the backup page', () => {
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^Wrote [\s\S]*^Valid: [\s\S]*^Restored [\s\S]*Website relaunch/m);
     assert.deepEqual(readdirSync(folder).toSorted(), before);
-    // The service that was backed up goes on.
+    // The service that was backed up is still running.
     assert.equal((await fetch(`${service.url}/readyz`)).status, 200);
   });
 });

@@ -12,7 +12,7 @@ import { blocksOf, isShell, notRun } from '../support/pages/blocks.ts';
 import { endGroup, runBlocks, type Shell, startShell } from '../support/pages/run-page.ts';
 import { freeNeighbors, freePort } from '../support/upstreams/listener.ts';
 
-/** Returns the environment of a person: the Node of the machine, and the settings of npm. */
+/** Returns a person's environment: the Node of the machine, and the npm settings. */
 function environment(folder: string): Record<string, string> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_(?!config_)|NODE_|TOOLHOST_)/.test(name));
   const path = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
@@ -20,7 +20,7 @@ function environment(folder: string): Record<string, string> {
   return { ...(Object.fromEntries(inherited) as Record<string, string>), ...own };
 }
 
-/** Resolves once the service serves. @throws Error with what the commands wrote when they end before */
+/** Resolves once the service is ready. @throws Error with the output of the commands if they exit first */
 async function ready(child: ReturnType<typeof startShell>): Promise<void> {
   const stderr = text(child.stderr);
   const lines: string[] = [];
@@ -41,7 +41,9 @@ describe('a fresh clone', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Copies the commands of a page into two terminals: the first block serves, while the others run. */
+  /**
+   * Runs the commands of a page in two terminals: the first block starts the service, and the others run next to it.
+   */
   async function copyCommands(page: string): Promise<{ stdout: string; failure: string | undefined }> {
     const isRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
     const [start, ...rest] = blocksOf(page).filter((block) => isShell(block) && isRun(notRun(block)));
@@ -71,9 +73,9 @@ describe('a fresh clone', () => {
     'docs/tutorial.md': [/"id":"7"/, /^Changed the tool "refund_order"/m],
   };
   for (const [page, results] of Object.entries(pages)) {
-    it(`[ship 8] the commands of ${page}, copied one after another, lead to its results in a fresh clone`, async () => {
+    it(`[ship 8] produces the documented results of ${page} when its commands are run one after another`, async () => {
       let { stdout, failure } = await copyCommands(page);
-      // A busy machine overloads the service, which refuses calls then.
+      // A busy machine overloads the service, which then refuses calls.
       while (failure !== undefined && /service is overloaded/.test(stdout + failure))
         ({ stdout, failure } = await copyCommands(page));
       assert.equal(failure, undefined);

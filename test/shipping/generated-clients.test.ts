@@ -32,7 +32,10 @@ const tsconfig = {
   },
 };
 
-/** Creates a server, calls its tool, and deletes it, as the Python program does. JSON strings are valid in both languages. */
+/**
+ * Creates a server, calls its tool, and deletes it. The Python program does the same. JSON strings are valid in both
+ * languages.
+ */
 const typescriptProgram = (key: string, upstream: string) => `
 import { client } from './generated/client.gen.js';
 import { type Call, callTool, createMcpServer, deleteMcpServer, getCall, type Server, type Tool } from './generated/index.js';
@@ -102,7 +105,7 @@ describe('a client generated from the OpenAPI document', () => {
 
   const document = () => `${toolhost.url}/api/v1/openapi.json`;
 
-  /** Runs a program in the folder of the test, with its neighbors on the path. Returns its output. */
+  /** Runs a program in the test's folder, with the programs next to it on the PATH. Returns its output. */
   async function run(program: string, ...args: string[]): Promise<string> {
     const home = environmentIn(folder);
     const env = { ...home, PATH: [dirname(program), dirname(process.execPath), home.PATH].join(':') };
@@ -118,7 +121,7 @@ describe('a client generated from the OpenAPI document', () => {
     assert.equal((await toolhost.rest('GET', `/servers/${slug}`)).status, 404);
   }
 
-  it('[rest 1] creates, calls, and deletes a server in TypeScript, by @hey-api/openapi-ts', async () => {
+  it('[rest 1] creates, calls, and deletes a server in TypeScript, with @hey-api/openapi-ts', async () => {
     const bin = await needNpmProgram(openApiTs);
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig));
@@ -128,7 +131,7 @@ describe('a client generated from the OpenAPI document', () => {
     await assertUsed('typescript', await run(process.execPath, join('built', 'program.js')));
   });
 
-  it('[rest 1] creates, calls, and deletes a server in Python, by openapi-python-client', async () => {
+  it('[rest 1] creates, calls, and deletes a server in Python, with openapi-python-client', async () => {
     const bin = await needPythonPackages(pythonFolder, pythonPackages);
     const program = pythonProgram(await toolhost.key(), upstream.url, `${toolhost.url}/api/v1`);
     await writeFile(join(folder, 'program.py'), program);

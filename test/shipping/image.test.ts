@@ -16,10 +16,10 @@ import { freePort } from '../support/upstreams/listener.ts';
 
 const run = promisify(execFile);
 const commit = '0123456789abcdef0123456789abcdef01234567';
-/** Compressed size of node:26-trixie-slim without Node: Debian and npm. */
+/** Compressed size of node:26-trixie-slim without Node, in MB: Debian and npm. */
 const baseMegabytes = 35;
 
-describe('the image', () => {
+describe('the container image', () => {
   let folder: string;
   let image: BuiltImage;
   let commandIn: (args: readonly string[]) => [string, ...string[]];
@@ -31,24 +31,24 @@ describe('the image', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('[ship 2] names its version and commit, and has no other package', async () => {
+  it('[ship 2] prints its version and commit, and contains no other packages', async () => {
     const [program, ...args] = commandIn([...image.entrypoint, '--version']);
     const { stdout } = await run(program, args);
     assert.match(stdout, new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(commit ${commit}\\)\n$`));
     assert.deepEqual(readdirSync(join(image.root, 'app')).toSorted(), ['LICENSE', 'bin', 'lib', 'package.json']);
   });
 
-  it('[ship 2] has less than 100 MB when it is compressed', async (t) => {
+  it('[ship 2] is smaller than 100 MB when compressed', async (t) => {
     const tar = spawn('tar', ['--create', '--directory', image.root, 'app', 'usr/local/bin/node'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let bytes = 0;
     for await (const chunk of tar.stdout.pipe(createGzip())) bytes += (chunk as Buffer).length;
-    t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB, and ${baseMegabytes} MB of the base image`);
+    t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB, plus ${baseMegabytes} MB of the base image`);
     assert.ok(bytes / 1e6 + baseMegabytes < 100);
   });
 
-  it('[ship 2] serves a call with a read-only root file system, and ends on a signal', async () => {
+  it('[ship 2] serves a call with a read-only root file system, and stops on a signal', async () => {
     const port = await freePort();
     const settings = [`PORT=${port}`];
     const [program, ...args] = commandIn([...settings, ...image.entrypoint, ...image.command]);
@@ -61,7 +61,7 @@ describe('the image', () => {
         ended.then(async () => reject(new Error(await output)));
       });
       await ready;
-      // A service that is late refuses calls, as it is just after its start on a busy machine.
+      // An overloaded service refuses calls, which happens right after the start on a busy machine.
       await eventually(async () => {
         const response = await fetch(`http://127.0.0.1:${port}/mcp/projects`, {
           method: 'POST',
@@ -74,7 +74,7 @@ describe('the image', () => {
       await run(check, words);
       const [other, ...wrong] = commandIn([`PORT=${await freePort()}`, ...image.healthcheck]);
       await assert.rejects(run(other, wrong), { code: 1 });
-      // The commands of an operator, as `docker exec` runs them.
+      // Runs an operator command, as `docker exec` does.
       const [backup, ...more] = commandIn([...image.entrypoint, 'backup', '/data/first.backup']);
       assert.match((await run(backup, more)).stdout, /^Wrote /);
       child.kill('SIGTERM');

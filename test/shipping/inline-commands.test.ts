@@ -10,7 +10,7 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 type Found = { at: string; words: string[]; isCode: boolean };
 
-/** Every `toolhost …` of the pages with its line, up to what a shell or Markdown ends it with. */
+/** Finds every `toolhost …` on the pages with its line, up to where the shell or Markdown ends it. */
 function commandsOnPages(): Found[] {
   const written = /(?<![\w./-])(?:bin\/)?toolhost ((?:[a-z][a-z-]*|--?[a-z][a-z-]*)(?: [^`|&;<>#)]*)?)/g;
   return [...userPages(), 'docs/reference/command-line.md'].flatMap((page) =>
@@ -26,7 +26,7 @@ function commandsOnPages(): Found[] {
   );
 }
 
-/** The command that words name, and the words after it. */
+/** Returns the command that the words name, and the words after it. */
 function commandOf(words: readonly string[]): { path: string[]; command: Command; rest: string[] } {
   let command = createProgram();
   const path: string[] = [];
@@ -39,14 +39,14 @@ function commandOf(words: readonly string[]): { path: string[]; command: Command
   return { path, command, rest: words.slice(path.length) };
 }
 
-/** Whether a group takes a word that is none of its commands as an argument of its usual command. */
+/** Returns true if a command group accepts an unknown word as an argument of its default command. */
 async function hasDefault(path: readonly string[], word: string): Promise<boolean> {
   const { stderr } = await toolhost([...path, word, '--no-such-option']);
   return !stderr.includes('unknown command');
 }
 
 describe('the commands within the text of pages', () => {
-  it('[ship 8] and their options are those of the command line', async () => {
+  it('[ship 8] use only names and options that exist in the command line', async () => {
     const faults: string[] = [];
     const all = commandsOnPages();
     for (const { at, words, isCode } of all) {
@@ -54,10 +54,10 @@ describe('the commands within the text of pages', () => {
       const [next = ''] = rest;
       const mayBeUnknown = path.length === 0 ? isCode : command.commands.length > 0;
       if (mayBeUnknown && /^[a-z]/.test(next) && next !== 'help' && !(await hasDefault(path, next)))
-        faults.push(`${at}: toolhost ${[...path, next].join(' ')} is no command`);
+        faults.push(`${at}: toolhost ${[...path, next].join(' ')} is not a command`);
       const known = new Set(['--help', ...command.options.map(({ long }) => long)]);
       const wrong = path.length === 0 ? [] : rest.filter((word) => /^--[a-z]/.test(word) && !known.has(word));
-      // Options of a group's usual command may follow its argument.
+      // Options of a group's default command may follow its argument.
       if (wrong.length > 0 && command.commands.length === 0)
         faults.push(`${at}: toolhost ${path.join(' ')} has no ${wrong.join(' ')}`);
     }

@@ -14,18 +14,20 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const run = promisify(execFile);
 
-/** The newest version of each maintained line when this was written; the last is the one that `package.json` pins. */
+/**
+ * Newest version of each maintained Node line at the time of writing. The last is the version that `package.json` pins.
+ */
 const lines = ['22.23.3', '24.21.0', process.versions.node];
-/** A line that has ended. */
+/** A Node line that has reached its end of life. */
 const oldNode = '20.20.2';
 
-/** Below how many starts of an empty program a start of the service stays; on the machine of a developer that is 3 s. */
+/** Maximum start time of the service, in starts of an empty program. On a developer machine, that is 3 s. */
 const mostStarts = 75;
 
 type Manifest = { name: string; version: string };
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
 
-/** Sum of the sizes of all files below a folder, bytes. */
+/** Returns the total size of all files below a folder, in bytes. */
 function sizeOf(folder: string): number {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   return entries
@@ -47,7 +49,7 @@ async function callExample({ url, output }: ChildToolhost): Promise<string> {
   return result.content[0]?.text ?? '';
 }
 
-describe('the package', () => {
+describe('the npm package', () => {
   let packed: PackedToolhost;
   let postgres: TestPostgres;
   before(async () => {
@@ -58,13 +60,13 @@ describe('the package', () => {
     await Promise.all([packed?.remove(), postgres?.stop()]);
   });
 
-  /** The environment of a person with this Node. */
+  /** Returns the environment of a person with this Node version. */
   async function environmentWith(version: string): Promise<Record<string, string>> {
     const home = mkdtempSync(join(packed.folder, '..', 'home-'));
     return { PATH: `${await needNode(version)}:${process.env.PATH}`, HOME: home, DATA_DIR: join(home, 'data') };
   }
 
-  it('[ship 1] is under 40 MB when it is installed, brings no other package, and has the files for operators', (t) => {
+  it('[ship 1] is smaller than 40 MB when installed, has no dependencies, and contains the files for operators', (t) => {
     const modules = join(packed.folder, 'node_modules');
     const megabytes = sizeOf(modules) / 1e6;
     t.diagnostic(
@@ -79,7 +81,7 @@ describe('the package', () => {
       assert.ok(existsSync(join(modules, 'toolhost', file)), file);
   });
 
-  it('[ship 1] names every package that is part of it, with its hash in CycloneDX and with its licence', () => {
+  it('[ship 1] lists every included package with its hash (CycloneDX) and its license', () => {
     const sbom = JSON.parse(readFileSync(join(packed.lib, 'sbom.cdx.json'), 'utf8')) as Sbom;
     assert.equal(sbom.bomFormat, 'CycloneDX');
     assert.equal(sbom.metadata.component.purl, `pkg:npm/${manifest.name}@${manifest.version}`);
@@ -99,7 +101,7 @@ describe('the package', () => {
   });
 
   for (const version of lines) {
-    it(`[ship 1] names its version and commit, starts and answers a call on Node ${version}`, async (t) => {
+    it(`[ship 1] prints its version and commit, starts, and responds to a call on Node ${version}`, async (t) => {
       const env = await environmentWith(version);
       const { stdout } = await run('npm', ['exec', '--no', '--', 'toolhost', '--version'], { cwd: packed.folder, env });
       const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
@@ -113,15 +115,18 @@ describe('the package', () => {
       assert.ok(serving);
       try {
         const unit = await msOf(() => run('node', ['-e', '0'], { env }));
-        t.diagnostic(`Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program ${unit.toFixed(0)} ms`);
-        assert.ok(startMs < mostStarts * unit, `${startMs} ms, and an empty program takes ${unit} ms`);
+        t.diagnostic(
+          `Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program takes ${unit.toFixed(0)} ms`,
+        );
+        assert.ok(startMs < mostStarts * unit, `${startMs} ms, but an empty program takes only ${unit} ms`);
         assert.match(await callExample(serving), /Website relaunch/);
         const headers = { cookie: 'toolhost-session=somebody' };
         const page = await (await fetch(serving.url, { headers })).text();
         const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
         assert.equal((await fetch(new URL(script, serving.url))).status, 200);
         assert.equal(await serving.end(), 0);
-        // After the end, so that every thread has run. Commands that are recommended are those that this person has, and a warning of Node itself is no news.
+        // Checked after the exit, so that every thread has run. Recommended commands must be those that this person
+        // has, and Node must print no warning.
         assert.match(serving.output('stderr'), /[ \n]toolhost keys create /);
         assert.doesNotMatch(serving.output('stderr'), /Experimental|bin\/toolhost/);
       } finally {
@@ -142,7 +147,7 @@ describe('the package', () => {
     });
   }
 
-  it('[ship 1] refuses a Node that is too old with a sentence', async () => {
+  it('[ship 1] rejects an unsupported Node version with an error message', async () => {
     const { code, stdout, stderr } = await toolhost(['--version'], {
       program: packed.program,
       env: await environmentWith(oldNode),
@@ -151,7 +156,7 @@ describe('the package', () => {
     assert.match(stderr, /^toolhost: Node 22\.19 .*, and this is Node 20\.\d+\.\d+ \(\/.*\)\. Install .*\n$/);
   });
 
-  it('[ship 1] brings source maps, with which stack traces name the sources', async () => {
+  it('[ship 1] contains source maps, with which stack traces name the sources', async () => {
     const thread = join(packed.lib, 'program', 'files', 'sqlite-thread.js');
     const failed = run(process.execPath, ['--enable-source-maps', thread]);
     await assert.rejects(failed, { message: /\/src\/store\/sqlite-thread\.ts:\d+/ });

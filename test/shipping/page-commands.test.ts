@@ -10,11 +10,11 @@ import { checkConfigurations } from '../support/pages/check-configurations.ts';
 import { runPage } from '../support/pages/run-page.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const advice = 'say why in a comment before the block, <!-- not run: … -->, or make it run';
-/** The reader's machine has these, and a test cannot give them to every page. */
+const advice = 'explain why in a comment before the block, <!-- not run: … -->, or make it run';
+/** Commands that exist on the reader's machine, but that a test cannot provide for every page. */
 const foreign = /^(?:sudo |docker |kubectl |helm |npm |npx (?!toolhost )|claude |systemctl |brew )/m;
 
-/** An API that is described; every other request is answered with what it was. */
+/** A described API. The upstream echoes every other request. */
 const description = {
   openapi: '3.1.0',
   info: { title: 'Shop', version: '1' },
@@ -23,7 +23,7 @@ const description = {
   },
 };
 
-describe('the commands on the pages', { concurrency: 2 }, () => {
+describe('the commands on the documentation pages', { concurrency: 2 }, () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
@@ -35,7 +35,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     const blocks = blocksOf(page);
     const shell = blocks.filter(isShell).filter((block) => notRun(block) === undefined);
     if (shell.length > 0) {
-      it(`[ship 8] of ${page} run as they stand`, async () => {
+      it(`[ship 8] runs the commands of ${page} unchanged`, async () => {
         const unmarked = shell.filter(({ text }) => foreign.test(text)).map(({ line }) => `${page}:${line}`);
         assert.deepEqual(unmarked, [], advice);
         const failure = await runPage(shell, upstream);
@@ -44,16 +44,16 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     }
   }
 
-  it('[ship 8] are in a block that says that it is for a shell', () => {
+  it('[ship 8] finds shell commands only in blocks that are marked as shell blocks', () => {
     const looksLikeShell = ({ text }: Block) => /^\$ |^(?:bin\/)?toolhost \w|^curl |^npm |^docker /m.test(text);
     const hidden = userPages()
       .flatMap(blocksOf)
       .filter((block) => block.language === '' && looksLikeShell(block) && notRun(block) === undefined)
       .map(({ page, line }) => `${page}:${line}`);
-    assert.deepEqual(hidden, [], `begin these with \`\`\`sh, or ${advice}`);
+    assert.deepEqual(hidden, [], `start these blocks with \`\`\`sh, or ${advice}`);
   });
 
-  it('[ship 8] no page needs jq, which many machines do not have', () => {
+  it('[ship 8] finds no page that needs jq, which many machines do not have', () => {
     const pages = [...userPages(), 'docs/reference/command-line.md'];
     assert.deepEqual(
       pages.filter((page) => /\bjq\b/.test(readFileSync(join(root, page), 'utf8'))),
@@ -61,7 +61,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     );
   });
 
-  it('[ship 8] name a test that exists where they say that another one runs them', () => {
+  it('[ship 8] finds every test that a page names for its commands', () => {
     const missing = userPages()
       .flatMap(blocksOf)
       .flatMap((block) => [...(notRun(block) ?? '').matchAll(/test\/[\w/.-]+\.ts/g)].map(([path]) => ({ block, path })))
@@ -70,7 +70,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     assert.deepEqual(missing, []);
   });
 
-  it('[ship 8] stand beside a remedy for each outcome of a call', () => {
+  it('[ship 8] finds a remedy for each outcome of a call', () => {
     const page = readFileSync(join(root, 'docs', 'troubleshooting.md'), 'utf8');
     assert.deepEqual(
       outcomes.filter((outcome) => outcome !== 'ok' && !page.includes(`\n| \`${outcome}\` |`)),
@@ -78,7 +78,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     );
   });
 
-  it('[ship 8] beside them: every configuration is one that the check accepts', async () => {
+  it('[ship 8] accepts every configuration on the pages', async () => {
     const faults: unknown[] = [];
     for (const page of userPages()) faults.push(...(await checkConfigurations(blocksOf(page))));
     assert.deepEqual(faults, []);

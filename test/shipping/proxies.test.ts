@@ -16,10 +16,10 @@ import { freePorts } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const headers = { host: 'tools.example.com' };
-/** Calls under way at a time through each proxy, during restarts. */
+/** Number of concurrent calls through each proxy during restarts. */
 const callers = 4;
 
-describe('a proxy with the configuration of its page', { timeout: 900_000, concurrency: true }, () => {
+describe('a proxy with the configuration from its page', { timeout: 900_000, concurrency: true }, () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let folder: string;
@@ -32,7 +32,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A service in production mode, of one process for each port. */
+  /** Starts a service in production mode, with one process per port. */
   async function startService(count: number, more: Record<string, string>, path: '' | '/hub' = '') {
     const ports = await freePorts(count);
     const env: Record<string, string> = {
@@ -67,7 +67,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     return {
       ports,
       key,
-      /** Restarts each process in turn, as the page says. */
+      /** Restarts the processes one after the other, as the page describes. */
       async restart(nginx: RunningProxy, proxies: readonly RunningProxy[]): Promise<void> {
         for (const [index, port] of ports.entries()) {
           nginx.reload((text) => text.replace(`:${port} max_fails=0`, `:${port} max_fails=0 down`));
@@ -84,7 +84,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     };
   }
 
-  /** Resolves when a proxy has seen that a process is ready. A request's id begins with that of its process. */
+  /** Resolves when a proxy has noticed that a process is ready. A request id begins with the id of its process. */
   async function untilServedBy(process: string, proxy: string): Promise<void> {
     const processOf = async (url: string) =>
       String((await freshRequest(`${url}/readyz`, { headers })).headers['x-request-id']).slice(0, 10);
@@ -92,7 +92,9 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     await eventually(async () => assert.equal(await processOf(proxy), wanted), 120_000);
   }
 
-  /** Calls through proxies until the work is done; gives what failed, and the number of calls through each. */
+  /**
+   * Calls through the proxies until the work is done. Returns the failures, and the number of calls through each proxy.
+   */
   async function callDuring(proxies: readonly RunningProxy[], key: string, work: () => Promise<void>) {
     const failed: string[] = [];
     const counts = new Map<string, number>();
@@ -100,7 +102,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     const keepCalling = async ({ name, url }: RunningProxy, pauseMs: number) => {
       while (!isOver) {
         const { status, text } = await freshCall(url, 'called', { key, headers });
-        // A busy machine may make a process refuse calls for a moment, which is not about the restart.
+        // A busy machine may make a process refuse calls for a moment, which is unrelated to the restart.
         const isOverloaded = text.includes('overloaded');
         if (!isOverloaded && (status !== 200 || text.includes('"isError":true')))
           failed.push(`${name}: ${status} ${text}`);
@@ -108,7 +110,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
         await delay(pauseMs);
       }
     };
-    // Callers that pause leave connections idle, which the stopping process closes.
+    // Callers that pause leave idle connections, which the stopping process closes.
     const calling = proxies.flatMap((proxy) => Array.from({ length: callers }, (_, n) => keepCalling(proxy, n * 40)));
     await work().finally(() => {
       isOver = true;
@@ -143,12 +145,12 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     }
   });
 
-  it('[ship 8] gives the address of the client, whatever the client claims', async () => {
+  it("[ship 8] forwards the client's address, whatever the client claims", async () => {
     const service = await startService(1, { DATA_DIR: join(folder, 'address') });
     const proxies: RunningProxy[] = [];
     try {
       for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
-      // Refused requests are counted by address: claims of other addresses must not escape that.
+      // Refused requests are counted by address. Claims of other addresses must not circumvent that.
       for (const { name, url } of proxies) {
         const ask = (n: number) =>
           freshRequest(`${url}/mcp/called`, {
@@ -167,7 +169,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     }
   });
 
-  it('[ship 9] leads to a service below a path of the host, and nothing else of the host', async () => {
+  it('[ship 9] serves a service below a path of the host, and nothing else on the host', async () => {
     const service = await startService(1, { DATA_DIR: join(folder, 'path') }, '/hub');
     const proxies: RunningProxy[] = [];
     try {

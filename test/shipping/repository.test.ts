@@ -11,13 +11,13 @@ type Manifest = { repository?: Repository; bugs?: { url: string }; homepage?: st
 
 const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
-describe('the address of the repository', () => {
-  it('[ship 1] the release workflow writes the address of the repository into package.json, which has none', () => {
+describe('the repository URL', () => {
+  it('[ship 1] writes the repository URL into package.json, which has none, in the release workflow', () => {
     const before = manifestOf(root);
     assert.deepEqual([before.repository, before.bugs, before.homepage], [undefined, undefined, undefined]);
     const [step] = /(?<=run: )node package\/repository\.ts$/m.exec(
       readFileSync(join(root, '.github', 'workflows', 'release.yml'), 'utf8'),
-    ) ?? ['no step of the workflow'];
+    ) ?? ['the workflow has no such step'];
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-repository-'));
     try {
       copyFileSync(join(root, 'package.json'), join(folder, 'package.json'));
@@ -40,7 +40,7 @@ describe('the address of the repository', () => {
     }
   });
 
-  it('[ship 1] the dashboard reads the address of the repository from every form that npm knows', () => {
+  it('[ship 1] reads the repository URL from every form that npm supports', () => {
     const url = 'https://github.com/acme/toolhost';
     for (const field of ['acme/toolhost', 'github:acme/toolhost', url, `git+${url}.git`, { url: `git+${url}.git` }])
       assert.equal(repositoryUrl(field), url, JSON.stringify(field));

@@ -19,9 +19,9 @@ const jobs = workflows.flatMap(({ name, permissions, jobs: own }) =>
 );
 const steps = jobs.flatMap((job) => job.steps);
 
-/** Images without a digest, and why they have none. */
+/** Images without a digest, and the reason. */
 const unpinned: Record<string, string> = {
-  'toolhost:0.1.0': 'is built of this repository; TOOLHOST_IMAGE and image.digest pin one that was pushed',
+  'toolhost:0.1.0': 'is built from this repository; TOOLHOST_IMAGE and image.digest pin a pushed image',
 };
 
 /** Actions that pull an image, and the input that names it. */
@@ -31,7 +31,7 @@ const pullingActions: Record<string, string> = {
   'docker/build-push-action': 'sbom',
 };
 
-/** Images of a Dockerfile: its frontend, and those that its stages begin with. */
+/** Returns the images of a Dockerfile: its frontend, and the base images of its stages. */
 function imagesOfDockerfile(text: string): string[] {
   const frontend = /^# syntax=(\S+)/.exec(text)?.[1];
   const stages = new Set<string>();
@@ -46,7 +46,7 @@ function imagesOfDockerfile(text: string): string[] {
   return [...(frontend === undefined ? [] : [frontend]), ...bases];
 }
 
-/** Every value of `image` in a document, at any depth. */
+/** Returns every `image` value of a document, at any depth. */
 function imagesIn(node: unknown): string[] {
   if (typeof node !== 'object' || node === null) return [];
   return Object.entries(node).flatMap(([key, value]) =>
@@ -55,7 +55,7 @@ function imagesIn(node: unknown): string[] {
 }
 
 describe('the supply chain of a release', () => {
-  it('pins every image by its digest, or says why not [ship 11]', () => {
+  it('pins every image by its digest, or gives the reason [ship 11]', () => {
     const ofActions = steps.flatMap(({ uses = '', with: inputs = {} }) => {
       const input = pullingActions[uses.split('@')[0] ?? ''];
       return input === undefined ? [] : [String(inputs[input] ?? uses).replace(/^(?:image|generator)=/, '')];
@@ -76,12 +76,12 @@ describe('the supply chain of a release', () => {
     assert.deepEqual([...floating], Object.keys(unpinned));
   });
 
-  it('names the Node.js version of package.json in .nvmrc [ship 11]', () => {
+  it('uses the Node.js version of package.json in .nvmrc [ship 11]', () => {
     const { devDependencies } = JSON.parse(read('package.json')) as { devDependencies: Record<string, string> };
     assert.equal(read('.nvmrc').trim(), devDependencies.node);
   });
 
-  it('leaves no credentials of a checkout to later steps, and takes no cache into a release [ship 11]', () => {
+  it('keeps checkout credentials from later steps, and uses no cache in a release [ship 11]', () => {
     const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'));
     assert.ok(checkouts.length > 5);
     for (const { with: inputs = {} } of checkouts) assert.equal(inputs['persist-credentials'], false);
@@ -101,7 +101,7 @@ describe('the supply chain of a release', () => {
     );
   });
 
-  it('runs code of the package and its dependencies only in jobs without rights [ship 11]', () => {
+  it('runs code of the package and its dependencies only in jobs without write permissions [ship 11]', () => {
     const canWrite = ({ permissions = {} }: Job) => Object.values(permissions).includes('write');
     const trusted = jobs.filter(canWrite);
     assert.deepEqual(

@@ -21,9 +21,9 @@ const keyNamed = (name: string) => ['keys', 'create', '--name', name, '--scopes'
 const refused =
   /write-ahead log \S+toolhost\.sqlite-wal is missing or cannot be read.* To start without these changes, add --accept-loss\.\n$/;
 
-describe('a SQLite database whose write-ahead log is lost', () => {
+describe('a SQLite database with a lost write-ahead log', () => {
   let parent: string;
-  /** Files that a killed service has left: the first key is in the database, the second only in the log. */
+  /** Files of a killed service: the first key is in the database, and the second only in the log. */
   let left: string;
   let backup: string;
   let folder: string;
@@ -67,7 +67,7 @@ describe('a SQLite database whose write-ahead log is lost', () => {
   });
   afterEach(() => child?.end('SIGKILL'));
 
-  it('[sec G6] is refused by every command that opens it, and not changed', async () => {
+  it('[sec G6] refuses every command that opens the database, and changes no file', async () => {
     rmSync(`${file}-wal`);
     const content = contentOf();
     const commands = [
@@ -88,7 +88,7 @@ describe('a SQLite database whose write-ahead log is lost', () => {
     assert.match((await run(list)).stdout, /in-log/);
   });
 
-  it('[sec G6] is served with --accept-loss, which logs what is missing, and then without it', async () => {
+  it('[sec G6] serves with --accept-loss, logs the missing changes, and needs no option afterwards', async () => {
     rmSync(`${file}-wal`);
     const accepting = await start(['serve', '--accept-loss'], { WORKERS: '2' });
     assert.match(accepting.output('stderr'), /is missing or cannot be read, and with it the changes/);
@@ -103,7 +103,7 @@ describe('a SQLite database whose write-ahead log is lost', () => {
     );
   });
 
-  it('[sec G6] keeps what comes before the damage, and says how many transactions it gives up', async () => {
+  it('[sec G6] keeps the transactions before the damage, and reports how many are given up', async () => {
     damageLog();
     const { code, stderr } = await toolhost(list, { env });
     assert.deepEqual(
@@ -120,10 +120,10 @@ describe('a SQLite database whose write-ahead log is lost', () => {
     await start();
   });
 
-  it('[sec G6] stays refused when the database is damaged without it', async () => {
+  it('[sec G6] refuses a database that is damaged without its log, even with --accept-loss', async () => {
     rmSync(`${file}-wal`);
     const database = readFileSync(file);
-    // The root of a table, whose first byte is the kind of the page.
+    // The root page of a table. Its first byte is the page type.
     writeFileSync(file, withDamage(database, 4096, 4096));
     for (const more of [['--accept-loss'], []]) {
       const { code, stderr } = await toolhost([...list, ...more], { env });
@@ -132,14 +132,14 @@ describe('a SQLite database whose write-ahead log is lost', () => {
     }
   });
 
-  it('[sec G6] is not asked for again after a backup was restored', async () => {
+  it('[sec G6] needs no --accept-loss after a backup was restored', async () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix);
     assert.match((await toolhost(['serve'], { env: { ...env, PORT: '0' } })).stderr, refused);
     await run(['restore', backup, '--unverified']);
     assert.match((await run(list)).stdout, /in-database/);
   });
 
-  it('[sec G6] leaves a running service in peace, and is not asked for in a copy of the database file', async () => {
+  it('[sec G6] leaves a running service alone with --accept-loss, and opens a copy of the database file without it', async () => {
     await start();
     assert.match((await run([...list, '--accept-loss'])).stdout, /in-log/);
     assert.ok(existsSync(`${file}-wal-expected`));

@@ -19,7 +19,7 @@ const now = 1_000_000_000_000;
 const owner = { workspaceId: 'ws', serverId: 'srv', caller: 'digest' };
 
 for (const engine of engines) {
-  describe(`rests of answers on ${engine}`, () => {
+  describe(`the result chunk store on ${engine}`, () => {
     let stores: Stores;
     let database: Database;
     before(async () => {
@@ -42,7 +42,7 @@ for (const engine of engines) {
     const count = async () =>
       (await database.db.selectFrom('answer_pieces').select('id').where('workspace_id', '=', 'ws').execute()).length;
 
-    it('are sealed, found by their caller on their server, and only for ten minutes [agent 3]', async () => {
+    it('seals result chunks, returns them only to their caller on their server, and deletes them after ten minutes [agent 3]', async () => {
       await insert('one.1');
       assert.deepEqual(await find('one.1'), { json: '["one.1"]', pieces: 2 });
       const stored = await database.db.selectFrom('answer_pieces').select('sealed_pieces').executeTakeFirstOrThrow();
@@ -57,7 +57,7 @@ for (const engine of engines) {
       assert.equal(await count(), 0);
     });
 
-    it('of a workspace are bounded by rows and characters; the oldest of a caller go first [agent 3]', async () => {
+    it("limits a workspace's result chunks by rows and characters, and removes the caller's oldest first [agent 3]", async () => {
       const large = JSON.stringify(['x'.repeat(8_000_000)]);
       for (let n = 0; n < 7; n++) await insert(`large-${n}.1`, { at: now + n, json: large });
       await trimResultChunks(database.records, 'ws', now);

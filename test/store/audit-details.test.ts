@@ -10,7 +10,7 @@ const noon = Date.UTC(2026, 0, 1, 12);
 const long = 30_000;
 
 for (const engine of engines) {
-  describe(`details of the audit on ${engine}`, () => {
+  describe(`audit details on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let toolhost: TestToolhost;
     before(async () => {
@@ -45,7 +45,7 @@ for (const engine of engines) {
       return (await query.executeTakeFirstOrThrow()).detail.length;
     };
 
-    it('[find A5] above 1,000 characters are 20 MB a day of a workspace', async () => {
+    it('[find A5] limits details above 1,000 characters to 20 MB per day and workspace', async () => {
       await fill(noon);
       const leftOut = '{"left_out":true}'.length;
       assert.equal(await lengthOf(event(long)), leftOut);
@@ -59,7 +59,7 @@ for (const engine of engines) {
       assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < maxDetailCharsPerDay + 2 * long);
     });
 
-    it('[find A5] are left out of the event of a change beyond that, and the change is made', async () => {
+    it('[find A5] omits the details of a change above the daily limit, and makes the change', async () => {
       const slugs = Array.from({ length: 20 }, (_, n) => `server-${n}-${'s'.repeat(50)}`);
       for (const slug of slugs) await toolhost.createServer({ name: 'Named', slug, description: 'd', tools: [] });
       const make = async () => {
@@ -73,7 +73,7 @@ for (const engine of engines) {
         return (await events.executeTakeFirstOrThrow()).detail;
       };
       assert.match(await make(), /server-19-s/);
-      // Also of the day that the test may end in.
+      // The test may end on the next day, so that day is filled as well.
       for (const at of [Date.now(), Date.now() + dayMs]) await fill(at);
       assert.equal(await make(), '{"left_out":true}');
     });

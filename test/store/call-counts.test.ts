@@ -27,7 +27,7 @@ const workspaces = ['ours', 'theirs'];
 const slugs = ['one', 'two', 'three'];
 const tools = ['get', 'put', 'list'];
 
-/** Calls of two and a half days, many of them in the same minutes. */
+/** Calls over two and a half days, many of them in the same minutes. */
 const call = fc.record({
   workspace_id: fc.constantFrom(...workspaces),
   slug: fc.constantFrom(...slugs),
@@ -39,7 +39,7 @@ const call = fc.record({
   duration_ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 40_000 })),
 });
 
-/** Steps of the service: it writes whole batches and parts of them, some again. */
+/** Writes of the service: whole batches and partial batches, some repeated. */
 const history = fc.array(
   fc.record({
     calls: fc.oneof(
@@ -87,7 +87,7 @@ function scopeOf(
 }
 
 for (const engine of engines) {
-  describe(`[find A4] counted calls on ${engine}`, () => {
+  describe(`[find A4] call statistics on ${engine}`, () => {
     let stores: Stores;
     before(async () => {
       stores = await startStores(engine);
@@ -100,12 +100,12 @@ for (const engine of engines) {
       const { write: writeCalls } = database.calls;
       await writeCalls(rows);
       if (how === 'write again') await writeCalls(rows);
-      // The answer was lost, and others have come before it is written again.
+      // The response was lost, and other calls arrived before the retry.
       if (how === 'write a part again')
         await writeCalls([...rows.slice(Math.floor(rows.length / 2)), aCall({ ...rows[0], id: `call_${++made}` })]);
     };
 
-    it('equal a recount of the records, however often a batch was written', async () => {
+    it('returns the same counts as a recount of the records, regardless of how often a batch was written', async () => {
       const database = await stores.open();
       await fc.assert(
         fc.asyncProperty(history, fc.array(scopes, { minLength: 3, maxLength: 6 }), async (steps, wanted) => {

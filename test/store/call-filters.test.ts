@@ -20,7 +20,7 @@ const calls = fc
       workspace_id: fc.constantFrom('ours', 'ours', 'ours', 'theirs'),
       slug: fc.constantFrom(...slugs),
       tool: fc.constantFrom(...tools),
-      // Many at the same time, so that ids decide.
+      // Many at the same time, so that ids decide the order.
       started_at: fc.integer({ min: 1000, max: 1020 }),
       outcome: fc.constantFrom('ok', 'ok', ...outcomes.slice(0, 4)),
       caller_kind: fc.constantFrom(...callerKinds),
@@ -61,14 +61,14 @@ function fits(call: CallRecord, filter: CallFilter): boolean {
 const newestFirst = (a: CallRecord, b: CallRecord) => b.started_at - a.started_at || (a.id < b.id ? 1 : -1);
 
 for (const engine of engines) {
-  describe(`[find A4] a filtered list of calls on ${engine}`, () => {
+  describe(`[find A4] the filtered call list on ${engine}`, () => {
     let stores: Stores;
     before(async () => {
       stores = await startStores(engine);
     });
     after(() => stores.stop());
 
-    it('has every matching call, in order, however few are read for a page', async () => {
+    it('returns every matching call in order, regardless of how few are read for a page', async () => {
       const { db, calls: writer } = await stores.open();
       const walk = fc.record({ limit: fc.integer({ min: 1, max: 7 }), atOnce: fc.integer({ min: 1, max: 70 }) });
       await fc.assert(

@@ -12,7 +12,7 @@ import { aCall, anApiKey } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
 for (const engine of engines) {
-  describe(`call records under load on ${engine}`, () => {
+  describe(`the call log under load on ${engine}`, () => {
     let stores: Stores;
     let database: Database;
     let log: CallLog;
@@ -47,7 +47,7 @@ for (const engine of engines) {
       return new Set(rows.map(({ id }) => id)).size;
     };
 
-    it('can be awaited under continuous calls with captures; only those given up are lost', async () => {
+    it('can be flushed under continuous calls with captures, and loses only the records that it reports as dropped', async () => {
       const before = await written();
       let added = 0;
       let over = false;
@@ -66,7 +66,7 @@ for (const engine of engines) {
       assert.deepEqual(failures, []);
     });
 
-    it('[find A5] are 600 a minute of the refused calls of a server, and all of the others', async () => {
+    it('[find A5] stores 600 refused calls per minute and server, and all other calls', async () => {
       const kept = async (tool: string) =>
         (await database.db.selectFrom('calls').select('id').where('tool', '=', tool).execute()).length;
       const minute = 60_000;
@@ -83,7 +83,7 @@ for (const engine of engines) {
       assert.deepEqual(found, [600, 600, 700, 600]);
     });
 
-    /** Call records of one workspace, as many as no list holds, between some of another. */
+    /** Adds more call records of one workspace than any list holds, with some of another workspace in between. */
     const addFlood = (kind: string, many: number, capture?: string) => {
       const add = (workspace_id: string, n: number) =>
         log.add(aCall({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
@@ -93,7 +93,7 @@ for (const engine of engines) {
       }
     };
 
-    it('[find A6] of one workspace displace no captures of another', async () => {
+    it('[find A6] evicts no captures of a workspace when another one floods the log', async () => {
       addFlood('captured', 2000, '{}');
       await log.flush();
       const found = await database.db
@@ -107,7 +107,7 @@ for (const engine of engines) {
       assert.ok((counts.get('flooder') ?? 0) > 100);
     });
 
-    it('[find A6] of one workspace displace none of another while the database takes none', async () => {
+    it('[find A6] evicts no records of a workspace when another one floods the log while the database rejects writes', async () => {
       await database.db.schema.alterTable('calls').renameTo('calls_away').execute();
       const before = givenUp;
       addFlood('waited', 25_000);
@@ -120,7 +120,7 @@ for (const engine of engines) {
       assert.equal(found.length + givenUp - before, 25_010);
     });
 
-    it('[find C4] keep their captures while the database takes none', async () => {
+    it('[find C4] keeps captures while the database rejects writes', async () => {
       const captured = async () =>
         (await database.db.selectFrom('captures').select('call_id').where('call_id', 'like', 'kept_%').execute())
           .length;
@@ -128,7 +128,7 @@ for (const engine of engines) {
       for (let n = 0; n < 60; n += 1) log.add(aCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
       uses.recordKeyUse('key_1');
       await log.flush();
-      // The log also writes by itself every half second, and fails again.
+      // The log also writes every half second on its own and fails again.
       assert.ok(failures.length > 0);
       await database.db.schema.alterTable('captures_away').renameTo('captures').execute();
       await log.flush();

@@ -10,7 +10,7 @@ import { patientLimits } from '../support/store/patient-limits.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
-/** The first statement of a test waits for this limit, and the next one must not reach it. */
+/** Time limit that the first statement of a test waits for. The next statement must not reach it. */
 const reportMs = 8000;
 const briefMs = 1000;
 const connectMs = 5000;
@@ -50,7 +50,7 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     lost.length = 0;
   });
 
-  /** A statement that waits until the blocker gives the number free. */
+  /** Runs a statement that waits until the blocker unlocks the number. */
   const waitFor = (number: number, { reports } = database) =>
     sql`select pg_advisory_xact_lock(${number}), pg_backend_pid() as pid`.execute(reports);
   const block = (number: number) => blocker.query(`select pg_advisory_lock(${number})`);
@@ -63,7 +63,7 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
       assert.equal(rows.length, 1);
     });
 
-  it('[find C3] does not take the next one with it, however late the request arrives', async () => {
+  it('[find C3] does not cancel the next statement, however late the cancel request arrives', async () => {
     for (const number of [1, 2]) await block(number);
     proxy.holdCancels();
     const slow = waitFor(1);
@@ -72,7 +72,7 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     await free(1);
     await slow;
     const next = waitFor(2);
-    // A rejection is awaited below.
+    // The rejection is awaited below.
     next.catch(() => undefined);
     await isWaiting(2);
     await proxy.passCancels();
@@ -80,7 +80,7 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     await next;
   });
 
-  it('[find C5] is none whose result came while this process was stopped', async () => {
+  it('[find C5] does not cancel a statement whose result arrived while this process was stopped', async () => {
     const brief = await open(briefMs);
     for (const number of [1, 2]) await block(number);
     const before = proxy.cancels;

@@ -12,11 +12,11 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 const writers = 4;
 const readers = 2;
 const writer = fc.nat(writers - 1);
-/** The next step of one of several writers or readers. */
+/** Steps of several writers and readers. */
 const steps = fc.array(
   fc.oneof(
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('begin' as const), writer }) },
-    // The clock of a writer is anywhere.
+    // The clock of a writer may have any value.
     {
       weight: 3,
       arbitrary: fc.record({ kind: fc.constant('record' as const), writer, at: fc.integer({ min: 0, max: 2 ** 41 }) }),
@@ -28,7 +28,7 @@ const steps = fc.array(
   { minLength: 10, maxLength: 40 },
 );
 
-describe('[find B1] the positions of changes on PostgreSQL', () => {
+describe('[find B1] the change reader on PostgreSQL', () => {
   let postgres: OwnPostgres;
   let stores: Stores;
   let db: Kysely<Tables>;
@@ -38,7 +38,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     await recordChange(on, { random: randomBytes, now: () => at }, 'key', id);
     return id;
   };
-  /** A reader, and the ids reported at each look. */
+  /** Creates a reader that collects the ids reported at each poll. */
   const reader = async () => {
     const read = createReadChanges(db);
     await read();
@@ -59,7 +59,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
   });
   after(() => stores.stop());
 
-  it('show every reader every commit once, in any mix of commits and rollbacks', async () => {
+  it('reports every commit to every reader once, in any mix of commits and rollbacks', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (plan) => {
         const open: (ControlledTransaction<Tables> | undefined)[] = [];
@@ -70,7 +70,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
           for (const step of plan) {
             if (step.kind === 'look') {
               await watching[step.reader]?.look();
-              // Everything that was committed before the look, and nothing else, once.
+              // Each poll has reported everything committed before it, exactly once, and nothing else.
               assert.deepEqual(watching[step.reader]?.told.toSorted(), committed.toSorted());
             } else if (step.kind === 'begin') {
               open[step.writer] ??= await db.startTransaction().execute();
@@ -100,7 +100,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     );
   });
 
-  it('[G4] of another cluster, whose dump was restored here, are no changes', async () => {
+  it('[G4] ignores the changes of another cluster whose dump was restored here', async () => {
     await sql`insert into changes (id, at, kind, ref, position)
       select 'old_' || n, 1, 'key', 'old_' || n, 1000000000000 + n from generate_series(1, 3000) as n`.execute(db);
     const one = await reader();
@@ -112,7 +112,7 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     await sql`delete from changes where ref like 'old_%'`.execute(db);
   });
 
-  it('are not trusted across a restart of the database', async () => {
+  it('does not trust positions across a database restart', async () => {
     const read = createReadChanges(db);
     await read();
     assert.equal((await read()).isContinuous, true);
@@ -125,14 +125,14 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     assert.deepEqual(
       found.changes.map(({ ref }) => ref),
       [missed],
-      'nothing is skipped by a look that failed',
+      'no change is skipped by a failed poll',
     );
     assert.equal((await read()).isContinuous, true);
   });
 });
 
-describe('[find B1] the positions of changes on SQLite', () => {
-  it('show every reader every commit of every process once, at its next look', async () => {
+describe('[find B1] the change reader on SQLite', () => {
+  it('reports every commit of every process to every reader once, at its next poll', async () => {
     const stores = await startStores('sqlite');
     const options = await stores.newOptions();
     const connections = [await openDatabase(options), await openDatabase(options), await openDatabase(options)];
@@ -160,7 +160,7 @@ describe('[find B1] the positions of changes on SQLite', () => {
           assert.ok(transaction);
           const own = Array.from({ length: count }, () => `chg_${++ids}`);
           for (const id of own) await recordChange(transaction, { random: randomBytes, now: () => 1 }, 'key', id);
-          // A reader of another process is not held up, and sees nothing of it.
+          // A reader of another process is not blocked and sees none of the changes.
           await look((n + 1) % 3);
           if (isCommitted) committed.push(...own);
           await (isCommitted ? transaction.commit() : transaction.rollback()).execute();

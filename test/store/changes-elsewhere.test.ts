@@ -13,10 +13,10 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 const minute = 60_000;
 
 for (const engine of engines) {
-  describe(`[find B1] a change in the database on ${engine} that is not reported`, () => {
+  describe(`[find B1] an unreported change in the database on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let world: LoginWorld;
-    /** How much time has passed beside what really has. */
+    /** Time that has passed in addition to the real time, in ms. */
     let ahead = 0;
     let pass: (ms: number) => Promise<void>;
     before(async () => {
@@ -36,7 +36,7 @@ for (const engine of engines) {
       await postgres?.stop();
     });
 
-    it('takes effect within a minute: keys, servers, logins and limits', async () => {
+    it('applies unreported changes of keys, servers, logins, and limits within a minute', async () => {
       const { toolhost } = world;
       const { db } = toolhost.running.app.runner;
       const key = await toolhost.key();
@@ -68,15 +68,15 @@ for (const engine of engines) {
       await db.updateTable('servers').set({ limits: '{"callsPerSecond":1}' }).where('slug', '=', 'limited').execute();
       await db.updateTable('grants').set({ revoked_at: 1 }).where('slug', '=', slug).execute();
       await pass(minute - 20_000);
-      assert.deepEqual(await statuses(), good, 'nobody was told');
+      assert.deepEqual(await statuses(), good, 'a change took effect before the minute was over');
       await pass(20_000);
       assert.deepEqual(await statuses(), { key: 401, login: 401, open: 404, limited: 429 });
     });
   });
 }
 
-describe('a change that another process makes', () => {
-  it('[sec E3] takes effect within seconds: a revoked key neither calls nor manages', async (t) => {
+describe('a change made by another process', () => {
+  it('[sec E3] applies a revocation by another process within seconds: the key can neither call nor manage', async (t) => {
     const postgres = await startPostgres();
     const env = { DATABASE_URL: await postgres.createDatabase(), MASTER_KEY: randomBytes(32).toString('base64') };
     const [one, two] = await Promise.all([startToolhost({ env }), startToolhost({ env })]);
@@ -93,7 +93,8 @@ describe('a change that another process makes', () => {
     assert.deepEqual(await statuses(two), [200, 200]);
     assert.equal((await one.rest('DELETE', `/keys/key_${key.split('_')[1]}`)).status, 200);
     assert.deepEqual(await statuses(one), [401, 401]);
-    // Two seconds are promised, and a busy database takes longer; what nobody noticed would be trusted for a minute.
+    // The service promises two seconds, and a busy database takes longer. Without notification, the key would stay
+    // trusted for a minute.
     await eventually(async () => assert.deepEqual(await statuses(two), [401, 401]), 10_000);
   });
 });

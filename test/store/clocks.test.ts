@@ -11,7 +11,7 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 
 const hour = 3_600_000;
 
-/** A key that works for so many seconds. */
+/** Creates a key that expires after this many seconds. */
 async function makeKey(toolhost: TestToolhost, expires_in: number): Promise<string> {
   const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'n', scopes: ['manage'], expires_in } });
   return String(body.key);
@@ -25,7 +25,7 @@ describe('[find B1] a process on PostgreSQL', () => {
   let databaseClock: MovableClock;
   let toolhost: TestToolhost;
   let env: Record<string, string>;
-  /** By how much the clock of the process is wrong. */
+  /** Error of the process clock, in ms. */
   let ahead = 0;
   before(async () => {
     postgres = await startPostgres();
@@ -51,14 +51,14 @@ describe('[find B1] a process on PostgreSQL', () => {
     return { status: response.status, reason };
   };
 
-  it('stays ready while it is the only one, whatever the two clocks say', async () => {
+  it('stays ready while it is the only process, regardless of the two clocks', async () => {
     ahead = hour;
     await toolhost.running.app.runner.onCommitted();
     assert.equal((await readiness()).status, 200);
     assert.ok((await scrape(toolhost.url)).value('toolhost_clock_skew_seconds') > 3599);
   });
 
-  it('is not ready above 5 seconds while another agrees with the database, and all are when it is the database’s clock that is wrong', async (t) => {
+  it('is not ready when its clock is off by more than 5 s and another process agrees with the database, but stays ready when the database clock is wrong', async (t) => {
     const other = await startToolhost({ env });
     t.after(other.stop);
     const sees = async () => (await scrape(toolhost.url)).value('toolhost_serving_processes');
@@ -90,7 +90,7 @@ describe('[find B1] a process on PostgreSQL', () => {
     await toolhost.running.app.runner.onCommitted();
   });
 
-  it('lets keys expire by the time of the database, whatever its own clock says', async () => {
+  it('lets keys expire by the database clock, regardless of its own clock', async () => {
     const key = await makeKey(toolhost, 600);
     for (const wrong of [hour, -hour]) {
       ahead = wrong;
@@ -103,8 +103,8 @@ describe('[find B1] a process on PostgreSQL', () => {
   });
 });
 
-describe('[find B1] a process on SQLite whose machine has its clock set', () => {
-  it('revives nothing that has expired, loses no change and stays ready', async (t) => {
+describe('[find B1] a process on SQLite whose system clock is changed', () => {
+  it('revives nothing that has expired, loses no change, and stays ready', async (t) => {
     let ahead = 0;
     const toolhost = await startToolhost({ surroundings: { now: () => Date.now() + ahead } });
     t.after(toolhost.stop);
@@ -114,7 +114,7 @@ describe('[find B1] a process on SQLite whose machine has its clock set', () => 
     ahead = hour;
     assert.deepEqual(await statuses(), [401, 200]);
     ahead = 0;
-    assert.deepEqual(await statuses(), [401, 200], 'expired once is expired');
+    assert.deepEqual(await statuses(), [401, 200], 'a key that has expired stays expired');
     const soon = await makeKey(toolhost, 1);
     await eventually(async () => assert.equal(await statusOf(toolhost, soon), 401), 10_000);
     for (const step of [hour, -hour, 0]) {
@@ -128,8 +128,8 @@ describe('[find B1] a process on SQLite whose machine has its clock set', () => 
   });
 });
 
-describe('a process that is stopped for a while and goes on', () => {
-  it('[find C5] reads the answer that came meanwhile, and does not blame the upstream', async (t) => {
+describe('a process that is stopped for a while and resumes', () => {
+  it('[find C5] reads the response that arrived in the meantime, and does not blame the upstream', async (t) => {
     const one = await startOneTool();
     t.after(one.stop);
     const timeoutMs = 2000;

@@ -10,7 +10,7 @@ import { Ledger, someMoment } from '../support/store/ledger.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-/** `KILL_ROUNDS=200` for the whole of sec G5. */
+/** Number of kills. The complete run of sec G5 uses `KILL_ROUNDS=200`. */
 const rounds = Number(process.env.KILL_ROUNDS ?? tries(10));
 const writers = ['a', 'b', 'c'];
 
@@ -31,7 +31,7 @@ describe('durability on SQLite', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
+  it(`[sec G5] keeps everything that was acknowledged when the service is killed at ${rounds} moments under writes`, async () => {
     const ledger = new Ledger();
     for (let round = 0; round < rounds; round += 1) {
       child = await startChildToolhost(env);

@@ -8,7 +8,7 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-/** The modes of everything in a folder, by name. */
+/** Returns the modes of all files in a folder, by name. */
 function modesIn(folder: string): Record<string, string> {
   return Object.fromEntries(readdirSync(folder).map((name) => [name, mode(join(folder, name))]));
 }
@@ -41,7 +41,7 @@ describe('the data folder', () => {
     /^projects-example\.sqlite$/,
   ];
 
-  it('[find B8] is private to its owner, with every file in it, under any umask', async () => {
+  it('[find B8] keeps the data folder and every file in it private to its owner, under any umask', async () => {
     const before = process.umask(0);
     try {
       for (const WORKERS of ['1', '2']) {
@@ -55,13 +55,13 @@ describe('the data folder', () => {
     }
   });
 
-  it('[find B8] is private when the command line makes it', async () => {
+  it('[find B8] creates a private data folder from the command line', async () => {
     const args = ['keys', 'create', '--name', 'x', '--scopes', 'call'];
     assert.equal((await toolhost(args, { env: { DATA_DIR: folder } })).code, 0);
     assertPrivate([/^toolhost\.sqlite$/]);
   });
 
-  it('[find B8] of an older version is closed to others at the next start', async () => {
+  it('[find B8] makes a readable data folder of an older version private at the next start', async () => {
     const env = { DATA_DIR: folder, DEMO: '1' };
     assert.equal(await (await startChildToolhost(env)).end(), 0);
     for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
@@ -72,7 +72,7 @@ describe('the data folder', () => {
     assert.doesNotMatch(child.output(), /can read/);
   });
 
-  it('[find B8] with foreign files stays open, and the log names what is readable', async () => {
+  it('[find B8] leaves a data folder with other files readable, and logs what others can read', async () => {
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, 'notes.txt'), 'not ours', { mode: 0o644 });
@@ -89,7 +89,7 @@ describe('the data folder', () => {
   });
 
   if (process.getuid?.() === 0) {
-    it('[find B8] of another user is left to that user, and the log says so once', async () => {
+    it('[find B8] leaves the data folder of another user unchanged, and logs that once', async () => {
       mkdirSync(folder, { recursive: true });
       chmodSync(folder, 0o777);
       chownSync(folder, 65_534, 65_534);

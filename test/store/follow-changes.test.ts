@@ -17,13 +17,13 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 const staleMs = 60_000;
 const minute = 60_000;
 
-/** The time of one process, by its own clock on both engines. */
+/** Returns the time of one process, by its own clock on both engines. */
 function ownTime(now: () => number): FollowOptions['time'] {
   return { now, applyReading: () => undefined };
 }
 
 for (const engine of engines) {
-  describe(`following changes on ${engine}`, () => {
+  describe(`the change follower on ${engine}`, () => {
     let stores: Stores;
     let database: Database;
     let now = 0;
@@ -55,11 +55,11 @@ for (const engine of engines) {
       gaps = 0;
       follower = followChanges(options());
       await follower.poll();
-      assert.equal(gaps, 1, 'the first look cannot tell what was before it');
+      assert.equal(gaps, 1, 'the first poll cannot know about earlier changes');
     });
     afterEach(() => follower.stop());
 
-    it('[find B1] reports each change once, whatever the clock of its writer', async () => {
+    it('[find B1] reports each change once, regardless of the clock of its writer', async () => {
       await record('first');
       await follower.poll();
       await record('behind', now - 60 * minute);
@@ -71,14 +71,14 @@ for (const engine of engines) {
       assert.equal(gaps, 1);
     });
 
-    it('sees a change that was committed while a look was under way', async () => {
+    it('reports a change that was committed during a poll', async () => {
       const looks = [follower.poll()];
       const recorded = record('meanwhile').then(() => follower.pollAfterCommit());
       await Promise.all([...looks, recorded]);
       assert.deepEqual(seen, ['meanwhile']);
     });
 
-    it('reports all changes from a time when it could not look', async () => {
+    it('reports all changes from a period when it could not poll', async () => {
       await record('long ago', now + minute);
       await record('lately', now + 3 * 60 * minute);
       now += 4 * 60 * minute;
@@ -88,14 +88,14 @@ for (const engine of engines) {
       assert.deepEqual(seen, ['long ago', 'lately']);
     });
 
-    it('reports after half a day without a look that it may have missed changes', async () => {
+    it('reports possibly missed changes after half a day without a poll', async () => {
       await record('pruned by others');
       now += 13 * 60 * minute;
       await follower.poll();
       assert.equal(gaps, 2);
     });
 
-    it('deletes changes after a day, and continues their positions', async () => {
+    it('continues the positions after changes are deleted when they are a day old', async () => {
       for (const ref of ['old', 'older', 'oldest']) await record(ref);
       const rows = () => database.db.selectFrom('changes').select(['ref', 'position']).execute();
       const last = Math.max(...(await rows()).map((row) => row.position ?? 0));
@@ -113,7 +113,7 @@ for (const engine of engines) {
       assert.deepEqual(seen, ['new']);
     });
 
-    it('reports very many changes as a reset, and then goes on as before', async () => {
+    it('reports a very large number of changes as a reset, and then continues as before', async () => {
       const position = nextPosition(database.db);
       const change = (n: number) => ({ id: `chg_${n}`, at: now, kind: 'key' as const, ref: `${n}`, position });
       const changes = Array.from({ length: 2500 }, (_, n) => change(n));
@@ -127,10 +127,10 @@ for (const engine of engines) {
   });
 }
 
-describe('following changes of a database that does not answer', () => {
+describe('the change follower without a responding database', () => {
   const time = ownTime(Date.now);
 
-  it('trusts cached values for a limited time, and a failed look undoes no commit', async () => {
+  it('trusts cached values for a limited time, and undoes no commit after a failed poll', async () => {
     const stores = await startStores('sqlite');
     const { db } = await stores.open();
     let now = 0;
@@ -145,7 +145,7 @@ describe('following changes of a database that does not answer', () => {
       onError: (error) => errors.push(error),
       onSuccess: () => undefined,
     });
-    assert.equal(follower.isFresh(), false, 'it has seen nothing yet');
+    assert.equal(follower.isFresh(), false, 'it has not polled yet');
     await follower.poll();
     await stores.stop();
     await follower.pollAfterCommit();

@@ -12,10 +12,10 @@ import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.t
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** How long writes may wait; one after the other would take longer. */
+/** Maximum time for all writes together. Writes that wait one after the other would take longer. */
 const mostMs = 9000;
 
-/** Takes SQLite's lock for writing, as a backup tool or a shell does, and keeps it until the result is called. */
+/** Takes SQLite's write lock, as a backup tool or a shell does, and keeps it until the returned function is called. */
 function lockFile(file: string): () => void {
   const other = new DatabaseSync(file);
   other.exec('begin immediate');
@@ -25,7 +25,7 @@ function lockFile(file: string): () => void {
   };
 }
 
-describe('a SQLite file that another program locks for long', () => {
+describe('a SQLite file that another program locks for a long time', () => {
   let stores: Stores;
   let database: Database;
   let file: string;
@@ -45,14 +45,14 @@ describe('a SQLite file that another program locks for long', () => {
     ['statements', (id: string) => insertWorkspace(database.db, id)],
     ['transactions', (id: string) => transact(database.db, (db) => insertWorkspace(db, id))],
   ] as const) {
-    it(`[find C4] lets reads go on while ${name} wait for it, which then take effect once`, async () => {
+    it(`[find C4] allows reads while ${name} wait for the lock, and then applies them once`, async () => {
       const unlock = lockFile(file);
       const wanted = ['one', 'two', 'three'].map((id) => `${name}-${id}`);
       let ended = 0;
       const writes = wanted.map((id) => write(id).finally(() => ended++));
       for (const write of writes) write.catch(() => undefined);
       for (let n = 0; n < 5; n += 1) assert.ok(!(await ids()).some((id) => wanted.includes(id)));
-      assert.equal(ended, 0, 'no read waited for a write');
+      assert.equal(ended, 0, 'a read waited for a write');
       unlock();
       await Promise.all(writes);
       assert.deepEqual((await ids()).filter((id) => wanted.includes(id)).toSorted(), wanted.toSorted());
@@ -70,7 +70,7 @@ describe('a SQLite file that another program locks for long', () => {
     assert.ok((await ids()).includes('a'));
   });
 
-  it('[find C4] keeps statements of others out of a transaction that is open', async () => {
+  it('[find C4] keeps other statements out of an open transaction', async () => {
     const isOpen = Promise.withResolvers<void>();
     const mayFail = Promise.withResolvers<void>();
     const undone = transact(database.db, async (db) => {
@@ -102,7 +102,7 @@ describe('a service whose SQLite file another program locks', () => {
     await upstream.close();
   });
 
-  it('[find C4] serves calls, also of servers that it does not know yet, and recovers with every record', async () => {
+  it('[find C4] serves calls, including calls of servers that it has not loaded yet, and recovers with every record', async () => {
     const slugs = ['first', 'second', 'third'];
     const token = await toolhost.key();
     for (const slug of slugs) await toolhost.createServer(serverAt(slug, upstream.url));

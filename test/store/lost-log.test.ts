@@ -21,7 +21,7 @@ const keyNamed = (name: string) => ['keys', 'create', '--name', name, '--scopes'
 /** A killed service: its log, and the environment of the next start. */
 type Killed = { log: string; env: Record<string, string>; below: (bound: number) => number };
 
-/** Replaces the log by one with damage in a transaction, which is counted from the end. */
+/** Damages the log in a transaction that is counted from the end. */
 function damage({ log, below }: Killed, fromEnd: (count: number) => number): void {
   const content = readFileSync(log);
   const transactions = transactionsOf(content);
@@ -48,7 +48,7 @@ const createKeys = async (env: Record<string, string>, names: string[]) => {
     assert.equal(code, 0, stderr);
 };
 
-/** What happens between a kill and the next start and loses nothing, or at most the last transaction. */
+/** Events between a kill and the next start that lose nothing, or at most the last transaction. */
 const endings: { [how: string]: (killed: Killed) => unknown } = {
   'with the log as it was': () => undefined,
   'after a command': ({ env }) => createKeys(env, ['one']),
@@ -77,7 +77,7 @@ const endings: { [how: string]: (killed: Killed) => unknown } = {
   },
   'after a command that was killed': async ({ env, below }) => {
     const command = beginToolhost(keyNamed('killed'), { env });
-    // On a fast machine the command has ended before it is killed.
+    // On a fast machine, the command has exited before it is killed.
     const ended = endOf(command);
     await delay(300 + below(700));
     command.kill('SIGKILL');
@@ -85,15 +85,15 @@ const endings: { [how: string]: (killed: Killed) => unknown } = {
   },
 };
 
-/** The files of a folder, which does not change while nothing runs. */
+/** Reads the files of a folder, which does not change while no process runs. */
 function contentOf(folder: string): Map<string, Buffer> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Rounds of one test, so that none reaches the time limit on a busy machine. */
+/** Number of rounds per test, so that none reaches the time limit on a busy machine. */
 const roundsOfTest = 20;
 
-describe('the write-ahead log of a killed service', () => {
+describe('a start after a service was killed', () => {
   let dataDir: string;
   let env: Record<string, string>;
   let file: string;
@@ -114,9 +114,9 @@ describe('the write-ahead log of a killed service', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  /** Creates servers until the service is killed at some moment. */
+  /** Creates servers until the service is killed at a random moment. */
   const killUnderLoad = async (round: number) => {
-    // The service does so above 16 MB, and then a loss takes only what follows.
+    // The service does so above 16 MB, and afterwards a loss affects only later transactions.
     if (below(2) === 0 || statSync(`${file}-wal`).size > 4_000_000) restartLog(file);
     const before = acknowledged.count;
     const writing = writers.map((name) => acknowledged.create(child.url, key, `${name}${round}`));
@@ -134,8 +134,8 @@ describe('the write-ahead log of a killed service', () => {
     await assert.rejects(async () => {
       child = await startChildToolhost(env);
     }, /write-ahead log \S+-wal is (missing|damaged).* add --accept-loss/);
-    assert.deepEqual(contentOf(dataDir), lost, 'a refused start changed something');
-    // The last transactions may be others than the creation of servers.
+    assert.deepEqual(contentOf(dataDir), lost, 'a refused start changed a file');
+    // The last transactions may not be creations of servers.
     if (loss !== 'is damaged before its last two transactions')
       assert.notDeepEqual(acknowledged.missingIn(dataDir), []);
     for (const [name, content] of whole) writeFileSync(join(dataDir, name), content);
@@ -152,7 +152,7 @@ describe('the write-ahead log of a killed service', () => {
 
   for (let first = 0; first < rounds; first += roundsOfTest) {
     const last = Math.min(first + roundsOfTest, rounds);
-    it(`[sec G6] is refused after a loss and taken without one, kill ${first + 1} to ${last} under load`, async () => {
+    it(`[sec G6] refuses a write-ahead log with losses and accepts one without, kills ${first + 1} to ${last} under load`, async () => {
       for (let round = first; round < last; round++) {
         const [loss = '', ending = ''] = [losses, endings].map((kinds) => {
           const names = Object.keys(kinds);
@@ -170,7 +170,7 @@ describe('the write-ahead log of a killed service', () => {
     });
   }
 
-  it('[sec G6] is gone, with its mark, after a service that was stopped', async () => {
+  it('[sec G6] finds no write-ahead log and no marker file after a service that was stopped properly', async () => {
     assert.equal(await child.end(), 0);
     assert.deepEqual(
       readdirSync(dataDir).filter((name) => name.includes('-wal')),
@@ -179,7 +179,10 @@ describe('the write-ahead log of a killed service', () => {
   });
 });
 
-/** Has the next transaction overwrite the log from its beginning, so that frames of this log follow those of the next. */
+/**
+ * Makes the next transaction overwrite the log from its beginning, so that frames of this log follow those of the next
+ * one.
+ */
 function restartLog(file: string): void {
   const database = new DatabaseSync(file, { timeout: 20_000 });
   database.exec('pragma wal_checkpoint(restart)');

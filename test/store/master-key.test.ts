@@ -41,7 +41,7 @@ describe('the master key', () => {
     assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer a-value');
   };
 
-  it('[find C2] is noticed at the start when it is another one, and the right one works again', async () => {
+  it('[find C2] rejects a different master key at the start, and works again with the right one', async () => {
     await using(old, async (toolhost) => {
       const config = serverAt('kept', upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
       await toolhost.createServer(config);
@@ -54,14 +54,14 @@ describe('the master key', () => {
           error.message,
           new RegExp(`MASTER_KEY does not have all keys of this database.*${idOf(fresh)}.*${idOf(old)}`),
         );
-        for (const key of [old, fresh]) assert.ok(!error.message.includes(key), 'no key');
+        for (const key of [old, fresh]) assert.ok(!error.message.includes(key), 'the error must not contain a key');
         return true;
       },
     );
     await using(old, assertSends);
   });
 
-  it('[find C2] is replaced in the right order, and everything opens with the new one', async () => {
+  it('[find C2] replaces the master key step by step, and afterwards opens everything with the new key', async () => {
     await using(`${old},${fresh}`, assertSends);
     await using(`${fresh},${old}`, async (toolhost) => {
       const env = { DATA_DIR: folder, MASTER_KEY: `${fresh},${old}` };
@@ -77,7 +77,7 @@ describe('the master key', () => {
     );
   });
 
-  it('[find C2] is replaced in every sealed column of the tables', async () => {
+  it('[find C2] reseals every sealed column of the tables', async () => {
     await using(fresh, async (toolhost) => {
       const tables = await toolhost.running.app.runner.db.introspection.getTables();
       const inTables = tables.flatMap(({ name, columns }) =>

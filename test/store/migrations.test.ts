@@ -15,7 +15,7 @@ import { startStarters } from '../support/toolhost/starters.ts';
 const names = readdirSync(migrationsFolder).sort();
 
 for (const engine of bothEngines) {
-  describe(`migrations on ${engine}`, () => {
+  describe(`the migration runner on ${engine}`, () => {
     let stores: Stores;
     let folder: string;
     before(async () => {
@@ -31,7 +31,7 @@ for (const engine of bothEngines) {
     const applied = async ({ db }: Database) =>
       (await db.selectFrom('migrations').select('name').orderBy('name').execute()).map((row) => row.name);
 
-    it('[sec G5] are applied once by four processes that start on one empty database at once', async () => {
+    it('[sec G5] applies migrations once when four processes start on one empty database at the same time', async () => {
       const starters = await startStarters(4);
       try {
         for (let round = 0; round < 3; round += 1) {
@@ -47,7 +47,7 @@ for (const engine of bothEngines) {
     });
 
     if (engine === 'postgres') {
-      it('[sec G5] wait for those of another replica without a time limit', async () => {
+      it('[sec G5] waits for the migrations of another replica without a time limit', async () => {
         const options = await stores.newOptions();
         const other = new pg.Client({ connectionString: options.postgres?.url });
         await other.connect();
@@ -61,7 +61,7 @@ for (const engine of bothEngines) {
         const begun = performance.now();
         await eventually(async () => {
           const { rows } = await other.query('select 1 from pg_locks where not granted and pid = $1', [waiting.pid]);
-          assert.equal(rows.length, 1, 'it gave up');
+          assert.equal(rows.length, 1, 'the start stopped waiting');
           assert.ok(performance.now() - begun > 2200);
         });
         await other.query('select pg_advisory_unlock(7236491)');
@@ -70,7 +70,7 @@ for (const engine of bothEngines) {
       });
     }
 
-    it('are applied to a database that has the older ones, whose rows stay', async () => {
+    it('applies new migrations to a database that has the older ones, and keeps its rows', async () => {
       const options = await stores.newOptions();
       const older = await openDatabase(options);
       await older.db.insertInto('workspaces').values({ id: 'ours', name: 'Ours', created_at: 1 }).execute();
@@ -90,7 +90,7 @@ for (const engine of bothEngines) {
       await (await openDatabase(options)).close();
     });
 
-    it('[find C1] of a build from before the first release are refused, and nothing is changed', async () => {
+    it('[find C1] refuses a database of a build from before the first release, and changes nothing', async () => {
       const options = await stores.newOptions();
       const early = mkdtempSync(join(folder, 'early-'));
       writeFileSync(join(early, '0001-initial.sql'), 'create table workspaces (id text primary key);\n');
@@ -107,7 +107,7 @@ for (const engine of bothEngines) {
       await again.close();
     });
 
-    it('leave nothing behind when one of them fails', async () => {
+    it('leaves nothing behind when a migration fails', async () => {
       const options = await stores.newOptions();
       writeFileSync(join(folder, '9999-later.sql'), 'create table half (id text);\ncreate tabel typo (id text);\n');
       await assert.rejects(openDatabase({ ...options, migrations: folder }), /syntax/);
@@ -119,14 +119,14 @@ for (const engine of bothEngines) {
   });
 }
 
-describe('serving from one SQLite file', () => {
+describe('the lock of a SQLite file', () => {
   let stores: Stores;
   before(async () => {
     stores = await startStores('sqlite');
   });
   after(() => stores.stop());
 
-  it('[sec E7] is for one process: three of four that start at once refuse with a sentence', async () => {
+  it('[sec E7] allows only one serving process: three of four that start at the same time exit with an error message', async () => {
     const starters = await startStarters(4);
     try {
       for (let round = 0; round < 10; round += 1) {
@@ -142,8 +142,8 @@ describe('serving from one SQLite file', () => {
   });
 });
 
-describe('the statements of a migration', () => {
-  it('end at a semicolon that ends its line, outside of comments', () => {
+describe('the migration parser', () => {
+  it('ends a statement at a semicolon at the end of a line, outside of comments', () => {
     assert.deepEqual(splitStatements('-- one; two\ncreate table a (x text);\n\n  -- three\ncreate index b on a (x);'), [
       'create table a (x text)',
       'create index b on a (x)',

@@ -13,7 +13,7 @@ import { migrationsFolder, usualOptions } from '../support/store/usual-options.t
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 for (const engine of engines) {
-  describe(`a start on a ${engine} database that is not as this version left it`, () => {
+  describe(`opening a ${engine} database that differs from what this version left`, () => {
     let stores: Stores;
     let options: DatabaseOptions;
     let folder: string;
@@ -34,17 +34,17 @@ for (const engine of engines) {
     };
     const unknown = { name: '9998-later.sql', applied_at: 1, checksum: 'x', version: '7.1.0', readable_by: null };
 
-    it('[find C1] is refused when a newer version has changed the database', async () => {
+    it('[find C1] refuses a database that a newer version has changed', async () => {
       await prepare(({ db }) => db.insertInto('migrations').values(unknown).execute());
       const said = /version 7\.1\.0 of toolhost.*does not know its migrations 9998-later\.sql.*start version 7\.1\.0/;
       await assert.rejects(openDatabase(options), said);
       const env = { DATA_DIR: folder, ...(options.postgres && { DATABASE_URL: options.postgres.url }) };
       const { code, stderr } = await toolhost(['serve'], { env: { PORT: '0', DEMO: '0', ...env } });
       assert.deepEqual([code, said.test(stderr)], [1, true], stderr);
-      assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace');
+      assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace is printed');
     });
 
-    it('[find C1] is allowed when the newer migration says that this version can read it, and only then', async () => {
+    it('[find C1] accepts a database of a newer version only when its migration declares that this version can read it', async () => {
       for (const [header, isAllowed] of [
         ['-- readable-by: 0.1.0\n', true],
         ['-- What it is for.\n-- readable-by: 0.0.9\n', true],
@@ -62,7 +62,7 @@ for (const engine of engines) {
       }
     });
 
-    it('[find C1] is refused when the statements of an applied migration have changed', async () => {
+    it('[find C1] refuses a database when the statements of an applied migration have changed', async () => {
       const own = withFile('9997-own.sql', 'create table own (id text);\n', { ...options, folder });
       await (await openDatabase(own)).close();
       withFile('9997-own.sql', '-- A better comment.\r\n\r\ncreate table own (id text);\r\n', { ...options, folder });
@@ -74,7 +74,7 @@ for (const engine of engines) {
       );
     });
 
-    it('[find C1] is refused when the tables are those of another application', async () => {
+    it('[find C1] refuses a database whose tables belong to another application', async () => {
       const empty = mkdtempSync(join(folder, 'no-migrations-'));
       for (const statement of ['create table users (id int)', 'create table migrations (id int, batch int)']) {
         const other = { ...(await stores.newOptions()), file: join(folder, `${statement.length}`, 'toolhost.sqlite') };
@@ -91,7 +91,7 @@ for (const engine of engines) {
   });
 }
 
-/** A copy of the migrations with one more, or with another text for one. */
+/** Copies the migrations and adds or replaces one. */
 function withFile(name: string, text: string, options: DatabaseOptions & { folder: string }): DatabaseOptions {
   const migrations = join(options.folder, 'migrations');
   cpSync(migrationsFolder, migrations, { recursive: true });
@@ -99,7 +99,7 @@ function withFile(name: string, text: string, options: DatabaseOptions & { folde
   return { ...options, migrations };
 }
 
-describe('a start on files that are not a whole SQLite database', () => {
+describe('opening files that are not a complete SQLite database', () => {
   let folder: string;
   let file: string;
   beforeEach(() => {
@@ -111,7 +111,7 @@ describe('a start on files that are not a whole SQLite database', () => {
   const open = (at: string) => openDatabase({ ...usualOptions, postgres: undefined, file: at });
   const refuses = (at: string, said: RegExp) => assert.rejects(open(at), said);
 
-  it('[find C1] is refused while its main file is gone or empty and its log is there', async () => {
+  it('[find C1] refuses a database whose main file is missing or empty while its log exists', async () => {
     const { close } = await open(file);
     const lost = join(folder, 'lost.sqlite');
     copyFileSync(`${file}-wal`, `${lost}-wal`);
@@ -122,14 +122,14 @@ describe('a start on files that are not a whole SQLite database', () => {
     await refuses(lost, said);
   });
 
-  it('[find C1] is refused with a sentence for a file that is damaged or something else', async () => {
+  it('[find C1] refuses a damaged file, or a file that is not a database, with an error message', async () => {
     for (const content of [Buffer.from('this is a text, and no database\n'.repeat(100)), randomBytes(8192)]) {
       writeFileSync(file, content);
       await refuses(file, /is damaged or not a SQLite database; restore it/);
     }
   });
 
-  it('[find C1] is refused with a sentence where it may not write', async () => {
+  it('[find C1] refuses a folder that the user may not write to with an error message', async () => {
     const readOnly = readOnlyFolder();
     try {
       for (const at of [readOnly.folder, join(readOnly.folder, 'below')])
@@ -142,7 +142,7 @@ describe('a start on files that are not a whole SQLite database', () => {
     }
   });
 
-  it('[find C1] is refused with a sentence where a folder is a file, or the file is a folder', async () => {
+  it('[find C1] refuses a file in place of a folder, or a folder in place of the file, with an error message', async () => {
     mkdirSync(file);
     await refuses(file, /toolhost\.sqlite cannot be opened/);
     writeFileSync(join(folder, 'a-file'), '');
@@ -150,14 +150,14 @@ describe('a start on files that are not a whole SQLite database', () => {
   });
 });
 
-describe('a SQLite database that is open', () => {
+describe('an open SQLite database', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-open-'));
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it('[sec G5] makes what is acknowledged wait for the disk; call records do not', async () => {
+  it('[sec G5] waits for the disk before it acknowledges a change, but not for call records', async () => {
     const file = join(folder, 'toolhost.sqlite');
     const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
     const values = await Promise.all(

@@ -17,7 +17,7 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 import { selfSigned } from '../support/upstreams/certificate.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** The same for all that serve from one database. */
+/** Shared by all processes that serve from one database. */
 const masterKey = randomBytes(32).toString('base64');
 
 async function query(url: string, text: string): Promise<Json[]> {
@@ -30,16 +30,16 @@ async function query(url: string, text: string): Promise<Json[]> {
   }
 }
 
-/** Why a service with these settings does not start. */
+/** Returns the error with which a service with these settings fails to start. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const settings = { PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', DATA_DIR: tmpdir(), MASTER_KEY: masterKey, ...env };
   const running = await start(settings, defaultRuntimeOptions).catch((error: Error) => error);
   if (running instanceof Error) return running.message;
   await running.stop();
-  return assert.fail('it has started');
+  return assert.fail('the service has started');
 }
 
-/** Work with a service that ends with it. */
+/** Runs work with a service and stops the service afterwards. */
 async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
@@ -70,7 +70,7 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     await postgres.stop();
   });
 
-  it('[find C3] two replicas with more connections than the server start, migrate and serve', async () => {
+  it('[find C3] starts, migrates, and serves two replicas with more connections than the server allows', async () => {
     const [one, two] = replicas;
     const key = await one.key();
     const slugs = Array.from({ length: 40 }, (_, n) => `pooled-${n}`);
@@ -96,7 +96,7 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
   });
 });
 
-describe('a fault of PostgreSQL', () => {
+describe('a PostgreSQL failure', () => {
   let postgres: TestPostgres;
   let url: string;
   let toolhost: TestToolhost;
@@ -119,7 +119,7 @@ describe('a fault of PostgreSQL', () => {
        where datname = current_database() and pid <> pg_backend_pid() and ${whose}`,
     );
 
-  it('[find C4] that ends the connection of a change is told, and the change is made when it is sent again', async () => {
+  it('[find C4] returns 503 when the connection of a change is terminated, and accepts the change when it is sent again', async () => {
     const blocker = new pg.Client({ connectionString: url, application_name: 'blocker' });
     await blocker.connect();
     await blocker.query('begin; lock table servers in access exclusive mode');
@@ -135,12 +135,12 @@ describe('a fault of PostgreSQL', () => {
     assert.match((await toolhost.rest('GET', '/servers/kept')).text, /"name":"Sent again"/);
   });
 
-  it('[find C4] that accepts no connections answers 503 with Retry-After, and serves again when it does', async () => {
+  it('[find C4] returns 503 with Retry-After while PostgreSQL accepts no connections, and recovers afterwards', async () => {
     const name = new URL(url).pathname.slice(1);
     const admin = new pg.Client({ connectionString: new URL('/postgres', url).href });
     await admin.connect();
     try {
-      // SQLSTATE 55000, as while a database is moved or upgraded.
+      // SQLSTATE 55000, which also occurs while a database is moved or upgraded.
       await admin.query(`alter database "${name}" allow_connections false`);
       await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
       for (const reply of [await change('Refused'), await toolhost.rest('GET', '/servers/kept')]) {
@@ -155,7 +155,7 @@ describe('a fault of PostgreSQL', () => {
     await eventually(async () => assert.equal((await change('Served again')).status, 200));
   });
 
-  it('[find C4] that takes no changes is told as that, while reading goes on', async () => {
+  it('[find C4] returns a read-only error for changes while reads continue', async () => {
     const name = new URL(url).pathname.slice(1);
     await query(url, `alter database "${name}" set default_transaction_read_only = on`);
     await endConnections('true');
@@ -174,14 +174,14 @@ describe('a fault of PostgreSQL', () => {
   });
 });
 
-describe('a DATABASE_URL that cannot work', () => {
+describe('an invalid DATABASE_URL', () => {
   let postgres: TestPostgres;
   before(async () => {
     postgres = await startPostgres();
   });
   after(() => postgres.stop());
 
-  it('[find C3] is refused at the start in a sentence without the password', async () => {
+  it('[find C3] refuses to start with an invalid DATABASE_URL, with an error message that does not contain the password', async () => {
     const url = await postgres.createDatabase();
     const { host, pathname } = new URL(url);
     const cases: [url: string, said: RegExp][] = [
@@ -219,7 +219,7 @@ describe('a DATABASE_URL that cannot work', () => {
 });
 
 describe('any DATABASE_URL', () => {
-  it('[find C3] is either refused in a sentence or understood by the driver', () => {
+  it('[find C3] refuses a DATABASE_URL with an error message unless the driver understands it', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '/',
@@ -291,7 +291,7 @@ describe('PostgreSQL with TLS', () => {
     return rows[0]?.ssl;
   };
 
-  it('[find C3] is used and checked when DATABASE_CA_FILE is set, with any sslmode', async () => {
+  it('[find C3] encrypts and verifies when DATABASE_CA_FILE is set, with any sslmode', async () => {
     for (const mode of [
       '',
       '?sslmode=require',
@@ -301,13 +301,13 @@ describe('PostgreSQL with TLS', () => {
       assert.equal(await isEncrypted({ DATABASE_URL: url + mode, DATABASE_CA_FILE: files.own }), true, mode);
   });
 
-  it('[find C3] is used unchecked with sslmode=no-verify, and not at all without sslmode or a file', async () => {
+  it('[find C3] encrypts without verification with sslmode=no-verify, and does not encrypt without sslmode or a CA file', async () => {
     assert.equal(await isEncrypted({ DATABASE_URL: `${url}?sslmode=no-verify` }), true);
     assert.equal(await isEncrypted({ DATABASE_URL: url }), false);
     assert.equal(await isEncrypted({ DATABASE_URL: `${url}?sslmode=disable` }), false);
   });
 
-  it('[find C3] that cannot be trusted refuses the start with a sentence', async () => {
+  it('[find C3] refuses the start with an error message when the certificate is not trusted', async () => {
     const other = url.replace('localhost', '127.0.0.1');
     const cases: [env: Record<string, string>, said: RegExp][] = [
       [{ DATABASE_URL: `${url}?sslmode=require` }, /is not trusted: .*set DATABASE_CA_FILE/],
@@ -323,7 +323,7 @@ describe('PostgreSQL with TLS', () => {
     for (const [env, said] of cases) assert.match(await refusal(env), said);
   });
 
-  it('[find C3] that the server does not support refuses the start with a sentence', async () => {
+  it('[find C3] refuses the start with an error message when the server does not support TLS', async () => {
     const plain = await startPostgres();
     try {
       const DATABASE_URL = await plain.createDatabase();

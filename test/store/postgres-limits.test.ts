@@ -16,7 +16,7 @@ import { usualOptions } from '../support/store/usual-options.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 
-/** The same for all that serve from one database. */
+/** Shared by all processes that serve from one database. */
 const masterKey = randomBytes(32).toString('base64');
 
 async function query(url: string, text: string): Promise<Json[]> {
@@ -29,15 +29,15 @@ async function query(url: string, text: string): Promise<Json[]> {
   }
 }
 
-/** The message of the command line when it cannot open this database. */
+/** Returns the error with which the command line fails to open this database. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const { code, stderr } = await command(['keys', 'list'], { env });
   assert.equal(code, 1, stderr);
-  assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace');
+  assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace is printed');
   return stderr;
 }
 
-/** Work with a service that ends with it. */
+/** Runs work with a service and stops the service afterwards. */
 async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
@@ -51,11 +51,11 @@ async function withToolhost(
   }
 }
 
-/** Something that asks the database, many times at once. */
+/** Sends requests that query the database, many at the same time. */
 const askOften = (toolhost: TestToolhost, times: number) =>
   Promise.all(Array.from({ length: times }, () => toolhost.rest('GET', '/servers/not-there')));
 
-describe('the time limits of PostgreSQL', () => {
+describe('the PostgreSQL time limits', () => {
   let postgres: TestPostgres;
   let bouncer: PgBouncer;
   let directUrl: string;
@@ -73,7 +73,7 @@ describe('the time limits of PostgreSQL', () => {
     ['directly', () => directUrl],
     ['through PgBouncer', () => bouncer.url],
   ] as const) {
-    it(`[find C3] a statement that waits too long is ended at the server, ${name}`, async () => {
+    it(`[find C3] ends a statement on the server when it waits too long, ${name}`, async () => {
       const work = async (toolhost: TestToolhost) => {
         const blocker = new pg.Client({ connectionString: directUrl });
         await blocker.connect();
@@ -96,7 +96,7 @@ describe('the time limits of PostgreSQL', () => {
           await blocker.query('rollback');
           await blocker.end();
         }
-        // The list above can use up the time that its workspace has for lists; then the next one is refused at first.
+        // The list above can use up the workspace's time for lists. The next list is then refused at first.
         const reply = await untilServed(() => toolhost.rest('GET', '/servers'));
         assert.equal(reply.status, 200, reply.text);
       };
@@ -104,7 +104,7 @@ describe('the time limits of PostgreSQL', () => {
     });
   }
 
-  it('[find C3] the time limits of DATABASE_URL hold in the transactions of every pool, and all others stay', async () => {
+  it('[find C3] applies the time limits of DATABASE_URL to transactions of every pool, and keeps the other defaults', async () => {
     const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'] as const;
     const usual = { statement_timeout: '5s', lock_timeout: '2s', idle_in_transaction_session_timeout: '5s' };
     const values = sql<{ name: string; value: string }>`
@@ -132,14 +132,14 @@ describe('the time limits of PostgreSQL', () => {
   });
 });
 
-describe('the connections of a process', () => {
+describe('the connection pool', () => {
   let postgres: TestPostgres;
   before(async () => {
     postgres = await startPostgres();
   });
   after(() => postgres.stop());
 
-  it('[find C3] are at most as many as DATABASE_POOL says', async () => {
+  it('[find C3] limits the connections of a process to DATABASE_POOL', async () => {
     const url = await postgres.createDatabase();
     const open = async () => {
       const counted = "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'";
@@ -150,21 +150,21 @@ describe('the connections of a process', () => {
       const most = await open();
       assert.ok(most >= 1 && most <= 3 + 3, String(most));
     });
-    await eventually(async () => assert.equal(await open(), 0, 'all are closed when it has stopped'));
+    await eventually(async () => assert.equal(await open(), 0, 'all connections are closed after the stop'));
   });
 
-  it('[find C3] that the server refuses are reported in a sentence, at the start and later', async () => {
+  it('[find C3] reports connections that the server refuses with an error message, at the start and later', async () => {
     const admin = await postgres.createDatabase('empty');
     await query(admin, "create role few login password 'few' connection limit 2");
     await query(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
     const url = new URL(admin);
     [url.username, url.password] = ['few', 'few'];
     const env = { DATABASE_URL: url.href, DATABASE_POOL: '5', MASTER_KEY: masterKey };
-    // The start itself needs few connections, and on a busy machine may need one more than the server allows.
+    // The start itself needs few connections, and on a busy machine it may need one more than the server allows.
     const toolhost = await eventually(() => startToolhost({ env }));
     try {
       const refused = (await askOften(toolhost, 30)).filter(({ status }) => status !== 404);
-      assert.ok(refused.length > 0, 'the limit was not met');
+      assert.ok(refused.length > 0, 'the connection limit was not reached');
       for (const { status, text, headers } of refused) {
         assert.equal(status, 503);
         assert.match(text, /the database has no free connections/);
@@ -180,7 +180,7 @@ describe('the connections of a process', () => {
     );
   });
 
-  it('are waited for as long as connect_timeout says', async () => {
+  it('waits for a connection for the time in connect_timeout', async () => {
     const silent = createServer();
     silent.listen(0, '127.0.0.1');
     await once(silent, 'listening');

@@ -15,7 +15,7 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 
 const minute = 60_000;
 
-describe('the cached values of a process', () => {
+describe('the cache of a process', () => {
   let stores: Stores;
   let db: Db;
   let at = 0;
@@ -46,7 +46,7 @@ describe('the cached values of a process', () => {
       defaultLimits: { callsPerSecond: 60, concurrentCalls: 50 },
     });
 
-  it('[sec E3] a key that changes while it is being read is read again', async () => {
+  it('[sec E3] reads a key again when it changes while it is being read', async () => {
     const { id, key } = await storeKey();
     const check = keyCheck();
     const reading = check.verify(key);
@@ -56,7 +56,7 @@ describe('the cached values of a process', () => {
     await assert.rejects(async () => check.verify(key), /was revoked at 1970-01-01T00:00:00Z/);
   });
 
-  it('a key with a wrong secret is not valid, whatever its id', async () => {
+  it('rejects a key with a wrong secret, regardless of its id', async () => {
     const { id } = await storeKey();
     const idBytes = randomBytes(9);
     const other = formatApiKey(idBytes, randomBytes(32));
@@ -64,7 +64,7 @@ describe('the cached values of a process', () => {
     assert.equal(await keyCheck().verify(other.key), undefined);
   });
 
-  it('a text that is not a key does not reach the database', async () => {
+  it('rejects a text that is not a key without querying the database', async () => {
     const { key } = await storeKey();
     const check = keyCheck();
     await db.destroy();
@@ -80,7 +80,7 @@ describe('the cached values of a process', () => {
     await assert.rejects(async () => check.verify(key));
   });
 
-  it('a server that changes while it is being read is read again, once for all callers', async () => {
+  it('reads a server again when it changes while it is being read, once for all callers', async () => {
     const first = aServer();
     await insertServer(db, first);
     const servers = hostedServers();
@@ -95,7 +95,7 @@ describe('the cached values of a process', () => {
     assert.equal((await servers.find('sample'))?.config.name, 'Second');
   });
 
-  it('[sec E3] after the report of a change the old form is never served', async () => {
+  it('[sec E3] never returns an old value after a change was reported', async () => {
     const keys = ['a', 'b', 'c'];
     const ask = fc.record({ kind: fc.constant('ask' as const), key: fc.constantFrom(...keys) });
     const change = fc.record({ kind: fc.constant('change' as const), key: fc.constantFrom(...keys) });

@@ -14,8 +14,8 @@ const refuses = (keyring: Keyring, sealed: string, context: string, why = /store
     (error) => error instanceof AppError && error.kind === 'internal' && why.test(error.message),
   );
 
-describe('sealed values', () => {
-  it('open to the sealed text, and differ each time', () => {
+describe('the keyring', () => {
+  it('opens a sealed value to the original text, and seals it differently each time', () => {
     fc.assert(
       fc.property(text, text, (value, context) => {
         const sealed = ring.seal(value, context);
@@ -25,7 +25,7 @@ describe('sealed values', () => {
     );
   });
 
-  it('do not open with another context', () => {
+  it('rejects a sealed value with a different context', () => {
     fc.assert(
       fc.property(text, text, text, (value, context, other) => {
         fc.pre(context !== other);
@@ -34,17 +34,17 @@ describe('sealed values', () => {
     );
   });
 
-  it('do not open when any character was changed or cut off', () => {
+  it('rejects a sealed value if any character was changed or removed', () => {
     const sealed = ring.seal('a value of some length', 'context');
     for (let at = 0; at < sealed.length; at += 1) {
       refuses(ring, sealed.slice(0, at), 'context');
       const other = sealed[at] === 'A' ? 'B' : 'A';
-      // The last character of base64 has bits that mean nothing.
+      // The last base64 character contains unused bits.
       if (at < sealed.length - 1) refuses(ring, sealed.slice(0, at) + other + sealed.slice(at + 1), 'context');
     }
   });
 
-  it('do not open when they are made up', () => {
+  it('rejects made-up sealed values', () => {
     const id = ring.seal('x', 'context').split('.')[1];
     const letters = fc.string({ unit: fc.constantFrom(...'AZaz09-_'), maxLength: 40 });
     fc.assert(
@@ -57,7 +57,7 @@ describe('sealed values', () => {
     refuses(ring, 'v1.00000000.AAAA.AAAA', 'context', /not in MASTER_KEY/);
   });
 
-  it('[find C2] report the key that is missing, unless a client brings them', () => {
+  it('[find C2] reports a missing key, except for values that come from a client', () => {
     const missing: string[] = [];
     const told = createKeyring([first], { onMissingKey: (id) => missing.push(id) });
     const foreign = createKeyring([second]).seal('x', 'context');
@@ -73,7 +73,7 @@ describe('sealed values', () => {
     assert.deepEqual(missing, [foreign.split('.')[1]]);
   });
 
-  it('open with any key of the ring, and are sealed with its first', () => {
+  it('opens values with any of its keys, and seals with its first key', () => {
     const before = ring.seal('old', 'context');
     const rotated = createKeyring([second, first]);
     assert.equal(rotated.open(before, 'context'), 'old');
@@ -84,7 +84,7 @@ describe('sealed values', () => {
     assert.throws(() => createKeyring([]), /needs a key/);
   });
 
-  it('are distinct from text that was only authenticated', () => {
+  it('rejects authentication codes that do not match the text, purpose, and key', () => {
     const mac = ring.mac('text', 'purpose');
     assert.equal(ring.verifyMac(mac, 'text', 'purpose'), true);
     assert.equal(createKeyring([second, first]).verifyMac(mac, 'text', 'purpose'), true);

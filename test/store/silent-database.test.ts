@@ -8,10 +8,10 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
-/** How long a request may wait for a database that says nothing. */
+/** Maximum time that a request waits for a database that does not respond, in ms. */
 const mostMs = 7500;
 
-describe('a PostgreSQL that says nothing', () => {
+describe('a PostgreSQL server that does not respond', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let proxy: SilentProxy;
@@ -21,7 +21,7 @@ describe('a PostgreSQL that says nothing', () => {
     const url = new URL(await postgres.createDatabase());
     proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
     url.port = String(proxy.port);
-    // The usual wait for a connection, because this is about the limits.
+    // The default connection timeout, because this test is about the limits.
     url.searchParams.set('connect_timeout', '2');
     toolhost = await startToolhost({
       egress: [upstream.port],
@@ -35,7 +35,7 @@ describe('a PostgreSQL that says nothing', () => {
     await Promise.all([postgres.stop(), upstream.close()]);
   });
 
-  it('[sec G5] a request waits for seconds at most, and cached values are served meanwhile', async () => {
+  it('[sec G5] delays a request by seconds at most, while cached values are still served', async () => {
     await toolhost.createServer(serverAt('remembered', upstream.url));
     await toolhost.callTool('remembered', 'some-token', 'get');
     proxy.silence();
@@ -51,7 +51,7 @@ describe('a PostgreSQL that says nothing', () => {
     assert.equal((await lost).status, 503);
   });
 
-  it('[sec G5] the service recovers, although the old connections stay open', async () => {
+  it('[sec G5] recovers although the old connections stay open', async () => {
     proxy.heal();
     const write = async () =>
       assert.equal((await toolhost.rest('PATCH', '/servers/remembered', { body: { name: 'Healed' } })).status, 200);

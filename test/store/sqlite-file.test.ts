@@ -8,7 +8,7 @@ import { aCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
 
-/** The connections of a database that are opened at their first use. */
+/** Connections of a database that are opened at their first use. */
 const uses: { [connection: string]: (database: Database) => Promise<unknown> } = {
   transactions: ({ transactions }) => transactions.transaction().execute((db) => insertWorkspace(db, 'written')),
   records: ({ records }) => insertWorkspace(records, 'written'),
@@ -23,7 +23,7 @@ describe('a SQLite file', () => {
   });
   after(() => stores.stop());
 
-  it('[find C1] that was lost is refused by the next start, whatever the process that lost it did meanwhile', async () => {
+  it('[find C1] refuses a SQLite file at the next start if it was lost while a process had it open', async () => {
     const options = { ...(await stores.newOptions()), exclusive: true };
     const database = await openDatabase(options);
     let why = '';
@@ -38,7 +38,7 @@ describe('a SQLite file', () => {
     await assert.rejects(openDatabase(options), /contains the data that a service had open|is missing or empty/);
   });
 
-  it('[find C1] is found by every connection under a name that would mean something else in a URL', async () => {
+  it('[find C1] opens a SQLite file on every connection under a name that would have another meaning in a URL', async () => {
     const options = await stores.newOptions();
     const file = join(dirname(options.file), 'a %41?mode=ro#b&c+ü.sqlite');
     const database = await openDatabase({ ...options, file });

@@ -8,99 +8,103 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 
 type Row = { tables: string[]; bound: string; deletedBy: string };
 
-/** What bounds each table, and what deletes its rows. Words in capitals are settings; quotas are in `domain/quotas.ts`. */
+/**
+ * Limits of each table, and the work that deletes its rows. Words in capitals are settings. Quotas are in
+ * `domain/quotas.ts`.
+ */
 const rows: Row[] = [
   {
     tables: ['workspaces', 'members', 'users'],
     bound:
-      'people who can sign in at the identity provider, who each own 20 and make 20 in a day; quota members. Workspaces with nothing in them, and people in no workspace, are deleted after AUDIT_RETENTION_DAYS without a visit',
+      'people who can sign in at the identity provider, who each own 20 and create 20 per day; quota members. Empty workspaces, and people without a workspace, are deleted after AUDIT_RETENTION_DAYS without a visit',
     deletedBy: 'upkeep',
   },
   {
     tables: ['servers'],
     bound:
-      'quotas servers and megabytes; slugs for the tombstones, which stay because slugs are not given away again. Deleted ones count for megabytes until they are gone, after 30 days or when their space is needed',
+      'quotas servers and megabytes; slugs for the tombstones, which stay because slugs are never reused. Deleted servers count toward megabytes until they are purged, after 30 days or when their space is needed',
     deletedBy: 'upkeep, and changing a server',
   },
   {
     tables: ['server_versions'],
-    bound: 'quotas versions and megabytes; 20 MB of one server',
+    bound: 'quotas versions and megabytes; 20 MB per server',
     deletedBy: 'changing the server; upkeep with a deleted server',
   },
   {
     tables: ['imports'],
-    bound: 'the newest five of a server; quota megabytes',
+    bound: 'the newest five per server; quota megabytes',
     deletedBy: 'adding one; upkeep with a deleted server',
   },
   {
     tables: ['import_checks'],
-    bound: 'one row for each imported server; 50 watched ones of a workspace',
+    bound: 'one row per imported server; 50 watched ones per workspace',
     deletedBy: 'upkeep with a deleted server',
   },
   {
     tables: ['secrets'],
-    bound: 'quota secrets, 200 of one server',
+    bound: 'quota secrets, 200 per server',
     deletedBy: 'deleting a secret; upkeep with a deleted server',
   },
   {
     tables: ['models'],
-    bound: '20 of a workspace',
+    bound: '20 per workspace',
     deletedBy: 'deleting a model',
   },
   {
     tables: ['api_keys'],
     bound:
-      'quota keys; revoked and expired ones are deleted after AUDIT_RETENTION_DAYS, as are those of a workspace beyond the 10,000 that were made last, unless a key that was made with them still exists; quota dailywrites',
+      'quota keys; revoked and expired keys are deleted after AUDIT_RETENTION_DAYS, as are those of a workspace beyond the newest 10,000, unless a key created with them still exists; quota dailywrites',
     deletedBy: 'upkeep',
   },
   {
     tables: ['calls', 'call_counts'],
     bound:
-      'CALL_RETENTION_DAYS, counts by the minute three days; limits of calls, and of refused ones 600 a minute of a server in each process',
+      'CALL_RETENTION_DAYS, counts per minute for three days; call limits, and 600 refused calls per minute and server in each process',
     deletedBy: 'upkeep',
   },
   {
     tables: ['usage_counts'],
-    bound: 'CALL_RETENTION_DAYS; in a day a row for each server and key, and for each server and kind of other callers',
+    bound:
+      'CALL_RETENTION_DAYS; one row per day for each server and key, and for each server and kind of other callers',
     deletedBy: 'upkeep',
   },
   {
     tables: ['call_quota_use'],
     bound:
-      'a row for each quota of calls that was used in this minute or day, for each kind of event of the logins at a server in this day, for the new logins of a workspace and of a server in this minute, and for the details in its audit in this day',
+      'one row for each call quota used in this minute or day, for each kind of login event at a server on this day, for the new logins of a workspace and of a server in this minute, and for the audit details of a workspace on this day',
     deletedBy: 'upkeep',
   },
   {
     tables: ['captures'],
-    bound: 'a day; 64 KiB each before they are sealed, the newest 1,000 of a server and 4,000 of a workspace',
+    bound: 'a day; 64 KiB each before sealing, the newest 1,000 per server and 4,000 per workspace',
     deletedBy: 'upkeep, also those of deleted servers, and adding a capture',
   },
   {
     tables: ['answer_pieces'],
     bound:
-      'ten minutes; 64 MB and 2,000 rows of a workspace, three quarters of it for strangers; the caller, or address of strangers, that holds most loses its oldest',
-    deletedBy: 'upkeep, and keeping the rest of an answer',
+      'ten minutes; 64 MB and 2,000 rows per workspace, three quarters of it for unverified callers; the caller, or the address of unverified callers, that stores the most loses its oldest',
+    deletedBy: 'upkeep, and storing the remainder of a result',
   },
   {
     tables: ['files', 'file_chunks'],
     bound:
-      'ten minutes, and one more for downloads that have begun; 100 MiB and 1,000 files of a workspace, half of what others leave of it for one address of strangers',
-    deletedBy: 'upkeep, and keeping a file',
+      'ten minutes, and one more for downloads that have started; 100 MiB and 1,000 files per workspace, half of the free space for one address of unverified callers',
+    deletedBy: 'upkeep, and storing a file',
   },
   {
     tables: ['webhooks'],
-    bound: 'five of a workspace',
+    bound: 'five per workspace',
     deletedBy: 'deleting one',
   },
   {
     tables: ['notices'],
-    bound: '30 days; 200 a day of a workspace',
+    bound: '30 days; 200 per day and workspace',
     deletedBy: 'upkeep',
   },
   {
     tables: ['audit_events'],
     bound:
-      'AUDIT_RETENTION_DAYS; quota dailywrites, details of 32 KiB each, and of those above 1,000 characters 20 MB a day of a workspace; of the logins at a server in a day 500 failures, 10,000 logins and 10,000 ends, and one row with the number of further ones (store/logins/login-events.ts)',
+      'AUDIT_RETENTION_DAYS; quota dailywrites, details of 32 KiB each, and 20 MB per day and workspace of those above 1,000 characters; per day, 500 login failures, 10,000 logins, and 10,000 ends at a server, and one row with the number of further ones (store/logins/login-events.ts)',
     deletedBy: 'upkeep',
   },
   {
@@ -110,7 +114,7 @@ const rows: Row[] = [
   },
   {
     tables: ['sessions'],
-    bound: 'seven days; 50 of one person',
+    bound: 'seven days; 50 per person',
     deletedBy: 'upkeep, and signing in',
   },
   {
@@ -120,51 +124,50 @@ const rows: Row[] = [
   },
   {
     tables: ['authorizations', 'codes'],
-    bound: 'minutes, used codes a day; 300 requests of one address a minute; codes end with their grant',
-    deletedBy: 'upkeep; each login that begins removes two expired ones',
+    bound: 'minutes, used codes a day; 300 requests per address and minute; codes end with their grant',
+    deletedBy: 'upkeep; each new login removes two expired ones',
   },
   {
     tables: ['tokens'],
     bound:
-      '30 days at most, and a day to notice a second use; 100 rotations of one grant, and 200 tokens of each kind where one is used again and again',
+      '30 days at most, and a day to detect a second use; 100 rotations per grant, and 200 tokens of each kind where one is used repeatedly',
     deletedBy: 'upkeep, and rotating a token',
   },
   {
     tables: ['grants'],
     bound:
-      '100,000 of one server that have not ended, those used last, and 100,000 that ended last; ended ones are deleted after AUDIT_RETENTION_DAYS. The logins for managing count by workspace, and one person has 100 of them there. At the servers of a workspace 500 MB that have not ended, and 500 MB that ended last; 20 MB of new ones in a minute',
-    deletedBy: 'upkeep, also those of deleted servers; logging in for managing',
+      'per server, the 100,000 active ones used last and the 100,000 that ended last; ended ones are deleted after AUDIT_RETENTION_DAYS. Management logins count per workspace, where one person has at most 100. Per workspace, 500 MB of active ones and 500 MB of those that ended last; 20 MB of new ones per minute',
+    deletedBy: 'upkeep, also those of deleted servers; management logins',
   },
   {
     tables: ['handed_out_tokens'],
-    bound:
-      'until they expire; 100,000 of one server, 1,000,000 of a workspace, of which each server keeps an equal share',
+    bound: 'until they expire; 100,000 per server, 1,000,000 per workspace, divided equally among its servers',
     deletedBy: 'upkeep',
   },
   {
     tables: ['client_tokens'],
-    bound: 'one row for each location of a token of a server; 30 days after it was last asked for',
+    bound: 'one row for each token location of a server; 30 days after the last request',
     deletedBy: 'upkeep',
   },
   {
     tables: ['processes'],
-    bound: 'a minute after the last sign of life',
+    bound: 'a minute after the last heartbeat',
     deletedBy: 'upkeep',
   },
   {
     tables: ['leases'],
     bound: 'one row for each kind of lease',
-    deletedBy: 'nobody',
+    deletedBy: 'never',
   },
   {
     tables: ['master_keys'],
-    bound: 'one row for each key that the operator ever used',
-    deletedBy: 'nobody',
+    bound: 'one row for each key that the operator has ever used',
+    deletedBy: 'never',
   },
   {
     tables: ['migrations'],
     bound: 'one row for each migration of the program',
-    deletedBy: 'nobody',
+    deletedBy: 'never',
   },
 ];
 
@@ -186,7 +189,7 @@ for (const engine of engines) {
       return (await names.execute(database.db)).rows.map(({ name }) => name).toSorted();
     };
 
-    it('[find A5] each have a bound, and those that upkeep prunes are declared', async () => {
+    it('[find A5] limits every table, and declares those that maintenance prunes', async () => {
       assert.deepEqual(rows.flatMap((row) => row.tables).toSorted(), await tables());
       for (const { tables: names, bound } of rows) assert.ok(bound.length > 5, `${names} has no bound`);
       const pruned = rows.filter(({ deletedBy }) => /\bupkeep\b/.test(deletedBy)).flatMap((row) => row.tables);

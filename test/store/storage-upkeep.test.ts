@@ -27,14 +27,14 @@ const { config } = readConfig(
 );
 
 for (const engine of engines) {
-  describe(`expired data on ${engine}`, () => {
+  describe(`maintenance of expired data on ${engine}`, () => {
     let stores: Stores;
     before(async () => {
       stores = await startStores(engine);
     });
     after(() => stores?.stop());
 
-    /** Two processes on a database of their own. Time stands still but for `wait`. */
+    /** Opens two processes on a new database. Time passes only with `advanceTime`. */
     const open = async () => {
       const options: DatabaseOptions = await stores.newOptions();
       const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
@@ -90,7 +90,7 @@ for (const engine of engines) {
       request_id: 'r',
     });
 
-    it('[find A5] is deleted by one process; when that dies another takes over within the lease', async () => {
+    it('[find A5] runs in one process, and another one takes over within the lease when that process dies', async () => {
       const world = await open();
       const { one, two, insert, ids, wait, now } = world;
       const old = (id: string) => insert('audit_events', audit(id, now() - 21 * day));
@@ -101,14 +101,14 @@ for (const engine of engines) {
       await round(two);
       wait(45_000);
       await round(two);
-      assert.deepEqual(await ids('audit_events'), ['second'], 'the other one holds the lease');
+      assert.deepEqual(await ids('audit_events'), ['second'], 'the other process holds the lease');
       await round(one);
       wait(45_000);
       await round(two);
-      assert.deepEqual(await ids('audit_events'), ['second'], 'the lease was kept');
+      assert.deepEqual(await ids('audit_events'), ['second'], 'the lease was renewed');
       wait(15_000);
       await round(two);
-      assert.deepEqual(await ids('audit_events'), [], 'the lease was over');
+      assert.deepEqual(await ids('audit_events'), [], 'the lease has expired');
       await old('third');
       wait(59 * minute);
       await Promise.all([round(one), round(two)]);
@@ -118,14 +118,14 @@ for (const engine of engines) {
       await round(two);
       assert.deepEqual([taken.length <= 1, await ids('audit_events')], [true, []]);
       await two.stop();
-      assert.deepEqual((await ids('leases', 'held_until')).map(Number), [0], 'a process that stops gives up the lease');
+      assert.deepEqual((await ids('leases', 'held_until')).map(Number), [0], 'a process that stops releases the lease');
       await old('fourth');
       await round(one);
       assert.deepEqual(await ids('audit_events'), []);
       await world.stop();
     });
 
-    it('[find A5] is deleted from every table, and younger rows stay', async () => {
+    it('[find A5] deletes expired rows from every table, and keeps newer ones', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       const at = now();
@@ -220,7 +220,7 @@ for (const engine of engines) {
       assert.deepEqual(await ids('invitations', 'email'), ['young']);
       assert.deepEqual(await ids('sessions', 'hash'), ['young']);
       assert.deepEqual(await ids('captures', 'call_id'), ['young']);
-      assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'young'], 'who made a key that lives stays');
+      assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'young'], 'the creator of an active key must stay');
       await markKeyRevoked(db, 'ours', 'made', at - 25 * day);
       world.wait(60 * minute);
       await round(world.one);
@@ -230,7 +230,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[G2] costs no statement for a workspace that has nothing to delete', async () => {
+    it('[G2] runs no statement for a workspace that has nothing to delete', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       const statementsOfRound = async () => {
@@ -252,7 +252,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] is deleted from all other tables when one of them cannot be pruned', async () => {
+    it('[find A5] prunes all other tables when one table cannot be pruned', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       await insert('audit_events', audit('old', now() - 21 * day));
@@ -263,11 +263,11 @@ for (const engine of engines) {
       await insert('audit_events', audit('later', now() - 21 * day));
       world.wait(5 * minute);
       await round(world.one);
-      assert.deepEqual(await ids('audit_events'), [], 'a round that failed is repeated soon');
+      assert.deepEqual(await ids('audit_events'), [], 'a failed round must be repeated soon');
       await world.stop();
     });
 
-    it('[find A5] includes empty workspaces whose members were not seen for long', async () => {
+    it('[find A5] deletes empty workspaces whose members have not signed in for a long time', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       const at = now();
@@ -290,7 +290,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] leaves the workspace of a person who signs in meanwhile', async () => {
+    it('[find A5] keeps the workspace of a person who signs in during pruning', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
       const before = now() - 10 * day;
@@ -301,7 +301,7 @@ for (const engine of engines) {
         await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: before - day });
       }
       const back: string[] = [];
-      /** Comes back when what can be deleted has been found, before the first of it is. */
+      /** Signs in after the rows to delete were found and before the first one is deleted. */
       const comeBack = async () => {
         if (back.length > 0) return;
         const user = { id: 'second', issuer: 'x', subject: 'second', email: null, name: null };
@@ -322,7 +322,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] includes sessions of a person beyond 50', async () => {
+    it('[find A5] deletes the sessions of a person beyond 50', async () => {
       const world = await open();
       const { db, insert, ids } = world;
       await insert('users', { id: 'u', issuer: 'x', subject: 'u', email: null, name: null, created_at: 1 });
@@ -333,7 +333,7 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] includes revoked and expired keys of a workspace beyond the newest', async () => {
+    it('[find A5] deletes revoked and expired keys of a workspace beyond the newest ones', async () => {
       const world = await open();
       const { db, ids } = world;
       await insertWorkspace(db, { id: 'theirs', name: 'Theirs', at: start });
@@ -371,8 +371,8 @@ function countedStatements() {
   return statements;
 }
 
-describe('the file of SQLite', () => {
-  it('[find A5] does not grow while as much is deleted as is added', async () => {
+describe('the SQLite file', () => {
+  it('[find A5] keeps the size of the SQLite file while as much is deleted as is added', async () => {
     const stores = await startStores('sqlite');
     try {
       const { db } = await stores.open();

@@ -99,26 +99,26 @@ for (const engine of bothEngines) {
     });
     const taking = { id: 'state', serverId: 'srv_1', bindingHash: 'browser', now: 50 };
 
-    it('[find A5] removes two expired logins with each that begins', async () => {
+    it('[find A5] removes two expired logins with each new login', async () => {
       const begin = (id: string, created_at: number) =>
         insertAuthorization(db, { ...login, id, consent_id: id, created_at, expires_at: created_at + 10 });
       for (const id of ['a', 'b', 'c', 'd']) await begin(id, 1);
       await begin('e', 11);
       const ids = async () =>
         (await db.selectFrom('authorizations').select('id').orderBy('id').execute()).map(({ id }) => id);
-      assert.equal((await ids()).length, 5, 'until then a login may finish');
+      assert.equal((await ids()).length, 5, 'a login may finish until it expires');
       await begin('f', 12);
       assert.equal((await ids()).length, 4);
       await begin('g', 13);
       assert.deepEqual(await ids(), ['e', 'f', 'g']);
     });
 
-    it('[sec D4] begins one login for a consent form', async () => {
+    it('[sec D4] begins only one login per consent form', async () => {
       const begun = await Promise.all(['a', 'b', 'c'].map((id) => insertAuthorization(db, { ...login, id })));
       assert.equal(won(begun), 1);
     });
 
-    it('[sec D3] gives a login only to its own browser and server, before it expires', async () => {
+    it('[sec D3] returns a login only to its own browser and server, before it expires', async () => {
       await insertAuthorization(db, login);
       for (const wrong of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
         assert.equal(await consumeAuthorization(db, { ...taking, ...wrong }), undefined);
@@ -129,7 +129,7 @@ for (const engine of bothEngines) {
       assert.equal((await consumeAuthorization(db, taking))?.client_id, 'client');
     });
 
-    it('[sec D12] gives a login to one of several concurrent callbacks, and its consent stays used', async () => {
+    it('[sec D12] returns a login to one of several concurrent callbacks, and its consent stays used', async () => {
       await insertAuthorization(db, login);
       const taken = await Promise.all([1, 2, 3].map(() => consumeAuthorization(db, taking)));
       assert.equal(taken.filter((row) => row !== undefined).length, 1);
@@ -137,7 +137,7 @@ for (const engine of bothEngines) {
       assert.equal(await insertAuthorization(db, { ...login, id: 'again' }), false);
     });
 
-    it('[sec D9] lets a code be used once, before it expires', async () => {
+    it('[sec D9] accepts a code once, before it expires', async () => {
       await insertGrant(db, grant);
       await insertCode(db, code);
       assert.deepEqual({ ...(await findCode(db, 'code')) }, code);
@@ -148,7 +148,7 @@ for (const engine of bothEngines) {
       await assert.rejects(insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
     });
 
-    it('[sec D18] moves a refresh token on once for each generation', async () => {
+    it('[sec D18] rotates a refresh token once per generation', async () => {
       await insertGrant(db, grant);
       assert.equal(won(await Promise.all([1, 2, 3].map(() => rotateGrant(db, 'grt_1', 1, 60)))), 1);
       const { generation, rotated_at, last_used_at } = (await findGrant(db, 'grt_1')) ?? grant;
@@ -157,7 +157,7 @@ for (const engine of bothEngines) {
       assert.equal(await rotateGrant(db, 'grt_1', 2, 80), false);
     });
 
-    it('[sec D18] lets one replica at a time refresh at the provider', async () => {
+    it('[sec D18] lets only one replica refresh at the provider at the same time', async () => {
       await insertGrant(db, grant);
       const claim = (version: number, now: number) =>
         claimRefresh(db, { id: 'grt_1', tokens_version: version }, now, now + 10);
@@ -181,7 +181,7 @@ for (const engine of bothEngines) {
       assert.equal(await saveRefreshedTokens(db, 'grt_1', 'too late', 3), false);
     });
 
-    it('ends a grant once, with its tokens, its codes and what it sealed', async () => {
+    it('ends a grant once, and deletes its tokens, codes, and sealed data', async () => {
       for (const id of ['grt_1', 'grt_2']) {
         await insertGrant(db, { ...grant, id });
         await insertCode(db, { ...code, hash: `code of ${id}`, grant_id: id });
@@ -220,7 +220,7 @@ for (const engine of bothEngines) {
       assert.deepEqual(ended, [70, 70, null, null]);
     });
 
-    it('[sec E1] lists the grants of one workspace, of one server, or of the servers that a key is limited to', async () => {
+    it('[sec E1] lists the grants of a workspace, of one server, or of the servers that a key is limited to', async () => {
       for (const row of [
         { id: 'a' },
         { id: 'b', slug: 'second' },
@@ -245,7 +245,7 @@ for (const engine of bothEngines) {
       assert.equal(await hasClientGrant(db, 'srv_1', 'client'), true);
       assert.equal(await hasClientGrant(db, 'srv_2', 'client'), false);
       assert.equal(await hasClientGrant(db, 'srv_1', 'other'), false);
-      // The id of a registered client holds what was registered, and is longer than what fits in an index.
+      // The id of a registered client contains its registration and is too long for an index entry.
       await insertGrant(db, { ...grant, id: 'long', client_id: randomBytes(4500).toString('base64url') });
       const { rows, next } = await findGrants(
         db,
@@ -256,7 +256,7 @@ for (const engine of bothEngines) {
       assert.deepEqual([rows.length, typeof next], [2, 'string']);
     });
 
-    it('[find B6] keeps the agreement of an issued token until it expires or the server has too many', async () => {
+    it('[find B6] stores the agreement of an issued token until it expires or the server has too many tokens', async () => {
       const save = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
         savePassthroughToken(db, { server_id, hash, agreement, expires_at });
       assert.equal(await hasOtherAgreement(db, 'srv_1', undefined), false);
@@ -281,7 +281,7 @@ for (const engine of bothEngines) {
       assert.equal(await findPassthroughAgreement(db, 'srv_2', 'a'), 'third');
     });
 
-    it('[find A5] keeps 500 failures a day of the logins at a server, and counts the others', async () => {
+    it('[find A5] stores 500 login failures per day and server, and counts further ones', async () => {
       const failure = (n: number, more: Partial<LoginEventRow> = {}): LoginEventRow => ({
         ...{ id: `aud_${n}`, workspace_id: 'ours', at: 5 * day + n, actor_kind: 'client', actor_id: 'oauth' },
         ...{ operation: 'loginFailed', target: 'sample', detail: '{"client":"Agent"}', request_id: `r${n}`, ...more },
@@ -301,7 +301,7 @@ for (const engine of bothEngines) {
       for (const id of ['aud_600', 'aud_601', 'aud_602', 'aud_603']) assert.ok(kept.includes(id), id);
     });
 
-    it('[find A5] deletes ended grants of a workspace beyond the bytes of the newest', async () => {
+    it('[find A5] deletes the ended grants of a workspace beyond the newest bytes', async () => {
       const ended = (id: string, revoked_at: number | null, more: Parameters<typeof aGrant>[0] = {}) =>
         insertGrant(db, { ...grant, id, revoked_at, ...more });
       for (const at of [1, 2, 3, 4]) await ended(`grt_${at}`, at);
@@ -315,7 +315,7 @@ for (const engine of bothEngines) {
       );
     });
 
-    it('deletes expired logins, codes and tokens', async () => {
+    it('deletes expired logins, codes, and tokens', async () => {
       await insertGrant(db, grant);
       for (const [name, expires_at] of [
         ['old', 10],
@@ -339,7 +339,7 @@ for (const engine of bothEngines) {
 }
 
 for (const engine of engines) {
-  describe(`the bytes of logins on ${engine}`, () => {
+  describe(`login storage on ${engine}`, () => {
     const now = Date.parse('2026-11-20T12:00:00Z');
     const grant = aGrant({ sealed_tokens: 'x'.repeat(90_000), generation: 0 });
     let stores: Stores;
@@ -360,7 +360,7 @@ for (const engine of engines) {
       return rows.map(({ id }) => id);
     };
 
-    it('[find A5] of a workspace are bounded: the logins beyond that were used longest ago end', async () => {
+    it('[find A5] limits the login bytes of a workspace by ending the least recently used logins', async () => {
       for (const [id, more] of [
         ['a-new', { created_at: 50 }],
         ['b-used', { created_at: 10, last_used_at: 90 }],
@@ -374,7 +374,7 @@ for (const engine of engines) {
       ] as const)
         await insertGrant(db, { ...grant, id, ...more });
       await endGrantsOverByteLimit(db, 400_000, ending);
-      assert.equal((await live()).length, 7, 'what was used before the first that is too many ends as well');
+      assert.equal((await live()).length, 7, 'logins used before the first one beyond the limit end as well');
       await endGrantsOverByteLimit(db, 280_000, ending);
       assert.deepEqual(await live(), [
         ...['a-new', 'b-used', 'c-at-another-server'],
@@ -384,7 +384,7 @@ for (const engine of engines) {
       assert.deepEqual(new Set(ended.map((row) => row.sealed_tokens)), new Set(['']));
     });
 
-    it('[find A5] are ended with a word to the operator, and one in the audit of the workspace', async () => {
+    it("[find A5] reports logins ended by the limit to the operator and in the workspace's audit log", async () => {
       for (let n = 0; n < 6; n++) await insertGrant(db, { ...grant, id: `grt_${n}`, created_at: n });
       const token = { grant_id: 'grt_0', kind: 'access', generation: 1, wrapped_key: 'x', expires_at: now } as const;
       await insertTokens(

@@ -23,7 +23,7 @@ import { bothEngines, type Stores, startStores } from '../support/store/stores.t
 const all = { limit: 10, after: undefined };
 
 for (const engine of bothEngines) {
-  describe(`people on ${engine}`, () => {
+  describe(`the store of people on ${engine}`, () => {
     let stores: Stores;
     let db: Db;
     before(async () => {
@@ -48,7 +48,7 @@ for (const engine of bothEngines) {
       assert.equal(await findUser(db, 'eve'), undefined);
     });
 
-    it('renames one workspace', async () => {
+    it('renames one workspace without changing others', async () => {
       await renameWorkspace(db, 'ours', 'Ours');
       assert.equal((await findWorkspace(db, 'ours'))?.name, 'Ours');
       assert.equal((await findWorkspace(db, 'theirs'))?.name, 'theirs');
@@ -83,7 +83,7 @@ for (const engine of bothEngines) {
       ]);
     });
 
-    it('keeps one invitation of an address to each workspace, and takes them all at once', async () => {
+    it('stores one invitation per address and workspace, and accepts all of them together', async () => {
       const invitation = {
         workspaceId: 'ours',
         email: 'eve@b.example',
@@ -121,7 +121,7 @@ for (const engine of bothEngines) {
       assert.deepEqual((await listInvitations(db, 'ours', all)).rows, []);
     });
 
-    it('keeps a session until it expires, is ended or changes its workspace', async () => {
+    it('keeps a session until it expires, is ended, or changes its workspace', async () => {
       await insertSession(db, session);
       assert.deepEqual(await findSession(db, 'h', 99), { userId: 'ada', workspaceId: 'ours', expiresAt: 100 });
       assert.equal(await findSession(db, 'h', 100), undefined);

@@ -28,11 +28,11 @@ const next = (server: StoredServer, more: Partial<StoredServer> = {}): StoredSer
   ...more,
 });
 
-/** As it is found by its public address. */
+/** Converts a server to the form in which it is found by its public address. */
 const served = ({ config, ...server }: StoredServer) => ({ ...server, configText: JSON.stringify(config) });
 
 for (const engine of bothEngines) {
-  describe(`servers and their secrets on ${engine}`, () => {
+  describe(`the store of servers and secrets on ${engine}`, () => {
     let stores: Stores;
     let db: Db;
     before(async () => {
@@ -44,7 +44,7 @@ for (const engine of bothEngines) {
       for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
     });
 
-    it('finds a server by its slug: its workspace for managing, everybody for calling', async () => {
+    it('finds a server by slug: in its workspace for management, and for everyone for calls', async () => {
       const server = aServer();
       assert.equal(await insertServer(db, server), true);
       assert.deepEqual(await findServer(db, 'ours', 'sample'), server);
@@ -55,7 +55,7 @@ for (const engine of bothEngines) {
       assert.equal(await findServingServer(db, 'other'), undefined);
     });
 
-    it('[sec E2] gives a slug to one server, also when two ask for it at once', async () => {
+    it('[sec E2] gives a slug to only one server, even when two request it at the same time', async () => {
       const asked = await Promise.all(
         ['a', 'b', 'c'].map((id) => insertServer(db, aServer({ id, workspaceId: id === 'a' ? 'ours' : 'theirs' }))),
       );
@@ -65,7 +65,7 @@ for (const engine of bothEngines) {
       assert.equal((await findVersions(db, whole as StoredServer, all)).rows.length, 1);
     });
 
-    it('[sec E2] keeps the slug of a deleted server for ever, and drops its secrets when it is gone for good', async () => {
+    it('[sec E2] keeps the slug of a deleted server forever, and deletes its secrets when it is purged', async () => {
       const server = aServer();
       await insertServer(db, server);
       await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
@@ -82,7 +82,7 @@ for (const engine of bothEngines) {
       assert.equal(await updateServer(db, next(server), 'key_2'), false);
     });
 
-    it('stores a change only on top of the version that it was made from', async () => {
+    it('stores a change only on top of the version that it is based on', async () => {
       const first = aServer();
       await insertServer(db, first);
       const second = next(first, { name: 'Second', config: { ...first.config, name: 'Second' } });
@@ -99,7 +99,7 @@ for (const engine of bothEngines) {
       assert.equal((await findVersions(db, first, all)).rows.length, 3);
     });
 
-    it('keeps every version with its author, newest first', async () => {
+    it('stores every version with its author, newest first', async () => {
       let server = aServer();
       await insertServer(db, server);
       for (const by of ['key_2', 'key_3']) {
@@ -182,7 +182,7 @@ for (const engine of bothEngines) {
       assert.equal(await removeSecret(db, server, 'KEY'), false);
     });
 
-    it('does not open a secret that was moved to another row, name or workspace', async () => {
+    it('refuses to open a secret that was moved to another row, name, or workspace', async () => {
       const [server, other] = [aServer(), aServer({ slug: 'other' })];
       for (const row of [server, other]) await insertServer(db, row);
       for (const [owner, name] of [

@@ -19,7 +19,7 @@ import { findWorkspace, insertWorkspace } from '../../src/store/workspaces.ts';
 import { aCall, anApiKey } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
-/** Follows the cursors to the end. */
+/** Follows the cursors to the last page. */
 async function pages<Row>(
   limit: number,
   list: (page: Page) => Promise<{ rows: Row[]; next: string | undefined }>,
@@ -52,7 +52,7 @@ for (const engine of bothEngines) {
       for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
     });
 
-    it('keeps an API key as it was stored, with and without its optional parts', async () => {
+    it('returns an API key as it was stored, with and without optional fields', async () => {
       const key = anApiKey();
       const bare = anApiKey({ id: 'key_2', servers: undefined, expiresAt: undefined });
       await insertApiKey(db, key);
@@ -73,7 +73,7 @@ for (const engine of bothEngines) {
       assert.equal((await findApiKey(db, 'key_1'))?.revokedAt, 7);
     });
 
-    it('notes when an API key was last used', async () => {
+    it('records when an API key was last used', async () => {
       await insertApiKey(db, anApiKey());
       const uses = createCredentialUses(db, () => 9_007_199_254_740_991);
       uses.recordKeyUse('key_1');
@@ -82,7 +82,7 @@ for (const engine of bothEngines) {
       assert.equal((await findApiKey(db, 'key_1'))?.lastUsedAt, 9_007_199_254_740_991);
     });
 
-    it('pages through API keys of the same millisecond, each once', async () => {
+    it('pages through API keys of the same millisecond, returning each once', async () => {
       for (let n = 0; n < 7; n += 1)
         await insertApiKey(db, anApiKey({ id: `key_${n}`, createdAt: n < 5 ? 1000 : 2000 }));
       await insertApiKey(db, anApiKey({ id: 'key_other', workspaceId: 'theirs' }));
@@ -91,7 +91,7 @@ for (const engine of bothEngines) {
       assert.deepEqual((await pages(7, (page) => findApiKeys(db, 'ours', page))).length, 1);
     });
 
-    it('pages through audit events of one workspace', async () => {
+    it('pages through the audit events of one workspace', async () => {
       const event = (id: string, at: number, more: Partial<AuditEvent> = {}): AuditEvent => ({
         id,
         at,
@@ -117,7 +117,7 @@ for (const engine of bothEngines) {
       assert.deepEqual({ ...found[0]?.[1] }, event('b', 1, { target: 'x' }));
     });
 
-    it('keeps calls and finds them by server, tool, outcome, key and time', async () => {
+    it('stores calls and finds them by server, tool, outcome, key, and time', async () => {
       const call = aCall({ id: 'a' });
       const plain = aCall({
         id: 'b',
@@ -150,20 +150,20 @@ for (const engine of bothEngines) {
       assert.deepEqual((await pages(2, (page) => findCalls(db, 'ours', {}, page))).map(ids), [['c', 'b'], ['a']]);
     });
 
-    it('accepts a batch of calls again after its first answer was lost', async () => {
+    it('accepts a repeated batch of calls whose first response was lost', async () => {
       await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' })]);
       await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
       assert.deepEqual(ids((await findCalls(db, 'ours', {}, all)).rows), ['c', 'b', 'a']);
     });
 
-    it('takes a full batch of calls, and deletes those that began before a time', async () => {
+    it('accepts a full batch of calls, and deletes those that began before a time', async () => {
       await database.calls.write(Array.from({ length: 2500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
       assert.equal(await pruneCalls(db, 2490), 2490);
       assert.equal((await findCalls(db, 'ours', {}, all)).rows.length, 10);
       assert.equal(await pruneCalls(db, 2490), 0);
     });
 
-    it('recognises a person by issuer and subject, whatever else has changed', async () => {
+    it('recognizes a person by issuer and subject, even if everything else has changed', async () => {
       const person = { id: 'usr_1', issuer: 'https://id.example', subject: 's', email: 'a@b.example', name: null };
       assert.deepEqual({ ...(await saveUser(db, { ...person, at: 1 })) }, person);
       const later = await saveUser(db, { ...person, id: 'usr_2', email: null, name: 'Ada', at: 2 });
@@ -176,7 +176,7 @@ for (const engine of bothEngines) {
       assert.equal(new Set(ids(racers)).size, 1);
     });
 
-    it('keeps one role of a person in each workspace', async () => {
+    it('stores one role per person and workspace', async () => {
       const { id: userId } = await saveUser(db, {
         id: 'usr_1',
         issuer: 'i',
@@ -198,7 +198,7 @@ for (const engine of bothEngines) {
       await assert.rejects(save('nowhere', 'owner'));
     });
 
-    it('makes a workspace once and keeps its first name', async () => {
+    it('creates a workspace once and keeps its first name', async () => {
       await insertWorkspace(db, { id: 'third', name: 'First', at: 1 });
       await insertWorkspace(db, { id: 'third', name: 'Second', at: 2 });
       assert.deepEqual({ ...(await findWorkspace(db, 'third')) }, { id: 'third', name: 'First' });

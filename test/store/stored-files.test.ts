@@ -33,7 +33,7 @@ const file: FileRow = {
 };
 
 for (const engine of engines) {
-  describe(`files of answers on ${engine}`, () => {
+  describe(`the file store on ${engine}`, () => {
     let stores: Stores;
     let database: Database;
     before(async () => {
@@ -48,7 +48,7 @@ for (const engine of engines) {
     const countOf = async (table: 'files' | 'file_chunks') =>
       (await database.db.selectFrom(table).select('workspace_id').execute()).length;
 
-    it('are sealed, found for ten minutes, and then deleted; downloads that have begun can end [agent 4]', async () => {
+    it('seals files, finds them for ten minutes, and then deletes them, but lets started downloads finish [agent 4]', async () => {
       assert.equal(await reserve('one'), undefined);
       const bytes = randomBytes(fileChunkBytes);
       const chunk = { id: 'one', workspaceId: 'ws', number: 0 };
@@ -67,7 +67,7 @@ for (const engine of engines) {
       assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [0, 0]);
     });
 
-    it('keep their bytes when they are sealed with another key [agent 4]', async () => {
+    it('keeps the bytes when they are resealed with another key [agent 4]', async () => {
       await reserve('sealed');
       const bytes = randomBytes(1000);
       const chunk = { id: 'sealed', workspaceId: 'ws', number: 7 };
@@ -87,7 +87,7 @@ for (const engine of engines) {
       await database.records.deleteFrom('files').execute();
     });
 
-    it('of a workspace are bounded by bytes, also when two are stored at once; expired ones make space [agent 4]', async () => {
+    it("limits a workspace's files by bytes, even when two are stored at the same time, and reuses the space of expired ones [agent 4]", async () => {
       const half = mostOfFiles.bytes / 2;
       assert.equal(await reserve('half', { bytes: half, at: now - minuteMs }), undefined);
       const two = await Promise.all([reserve('two', { bytes: half }), reserve('three', { bytes: half })]);

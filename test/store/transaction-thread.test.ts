@@ -23,7 +23,7 @@ describe('the thread that runs the transactions of operations', () => {
   });
   const ids = (of = database) => workspaceIds(of.db);
 
-  it('shows nothing before its commit, and everything after it', async () => {
+  it('shows nothing before the commit, and everything after it', async () => {
     await database.transactions.transaction().execute(async (db) => {
       await insertWorkspace(db, 'committed');
       assert.deepEqual(await ids(), []);
@@ -31,7 +31,7 @@ describe('the thread that runs the transactions of operations', () => {
     assert.deepEqual(await ids(), ['committed']);
   });
 
-  it('undoes a transaction that fails, and goes on', async () => {
+  it('rolls back a failed transaction, and continues', async () => {
     const failing = database.transactions.transaction().execute(async (db) => {
       await insertWorkspace(db, 'undone');
       throw new Error('enough');
@@ -40,13 +40,13 @@ describe('the thread that runs the transactions of operations', () => {
     assert.deepEqual(await ids(), ['committed']);
   });
 
-  it('runs concurrent transactions one after the other, whatever becomes of each', async () => {
+  it('runs concurrent transactions one after the other, regardless of their outcomes', async () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 30 }, (_, n) =>
         database.transactions.transaction().execute(async (db) => {
           await insertWorkspace(db, `many-${n}`);
           if (n % 3 === 1) throw new Error('enough');
-          // The id is taken, so this statement fails.
+          // The id exists, so this statement fails.
           if (n % 3 === 2) await insertWorkspace(db, `many-${n}`);
         }),
       ),
@@ -57,7 +57,7 @@ describe('the thread that runs the transactions of operations', () => {
     assert.equal(outcomes.filter(({ status }) => status === 'rejected').length, 20);
   });
 
-  it('that dies in a transaction undoes it, and a new one runs the next', async () => {
+  it('rolls back a transaction when it dies, and a new thread runs the next one', async () => {
     const started: Worker[] = [];
     const onThread = (message: unknown) => started.push((message as { worker: Worker }).worker);
     subscribe('worker_threads', onThread);

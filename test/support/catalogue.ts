@@ -14,12 +14,12 @@ function leastObject({ properties = {}, required = [] }: Json): Json {
   return Object.fromEntries((required as string[]).map((name) => [name, least((properties as Json)[name] as Json)]));
 }
 
-/** The smallest valid input of an operation. */
+/** Returns the smallest valid input of an operation. */
 export function leastInput(op: Operation): Json {
   return leastObject(op.inputSchema());
 }
 
-/** The REST request of an operation: the inputs that its path names, and the others as its body. */
+/** Converts an input to its REST request. Inputs that the path names go into the path, the others into the body. */
 export function restRequest(op: Operation, input: Json): { method: string; path: string; body?: Json } {
   const { method, path: template } = op.route;
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input[name])));

@@ -1,18 +1,21 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Bytes that are still reachable: the heap and what hangs on it outside, after a full collection. */
+/**
+ * Returns the bytes that are still reachable after a full collection: the heap and the external memory that it refers
+ * to.
+ */
 export function reachableBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  // The second collection frees memory released by finalisers.
+  // The second collection frees memory that finalizers released.
   collect();
   collect();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** How many of one kind of resource keep this process running: 'Timeout', 'TCPSocketWrap', … */
+/** Counts the resources of one kind that keep this process running, such as 'Timeout' or 'TCPSocketWrap'. */
 export function activeResources(kind: string): number {
   return process.getActiveResourcesInfo().filter((found) => found === kind).length;
 }

@@ -4,9 +4,9 @@ import { compileServer } from '../../src/gateway/hosted/hosted-server.ts';
 import { reachableBytes } from './collect-garbage.ts';
 
 /**
- * Compiles the configuration that the parent sends, and every tool in the server and in each view, gives each tool a text
- * that meets its patterns, and answers with what that took and what was counted for it, both in bytes. The first time
- * warms up.
+ * Compiles the configuration that the parent sends, with every tool of the server and of each view, and checks a text
+ * against the patterns of each tool. Replies with the memory that this took and the size that the service counted for
+ * it, both in bytes. The first run only warms up.
  */
 process.on('message', (configText: string) => {
   const grow = () => {
@@ -22,7 +22,7 @@ process.on('message', (configText: string) => {
         try {
           one?.getTool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);
         } catch {
-          // A text that does not fit has met every pattern.
+          // A text that does not match has still been checked against every pattern.
         }
       }
     }

@@ -1,6 +1,6 @@
 import type { Json, TestToolhost } from './toolhost/toolhost.ts';
 
-/** A tool that is valid as it is. */
+/** Builds a tool that is valid unless `fields` change that. */
 export function toolWith(fields: Json = {}): Json {
   return {
     name: 'get_thing',
@@ -11,7 +11,7 @@ export function toolWith(fields: Json = {}): Json {
   };
 }
 
-/** A configuration that is valid as it is. */
+/** Builds a configuration that is valid unless `fields` change that. */
 export function configWith(fields: Json = {}): Json {
   return { name: 'Things', slug: 'things', tools: [toolWith()], ...fields };
 }
@@ -25,7 +25,7 @@ export const oauth: Json = {
 
 type Remark = { path: string; message: string };
 
-/** The remarks of `checkMcpServer` about a configuration, each as "path: message". */
+/** Returns the findings of `checkMcpServer` about a configuration, each as "path: message". */
 export async function check(
   toolhost: TestToolhost,
   config: Json,
@@ -41,7 +41,7 @@ export async function check(
   };
 }
 
-/** The problems of a configuration with one tool that has these fields. */
+/** Returns the problems of a configuration that has one tool with these fields. */
 export async function toolProblems(toolhost: TestToolhost, fields: Json, more: Json = {}): Promise<string[]> {
   return (await check(toolhost, configWith({ tools: [toolWith(fields)], ...more }))).problems;
 }

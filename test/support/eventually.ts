@@ -1,12 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Longer than anything takes on a busy machine; a claim about time names its own limit. */
+/**
+ * Exceeds the time that anything takes on a busy machine. A test that makes a claim about time passes its own limit.
+ */
 const deadlineMs = 20_000;
 const pauseMs = 10;
 
 /**
- * Repeats a check until it passes; throws the failure of the first check that begins after the deadline. A timer of
- * 10 ms counts the time, and at most 20 ms whenever it runs: a busy machine delays the timer as well as what is waited for.
+ * Repeats a check until it passes. Throws the failure of the first check that begins after the deadline. A timer that
+ * ticks every 10 ms measures the time and counts at most 20 ms per tick, because a busy machine delays the timer as
+ * much as the expected event.
  */
 export async function eventually<Result>(
   check: () => Result | Promise<Result>,

@@ -4,7 +4,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from './toolhost/toolhost.ts';
 
-/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
+/**
+ * Pause between two requests of a load, in ms. Processes that start and stop during the load need the processor, too.
+ */
 export const loadPauseMs = 5;
 
 export type FreshReply = { status: number; headers: IncomingHttpHeaders; text: string; body: Json };
@@ -18,7 +20,10 @@ export type FreshRequest = {
   agent?: Agent;
 };
 
-/** One request on a connection of its own, so that any worker may get it, unless there is an `agent`. `headers` may say another Host. */
+/**
+ * Sends one request on a new connection, so that any worker may receive it, unless there is an `agent`. `headers` may
+ * replace the Host header.
+ */
 export async function freshRequest(
   url: string,
   { key, method, body, headers, agent }: FreshRequest = {},
@@ -49,8 +54,8 @@ type Refusable = { status: number; headers: Headers | IncomingHttpHeaders };
 const isOverLimit = ({ status }: Refusable) => status === 429;
 
 /**
- * Asks until the answer is no refusal. A busy machine overloads a process, and makes lists wait longer than they may; like
- * any client, this one waits as long as each refusal says and asks again.
+ * Repeats a request until it is not refused. A busy machine can overload a process or delay lists beyond their limit.
+ * Like any client, this one waits for the time in Retry-After and sends the request again.
  */
 export async function untilServed<Reply extends Refusable>(
   ask: () => Promise<Reply>,
@@ -65,7 +70,7 @@ export async function untilServed<Reply extends Refusable>(
   }
 }
 
-/** A `tools/call`, of the tool `get` unless said otherwise, on a connection of its own, made again while it is refused. */
+/** Sends a `tools/call` on a new connection and repeats it while it is refused. The default tool is `get`. */
 export async function freshCall(
   url: string,
   slug: string,

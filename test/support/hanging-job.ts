@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** `NODE_OPTIONS` of a process in which jobs can hang. */
+/** Value of `NODE_OPTIONS` for a process in which jobs can hang. */
 export const hangingJobs = `--import=${pathToFileURL(join(import.meta.dirname, 'hanging-thread.ts'))}`;
 
-/** A job that hangs in a native function until the test lets it go. */
+/** A job that hangs in a native function until the test releases it. */
 export type HangingJob = {
-  /** JSON of at least so many bytes: the body in the input of the job. */
+  /** Returns JSON of at least this many bytes: the body in the job's input. */
   body(bytes?: number): string;
   /** Resolves when a thread hangs in the job. */
   begun(): Promise<void>;
-  /** Lets the job go, also one that is about to hang. */
+  /** Releases the job, including one that is about to hang. */
   release(): Promise<void>;
 };
 
@@ -29,9 +29,9 @@ export function hangingJob(): HangingJob {
       writing = await open(pipe, 'w');
     },
     async release() {
-      // Opened for both, a pipe waits for nobody.
+      // Opening a pipe for both reading and writing does not block.
       const both = await open(pipe, constants.O_RDWR);
-      // Removed while it is open: whoever opens it later would wait for ever.
+      // Removed while it is open, because a process that opened it later would block forever.
       rmSync(folder, { recursive: true });
       await Promise.all([both.close(), writing?.close()]);
     },

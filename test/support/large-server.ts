@@ -2,7 +2,7 @@ import type { Json } from './toolhost/toolhost.ts';
 
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 
-/** A server of as many tools as one may have, each with the texts and twenty arguments of an operation of Stripe. */
+/** Builds a server with the maximum number of tools, each with the texts and twenty arguments of a Stripe operation. */
 export function largeServer(slug: string, count = 1000): Json {
   return { name: 'Large', slug, tools: times(count, largeTool) };
 }

@@ -9,7 +9,7 @@ import { environmentIn, type RunOptions, runScript, transcript } from './toolhos
 import type { Json, ToolReply } from './toolhost/toolhost.ts';
 
 export interface McpClient {
-  /** The revision that client and server agreed on. */
+  /** Revision that client and server negotiated. */
   revision(): Promise<string | undefined>;
   toolNames(): Promise<string[]>;
   callTool(name: string, args: Json): Promise<ToolReply>;
@@ -19,15 +19,15 @@ export interface McpClient {
 export interface McpAccess {
   url: string;
   token: string;
-  /** The folder for the client's files. */
+  /** Folder for the client's files. */
   home: string;
 }
 
 export interface McpClientKind {
   name: string;
-  /** The revision that it must negotiate with this service. */
+  /** Revision that it must negotiate with this service. */
   revision: string;
-  /** Its message when its credential is refused. */
+  /** Matches its message when its credential is refused. */
   refusal: RegExp;
   connect(access: McpAccess): Promise<McpClient>;
 }
@@ -46,7 +46,7 @@ export async function connectSdk1(transport: Transport, revision: () => string |
   try {
     await client.connect(transport);
   } catch (error) {
-    // A bridge that gave up is still a process.
+    // A bridge process keeps running after a failed connection.
     await transport.close();
     throw error;
   }
@@ -64,7 +64,7 @@ const sdk1: McpClientKind = {
   refusal: /401/,
   connect: ({ url, token }) => {
     const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: bearer(token) });
-    // The SDK's own types do not fit one another under exactOptionalPropertyTypes.
+    // The SDK's own types are not compatible with each other under exactOptionalPropertyTypes.
     return connectSdk1(transport as Transport, () => transport.protocolVersion);
   },
 };
@@ -72,7 +72,7 @@ const sdk1: McpClientKind = {
 const mcpRemote: McpClientKind = {
   name: 'mcp-remote',
   revision: '2025-11-25',
-  // It looks for a login, finds none and ends.
+  // It looks for a login, finds none, and exits.
   refusal: /Connection closed/,
   connect: ({ url, token, home }) => {
     const transport = bridge(url, home, ['--header', `Authorization: Bearer ${token}`], 'ignore');
@@ -80,7 +80,7 @@ const mcpRemote: McpClientKind = {
   },
 };
 
-/** mcp-remote as a child of an SDK v1 client, which speaks stdio to it. */
+/** Starts mcp-remote as a child process of an SDK v1 client, which speaks stdio to it. */
 export function bridge(url: string, home: string, flags: readonly string[], stderr: 'ignore' | 'pipe') {
   const transport: StdioClientTransport & Transport & { revision?: string } = new StdioClientTransport({
     command: process.execPath,
@@ -119,10 +119,10 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
 
 export type InspectorEra = 'legacy' | 'auto' | 'modern';
 
-/** Its exit code when the tool's result is an error; the result is printed all the same. */
+/** Exit code when the tool's result is an error. The result is printed anyway. */
 const toolError = 5;
 
-/** One run of the Inspector for one method; gives the result. */
+/** Runs the Inspector for one method and returns the result. */
 export async function inspect(
   era: InspectorEra,
   { url, home }: Omit<McpAccess, 'token'>,
@@ -137,7 +137,7 @@ export async function inspect(
   return result;
 }
 
-/** Every method is a separate run, with a new connection. */
+/** Runs every method as a separate process with a new connection. */
 export function inspectorClient(invoke: (method: string, ...more: string[]) => Promise<Json>): McpClient {
   return {
     revision: async () => (await invoke('initialize')).protocolVersion as string,

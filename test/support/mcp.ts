@@ -14,10 +14,10 @@ export function resultOf(reply: Reply): Json {
   return reply.body.result as Json;
 }
 
-/** The id of an error that answers an unreadable message: the member is absent, not null. */
+/** Id of an error response to an unreadable message: the member is absent, not null. */
 export const noId = Symbol('no id');
 
-/** Checks a whole refusal: status, JSON-RPC code and echoed id. Returns the message. */
+/** Asserts the HTTP status, JSON-RPC code, and echoed id of a refusal. Returns the message. */
 export function assertRefused(reply: Reply, status: number, code: number, id: unknown = 1): string {
   const failure = failureOf(reply);
   const echoed = 'id' in reply.body ? reply.body.id : noId;
@@ -27,12 +27,12 @@ export function assertRefused(reply: Reply, status: number, code: number, id: un
   return failure.message;
 }
 
-/** A request of revision 2026-07-28 as an object. */
+/** Builds a request of revision 2026-07-28 as an object. */
 export function modernMessage(method: string, params: Json = {}, id: unknown = 1): Json {
   return { jsonrpc: '2.0', id, method, params: { _meta: modernMeta, ...params } };
 }
 
-/** The headers that mirror a modern request. */
+/** Returns the headers that mirror the body of a stateless request. */
 export function mirrors(method: string, name?: string): Record<string, string> {
   return {
     'mcp-protocol-version': '2026-07-28',
@@ -41,7 +41,7 @@ export function mirrors(method: string, name?: string): Record<string, string> {
   };
 }
 
-/** A hosted server over a recording upstream; open unless `more` says how it authenticates. */
+/** Builds a hosted server with a recording upstream. The server is open unless `more` sets its authentication. */
 export function echoConfig(upstream: string, more: Json = {}): Json {
   return {
     name: 'Echo',

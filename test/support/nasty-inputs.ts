@@ -42,18 +42,18 @@ const numbers = [
   `1e${'0'.repeat(60)}9`,
 ];
 
-/** A part repeated as often as fits into so many bytes. */
+/** Repeats a fragment as often as it fits into this many bytes. */
 function filled(piece: string, bytes: number, mostTimes: number): string[] {
   const times = Math.min(mostTimes, Math.floor(bytes / (Buffer.byteLength(piece) + 1)));
   return Array.from({ length: Math.max(1, times) }, () => piece);
 }
 
-/** Almost as many elements and names as a body may have. */
+/** Just below the maximum number of elements and names in a body. */
 const most = { elements: 59_000, names: 28_000 };
 
-/** JSON texts that are as much work as so many bytes, elements and repeated names allow. */
+/** Generates the JSON texts that cost the most work within these limits for bytes, elements, and repeated names. */
 export function nastyJson(bytes: number, { elements, names: mostNames } = most): fc.Arbitrary<string> {
-  /** Repeated parts: as many elements as a body may have, or one part fewer. */
+  /** Number of repeated fragments: the maximum number of elements in a body, or fewer. */
   const count = fc.constantFrom(30, 1000, 28_000, elements);
   const scalar = fc.oneof(
     fc.constantFrom(...numbers),
@@ -85,7 +85,7 @@ export function nastyJson(bytes: number, { elements, names: mostNames } = most):
   return fc.oneof(text, name, list, wide, same, deep, parts);
 }
 
-/** Texts of many small parts, as in forms, queries and headers. */
+/** Generates texts of many small fragments, as in forms, queries, and headers. */
 export function nastyText(bytes: number): fc.Arbitrary<string> {
   const separators = [
     '&',

@@ -8,14 +8,17 @@ import { root } from '../files.ts';
 const run = promisify(execFile);
 const installMs = 900_000;
 
-/** Runs the npm of this machine, with its settings and its cache. @throws Error with what npm wrote */
+/** Runs the npm of this machine with its settings and its cache. @throws Error with npm's output */
 export async function npm(args: readonly string[], cwd: string): Promise<string> {
   const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
   const { stdout } = await run('npm', [...args, ...quiet], { cwd, timeout: installMs, maxBuffer: 50_000_000 });
   return stdout;
 }
 
-/** An empty project, so that npm does not look for one in the folders above. The script of one package may run. */
+/**
+ * Writes an empty project, so that npm does not search the parent folders for one. The install script of one package
+ * may run.
+ */
 export async function writeEmptyProject(folder: string, withScript = 'node'): Promise<void> {
   await writeFile(
     join(folder, 'package.json'),
@@ -23,20 +26,21 @@ export async function writeEmptyProject(folder: string, withScript = 'node'): Pr
   );
 }
 
-/** A program from npm that is too large for the dependencies, so that the tests that need it install it. */
+/** An npm program that is too large for the dependencies, so that the tests that need it install it. */
 export type NpmProgram = {
   package: string;
   version: string;
   command: string;
-  /** Its optional packages are left out. */
+  /** Leaves out its optional packages. */
   isBare?: true;
-  /** Packages that are installed with it, where it does not work with their newest versions. */
+  /** Packages to install with it where it does not work with their newest versions. */
   companions?: readonly string[];
 };
 
 /**
- * The folder with the command of such a program. It is kept in a cache of this checkout, so it is installed once.
- * @throws Error that says what could not be installed
+ * Returns the folder with the command of such a program. The program is cached in this checkout, so it is installed
+ * once.
+ * @throws Error that names the package that could not be installed
  */
 export async function needNpmProgram(program: NpmProgram): Promise<string> {
   const { package: name, version, command, isBare, companions = [] } = program;
@@ -49,16 +53,16 @@ export async function needNpmProgram(program: NpmProgram): Promise<string> {
   try {
     await writeEmptyProject(folder, name);
     await npm(['install', '--prefer-offline', ...(isBare ? ['--omit=optional'] : []), exact, ...companions], folder);
-    // The program itself may be an optional package, which npm leaves out without an error.
+    // The program itself may be an optional package, which npm omits without an error.
     const env = { HOME: folder, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
     await run(join(folder, 'node_modules', '.bin', command), ['--version'], { env });
     await rename(folder, kept).catch((error: unknown) => {
-      // Another process of the tests has installed it meanwhile.
+      // Another test process has installed it in the meantime.
       if (!existsSync(join(bin, command))) throw error;
     });
   } catch (cause) {
-    const advice = `Run "npm install ${exact}" in an empty folder to see why; they need a registry that has it.`;
-    throw new Error(`These tests need the npm package ${exact}, which npm did not install. ${advice}`, { cause });
+    const advice = `Run "npm install ${exact}" in an empty folder to see why. The tests need a registry that has this package.`;
+    throw new Error(`These tests need the npm package ${exact}, but npm failed to install it. ${advice}`, { cause });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -3,14 +3,17 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 
 const graceMs = 500;
 const tickMs = 10;
-/** A tick that is later than this, in ms, shows that this process was stopped: limits of the service begin anew then. */
+/**
+ * A tick that is later than this, in ms, shows that this process was stopped. The service restarts its time limits
+ * then.
+ */
 const stopMs = 400;
-/** Turns of the event loop in which what is ready is read and answered. */
+/** Turns of the event loop in which pending data is read and answered. */
 const turns = 10;
 
 /**
- * Resolves like the work, which must end within half a second of a deadline. The deadline is counted by the same event
- * loop, so a busy machine delays both. A stop of this process begins it anew.
+ * Resolves like the work, which must end within half a second of a deadline. The same event loop counts the deadline,
+ * so a busy machine delays both. The deadline restarts after this process was stopped.
  */
 export async function onTime<Result>(deadlineMs: number, work: () => Promise<Result>): Promise<Result> {
   let isOver = false;
@@ -23,7 +26,7 @@ export async function onTime<Result>(deadlineMs: number, work: () => Promise<Res
       before = now;
     }
     for (let turn = 0; turn < turns && !isOver; turn++) await nextTurn();
-    assert.ok(isOver, `not over ${graceMs} ms after ${deadlineMs} ms`);
+    assert.ok(isOver, `not done ${graceMs} ms after the deadline of ${deadlineMs} ms`);
   };
   const ended = work().finally(() => {
     isOver = true;

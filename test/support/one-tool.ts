@@ -6,21 +6,24 @@ import {
   startRecordingUpstream,
 } from './upstreams/recording-upstream.ts';
 
-/** The bearer of every call; a server without stored credentials forwards it as its `authentication` says. */
+/** Bearer token of every call. A server without stored credentials forwards it according to its `authentication`. */
 export const callerToken = 'caller-token-0123456789';
 
-/** The service, an upstream that records its requests, and servers of one tool called `run`. */
+/** The service, an upstream that records its requests, and servers with one tool called `run`. */
 export type OneTool = {
   toolhost: TestToolhost;
   upstream: RecordingUpstream;
-  /** Creates a server whose one tool is the given one, with a URL below the upstream when it begins with `/` or `?`. Gives its slug. */
+  /**
+   * Creates a server with the given tool, whose URL is relative to the upstream if it begins with `/` or `?`. Returns
+   * the slug.
+   */
   serve(tool: Json, server?: Json): Promise<string>;
   call(slug: string, args?: Json): Promise<ToolReply>;
   /** Calls with the arguments as JSON text, whose numbers keep their digits. */
   callText(slug: string, args: string): Promise<ToolReply>;
-  /** The one request of a call. */
+  /** Calls the tool and returns the one request that it sent. */
   sent(slug: string, args?: Json): Promise<RecordedRequest>;
-  /** The message of a call that was refused before anything was sent. */
+  /** Returns the message of a call that was refused before anything was sent. */
   refused(slug: string, args?: Json): Promise<string>;
   stop(): Promise<void>;
 };
@@ -29,7 +32,7 @@ export function textOf(result: ToolReply): string {
   return result.content[0]?.text ?? '';
 }
 
-/** The text of a result that must be an error. */
+/** Returns the text of a result that must be an error. */
 export function errorOf(result: ToolReply): string {
   assert.equal(result.isError, true, JSON.stringify(result));
   assert.equal(result.content.length, 1);
@@ -70,7 +73,7 @@ export async function startOneTool(options: StartOptions = {}): Promise<OneTool>
       assert.notEqual(result.isError, true, textOf(result));
       const [request, ...more] = upstream.take();
       assert.deepEqual(more, []);
-      return request ?? assert.fail('nothing was sent');
+      return request ?? assert.fail('no request was sent');
     },
     async refused(slug, args) {
       upstream.take();

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Installs packages of PyPI into a virtual environment, once. Returns its folder of programs, such as `python`.
- * @throws Error that says what could not be installed
+ * Installs PyPI packages into a virtual environment, once. Returns its folder of programs, such as `python`.
+ * @throws Error that names the packages that could not be installed
  */
 export async function needPythonPackages(folder: string, packages: readonly string[]): Promise<string> {
   const bin = join(folder, 'bin');
@@ -20,7 +20,8 @@ export async function needPythonPackages(folder: string, packages: readonly stri
     await run(join(bin, 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...packages]);
     await writeFile(mark, '');
   } catch (cause) {
-    const advice = 'Install Python 3 with its module venv (Debian: python3-venv); pip needs a registry that has them.';
+    const advice =
+      'Install Python 3 with its venv module (Debian: python3-venv) and give pip a registry that has them.';
     throw new Error(`These tests need the Python packages ${packages.join(' ')}. ${advice}`, { cause });
   }
   return bin;

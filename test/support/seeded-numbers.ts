@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
-/** A failure names its seed; `TEST_SEED` repeats it. */
+/** Seed of the random numbers. A failure names it, and `TEST_SEED` repeats it. */
 export const seed = Number(process.env.TEST_SEED ?? randomBytes(4).readUInt32LE());
 
-/** Whole numbers below a bound that follow from a seed (xorshift32). */
+/** Returns a generator of seeded integers below a bound (xorshift32). */
 export function numbersOf(state: number): (bound: number) => number {
   let number = state | 1;
   return (bound) => {

@@ -15,17 +15,17 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const token = 'caller-token-canary-0123456789';
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential-canary' } };
-/** The exporter is a guest in the process: nothing waits for it, so it may be slow on a busy machine. */
+/** Timeout for exports. Nothing waits for the exporter, so it may be slow on a busy machine. */
 const slowMs = 30_000;
 
-describe('a collector that fails', () => {
+describe('a failing trace collector', () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
   });
   after(() => upstream.close());
 
-  it('fails no call, is logged once, and gets spans again when it is back', async () => {
+  it('fails no call, is logged once, and receives spans again when it is back', async () => {
     const port = await freePort();
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-traces-'));
     const env = {
@@ -81,7 +81,7 @@ describe('a collector that fails', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('that says nothing holds up neither calls nor, for long, the end', async () => {
+  it('delays no calls, and shutdown only briefly, when it does not respond', async () => {
     const silent = await startListener();
     const toolhost = await startToolhost({
       egress: [upstream.port],
@@ -91,7 +91,7 @@ describe('a collector that fails', () => {
     for (let n = 0; n < 3; n++) assert.notEqual((await toolhost.callTool('things', token, 'get')).isError, true);
     // Well below the ten seconds that the exporter itself would wait.
     await onTime(7500, toolhost.stop);
-    // One for the end, and one for each export that came before it.
+    // One connection for the final export, and one for each previous export.
     await eventually(() => assert.ok(silent.connections >= 1));
     await silent.close();
   });

@@ -12,7 +12,7 @@ import { type WireReply, wire } from '../support/upstreams/wire.ts';
 const metricsToken = 'metrics-token-0123456789';
 const host = 'tools.example.com';
 
-describe('the metrics of a public service', () => {
+describe('metrics endpoint of a public service', () => {
   let port: number;
   let open: TestToolhost;
   let closed: TestToolhost;
@@ -41,7 +41,7 @@ describe('the metrics of a public service', () => {
     wire(`http://127.0.0.1:${toolhost.running.config.port}/metrics`, { headers: { host, ...headers } });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  it('are not there without METRICS_TOKEN, also for who comes from this machine', async () => {
+  it('returns 404 without METRICS_TOKEN, even to local clients', async () => {
     const nothing = await wire(`http://127.0.0.1:${closed.running.config.port}/nothing`, { headers: { host } });
     for (const headers of [{}, bearer(metricsToken), bearer(await closed.key())]) {
       const reply = await get(closed, headers);
@@ -51,7 +51,7 @@ describe('the metrics of a public service', () => {
     }
   });
 
-  it('need that very token', async () => {
+  it('requires exactly the configured token', async () => {
     const missing = await get(open, {});
     assert.deepEqual([missing.status, missing.headers['www-authenticate']], [401, 'Bearer']);
     for (const token of ['wrong', `${metricsToken}0`, metricsToken.slice(0, -1), await open.key()]) {
@@ -65,14 +65,14 @@ describe('the metrics of a public service', () => {
     assert.ok(!reply.text.includes(metricsToken));
   });
 
-  it('are found under the address that a scraper uses, as probes are', async () => {
+  it('accepts the host name that a scraper uses, like the health probes', async () => {
     const reply = await get(open, { host: '10.0.0.7:8080', ...bearer(metricsToken) });
     assert.equal(reply.status, 200);
     const other = { headers: { host: '10.0.0.7:8080', ...bearer(metricsToken) } };
     assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/api/v1/servers`, other)).status, 421);
   });
 
-  it('are for no page, not even one of ours', async () => {
+  it('refuses every web page, including those of this service', async () => {
     for (const page of [
       { origin: `https://${host}` },
       { origin: 'https://evil.example' },
@@ -83,13 +83,13 @@ describe('the metrics of a public service', () => {
     }
   });
 
-  it('take no other method', async () => {
+  it('refuses other methods', async () => {
     const options = { method: 'POST', headers: { host, ...bearer(metricsToken) } };
     assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/metrics`, options)).status, 405);
   });
 });
 
-describe('the metrics of local mode', () => {
+describe('metrics endpoint in local mode', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -100,13 +100,13 @@ describe('the metrics of local mode', () => {
     return wire(`http://127.0.0.1:${port}/metrics`, { headers: { host: `127.0.0.1:${port}`, ...headers } });
   };
 
-  it('are open to the programs of this machine', async () => {
+  it('is open to programs on this machine', async () => {
     assert.equal((await get()).status, 200);
     assert.equal((await get({ 'sec-fetch-site': 'none' })).status, 200);
   });
 
-  it('are not there for other machines', async () => {
-    // A machine may have no other address to come from, so this one is asked without a network.
+  it('returns 404 to other machines', async () => {
+    // A machine may have no other address to connect from, so this test works without a network.
     const http = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, getText: async () => 'text' });
     const from = (remoteAddress: string | undefined) =>
       http({ headers: {}, socket: { remoteAddress } } as IncomingMessage);
@@ -118,7 +118,7 @@ describe('the metrics of local mode', () => {
     }
   });
 
-  it('are for no page, and not under a name that a page made stand for this machine', async () => {
+  it('refuses web pages and DNS names that a page has bound to this machine', async () => {
     assert.equal((await get({ origin: toolhost.url })).status, 403);
     assert.equal((await get({ 'sec-fetch-site': 'cross-site' })).status, 403);
     assert.equal((await get({ host: 'evil.example' })).status, 421);
@@ -136,7 +136,7 @@ describe('METRICS_TOKEN and OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     }
   };
 
-  it('are refused when they cannot be right, without showing them', () => {
+  it('are refused if they are invalid, without being shown', () => {
     for (const token of ['too-short', 'with space in the middle of it', '==================']) {
       const message = problemOf({ METRICS_TOKEN: token });
       assert.match(message, /METRICS_TOKEN: is too short .* openssl rand -hex 32/);

@@ -12,7 +12,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 const token = 'caller-token-canary-0123456789';
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential-canary' } };
 
-describe('the metrics', () => {
+describe('metrics', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -49,7 +49,7 @@ describe('the metrics', () => {
   });
 
   const call = (name: string, args: Json = {}) => toolhost.callTool('canary-slug', token, name, args);
-  /** What was added between two scrapes. */
+  /** Returns what was added between two scrapes. */
   async function added(work: () => Promise<unknown>) {
     const earlier = await scrape(toolhost.url);
     await work();
@@ -62,7 +62,7 @@ describe('the metrics', () => {
   }
   const calls = 'toolhost_calls_total';
 
-  it('count each call by its outcome, kind of access and era', async () => {
+  it('count each call by outcome, kind of access, and protocol generation', async () => {
     const { calls: counted, count } = await added(async () => {
       await call('fine_canary_tool');
       await call('fine_canary_tool');
@@ -86,12 +86,12 @@ describe('the metrics', () => {
     assert.equal(counted({}), 7);
     assert.equal(count('toolhost_call_duration_seconds_count'), 7);
     assert.equal(count('toolhost_call_wait_seconds_count'), 7);
-    // The call with wrong arguments never came to a request.
+    // The call with invalid arguments sent no request.
     assert.equal(count('toolhost_upstream_duration_seconds_count'), 6);
     assert.equal(count('toolhost_own_duration_seconds_count'), 6);
   });
 
-  it('measure the whole and the upstream part, not rounded, in buckets that add up', async () => {
+  it('measure the total and the upstream duration, not rounded, in cumulative buckets', async () => {
     const { count, later } = await added(() => call('slow'));
     const total = count('toolhost_call_duration_seconds_sum');
     const upstreamPart = count('toolhost_upstream_duration_seconds_sum');
@@ -114,7 +114,7 @@ describe('the metrics', () => {
     assert.deepEqual([bounds[0], bounds.at(-2)], [0.001, 20]);
   });
 
-  it('count requests by method and class of status, whatever methods clients make up', async () => {
+  it('count requests by method and status class, whatever methods clients invent', async () => {
     const method = 'canary/method';
     const { count, later } = await added(async () => {
       await toolhost.rpc('canary-slug', token, 'tools/list');
@@ -140,7 +140,7 @@ describe('the metrics', () => {
     assert.ok(!later.text.includes('canary'));
   });
 
-  it('count refusals of credentials by kind, at both doors, and answers of the other doors', async () => {
+  it('count rejected credentials by kind at both entry points, and responses of the other entry points', async () => {
     const { count } = await added(async () => {
       await toolhost.rpc('keyed', undefined, 'tools/list');
       await toolhost.rpc('keyed', 'wrong', 'tools/list');
@@ -155,11 +155,11 @@ describe('the metrics', () => {
       [2, 2, 1],
     );
     const web = 'toolhost_web_requests_total';
-    // One of them is the scrape before.
+    // One of them is the previous scrape.
     assert.deepEqual([count(web, { status: '4xx' }), count(web, { status: '2xx' })], [2, 2]);
   });
 
-  it('[sec E] count what the address guard refuses by class of address', async () => {
+  it('[sec E] count blocked addresses by address class', async () => {
     for (const [address, of] of [
       ['127.0.0.1', 'loopback'],
       ['192.168.1.1', 'private'],
@@ -218,14 +218,14 @@ describe('the metrics', () => {
     assert.deepEqual([...labels].sort(), ['database', 'mode', 'node', 'version']);
   });
 
-  it('[sec C] hold no slug, tool, argument, credential, key, host or workspace', async () => {
+  it('[sec C] contain no slug, tool, argument, credential, key, host, or workspace', async () => {
     await call('fine_canary_tool', { text: 'argument-canary' });
     await toolhost.modern('keyed', key, 'tools/call', { name: 'get', arguments: {} });
     const { text, families } = await scrape(toolhost.url);
     for (const secret of ['canary', 'keyed', 'fine', key, key.split('_')[1] as string, token, '127.0.0.1']) {
       assert.ok(!text.includes(secret), secret);
     }
-    // The mode, and not the workspace of the same name.
+    // The mode, not the workspace of the same name.
     assert.deepEqual(text.match(/\w+="local"/g), ['mode="local"']);
     const labels = [...families.values()].flatMap((family) => [...family.labels]);
     const known =
@@ -236,7 +236,7 @@ describe('the metrics', () => {
     );
   });
 
-  it('of several processes add up, but for those where the worst one counts', () => {
+  it('of several processes are summed, except those where the worst value counts', () => {
     const one = toolhost.running.app.observability.read();
     const other = structuredClone(one);
     for (const { name, samples } of other) {

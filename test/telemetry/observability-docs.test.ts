@@ -18,12 +18,12 @@ const { panels } = JSON.parse(read('grafana-dashboard.json')) as { panels: Panel
 const guide = read('observability.md');
 const reference = readFileSync(join(folder, '..', 'reference', 'metrics.md'), 'utf8');
 
-/** The metrics of a text by their own names, without what a histogram adds. */
+/** Returns the metric names in a text, without those that a histogram adds. */
 function metricsIn(text: string): string[] {
   return [...text.matchAll(/\b(?:toolhost|process|nodejs)_[a-z_]+[a-z]\b/g)].map(([name]) => name);
 }
 
-describe('the guide, the dashboard and the alerts', () => {
+describe('guide, dashboard, and alerts', () => {
   let toolhost: TestToolhost;
   let metrics: Scrape;
   before(async () => {
@@ -39,7 +39,7 @@ describe('the guide, the dashboard and the alerts', () => {
     ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
   ];
 
-  it('name metrics that there are', () => {
+  it('name only existing metrics', () => {
     assert.ok(rules.length > 10 && panels.length > 25);
     for (const text of [...expressions(), JSON.stringify(rules), guide, reference])
       assert.deepEqual(unknown(text), [], text);
@@ -47,7 +47,7 @@ describe('the guide, the dashboard and the alerts', () => {
     for (const { type, title, targets = [] } of panels) assert.equal(targets.length > 0, type !== 'row', title);
   });
 
-  it('explain every metric as the code does, and show it', () => {
+  it('describe every metric like the code, and show it', () => {
     const written = reference.split('\n').filter((line) => line.startsWith('| `'));
     assert.deepEqual(written, metricRows(metrics.text), 'npm run docs');
     const shown = new Set(expressions().flatMap(metricsIn).map(base));
@@ -55,13 +55,13 @@ describe('the guide, the dashboard and the alerts', () => {
     assert.deepEqual(hidden, []);
   });
 
-  it('ask for labels and values that there are', () => {
+  it('use existing labels and values', () => {
     for (const expr of expressions()) {
       for (const [, name = '', matchers = ''] of expr.matchAll(/([a-z_]+)\{([^}]*)\}/g)) {
         for (const [, label = '', operator, values = ''] of matchers.matchAll(/([a-z]+)(=~|!=|=)"([^"]*)"/g)) {
           if (label === 'job') continue;
           const family = metrics.families.get(base(name));
-          // What has no lines before its part of the service is in use cannot be compared.
+          // Metrics without samples until their feature is used cannot be compared.
           if (family?.labels.size === 0) continue;
           for (const value of values.split('|')) {
             const lines = metrics.text.split('\n').filter((line) => line.startsWith(name));
@@ -75,12 +75,12 @@ describe('the guide, the dashboard and the alerts', () => {
     }
   });
 
-  it('have a runbook that says for every alert what to do, and for no other', () => {
+  it('have a runbook entry for every alert and no others', () => {
     const headings = [...read('runbook.md').matchAll(/^### (.+)$/gm)].flatMap(([, names = '']) => names.split(', '));
     assert.deepEqual(headings.toSorted(), rules.map(({ alert }) => alert).toSorted());
   });
 
-  it('say of every alert how bad it is and what it means', () => {
+  it('give every alert a severity and a summary', () => {
     const names = rules.map(({ alert }) => alert);
     assert.equal(new Set(names).size, names.length);
     for (const { alert, labels, annotations } of rules) {

@@ -17,23 +17,23 @@ const aCall: ToolCall = {
   headers: {},
   ownOrigin: undefined,
   onDisconnect: () => undefined,
-  authorization: { isStale: () => false, refresh: () => assert.fail('decided again') },
+  authorization: { isStale: () => false, refresh: () => assert.fail('authorized again') },
 };
 
 describe('OTEL_TRACES_SAMPLER', () => {
   const ratio = { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' };
   const parentRatio = { ...ratio, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' };
   const cases: [string, Record<string, string>, boolean, boolean][] = [
-    ['nothing', {}, true, true],
+    ['no setting', {}, true, true],
     ['always_on', { OTEL_TRACES_SAMPLER: 'always_on' }, true, true],
     ['always_off', { OTEL_TRACES_SAMPLER: 'always_off' }, false, false],
     ['parentbased_always_off', { OTEL_TRACES_SAMPLER: 'parentbased_always_off' }, false, true],
     ['traceidratio of 0', ratio, false, false],
     ['parentbased_traceidratio of 0', parentRatio, false, true],
-    ['a ratio that is none', { ...ratio, OTEL_TRACES_SAMPLER_ARG: 'most' }, true, true],
+    ['an invalid ratio', { ...ratio, OTEL_TRACES_SAMPLER_ARG: 'most' }, true, true],
   ];
   for (const [name, env, ofOwn, ofCaller] of cases) {
-    it(`${name}: ${ofOwn ? 'keeps' : 'drops'} own traces, ${ofCaller ? 'keeps' : 'drops'} those of callers`, async () => {
+    it(`${ofOwn ? 'samples' : 'drops'} own traces and ${ofCaller ? 'samples' : 'drops'} those of callers with ${name}`, async () => {
       const { traceCall, stop } = startTracing({
         endpoint: 'http://127.0.0.1:9',
         version,

@@ -14,11 +14,11 @@ const traceId = '0af7651916cd43dd8448eb211c80319c';
 const parentId = 'b7ad6b7169203331';
 const traceparent = `00-${traceId}-${parentId}-01`;
 
-/** Waits for so many spans: on a busy machine a service may end before the collector has what it sent. */
+/** Waits until the collector has `count` spans. On a busy machine a service may end before they arrive. */
 const allSpans = (collector: TraceCollector, count: number) =>
   eventually(() => assert.ok(collector.spans.length >= count, `${collector.spans.length} spans`));
 
-describe('the traces of calls', () => {
+describe('traces of calls', () => {
   let upstream: RecordingUpstream;
   let collector: TraceCollector;
   let toolhost: TestToolhost;
@@ -41,7 +41,9 @@ describe('the traces of calls', () => {
   afterEach(() => Promise.all([upstream.close(), collector.close()]));
 
   const args = { id: 'argument-canary', q: 'query-canary' };
-  /** Ends the service, which sends what waits, and gives the server and client spans, of which there are so many. */
+  /**
+   * Stops the service, which exports pending spans, waits for `count` spans, and returns the server and client spans.
+   */
   async function collected(count: number): Promise<{ servers: CollectedSpan[]; clients: CollectedSpan[] }> {
     await toolhost.stop();
     await allSpans(collector, count);
@@ -49,7 +51,7 @@ describe('the traces of calls', () => {
     return { servers: of(2), clients: of(3) };
   }
 
-  it('are a server span and a client span, and the upstream gets the context of the latter', async () => {
+  it('have a server span and a client span, whose context is sent to the upstream', async () => {
     await toolhost.callTool('things', token, 'get_thing', args);
     const sent = upstream.requests[0]?.headers.traceparent;
     const { servers, clients } = await collected(2);
@@ -82,7 +84,7 @@ describe('the traces of calls', () => {
     assert.ok(collector.requests.every(({ path }) => path === '/v1/traces'));
   });
 
-  it('[mcp 35] go on from the trace of the caller, from _meta or the header, with its state', async () => {
+  it('[mcp 35] continue the trace of the caller from _meta or the header, with its state', async () => {
     const meta = { ...modernMeta, traceparent, tracestate: 'vendor=one' };
     await toolhost.modern('things', token, 'tools/call', { _meta: meta, name: 'get_thing', arguments: args });
     const headers = { traceparent, tracestate: 'vendor=two' };
@@ -98,7 +100,7 @@ describe('the traces of calls', () => {
     }
   });
 
-  it('are not kept for a caller who does not want it, and the upstream gets that decision', async () => {
+  it('are not sampled if the caller declines, and the decision is sent to the upstream', async () => {
     const headers = { traceparent: traceparent.replace(/01$/, '00') };
     await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
     assert.match(String(upstream.requests[0]?.headers.traceparent), new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
@@ -106,7 +108,7 @@ describe('the traces of calls', () => {
     assert.deepEqual(collector.spans, []);
   });
 
-  it('begin anew when what the caller sent is not valid', async () => {
+  it("start a new trace if the caller's context is invalid", async () => {
     const headers = { traceparent: `00-${'0'.repeat(32)}-${parentId}-01`, tracestate: 'vendor=one' };
     await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
     const { servers } = await collected(2);
@@ -114,7 +116,7 @@ describe('the traces of calls', () => {
     assert.equal(upstream.requests[0]?.headers.tracestate, undefined);
   });
 
-  it('say how calls fail, and nothing of what they were about', async () => {
+  it('contain the error type of a failed call, but no content', async () => {
     upstream.on('*', () => ({ status: 503, body: 'body-canary' }));
     await toolhost.callTool('things', token, 'get_thing', args);
     await toolhost.callTool('things', token, 'get_thing', { id: [5] });
@@ -135,7 +137,7 @@ describe('the traces of calls', () => {
   });
 });
 
-describe('the trace of a call whose login is renewed during it', () => {
+describe('trace of a call whose login is refreshed during it', () => {
   it('has a client span for each request', async () => {
     const collector = await startTraceCollector();
     const world = await startLoginWorld({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });

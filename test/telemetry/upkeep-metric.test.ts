@@ -4,8 +4,8 @@ import { eventually } from '../support/eventually.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-describe('the metric of upkeep', () => {
-  it('says when old rows were last deleted to the end', async (t) => {
+describe('upkeep metric', () => {
+  it('contains the time when old rows were last deleted completely', async (t) => {
     const since = Date.now() / 1000;
     const toolhost = await startToolhost({ surroundings: { leaderPollIntervalMs: 50 } });
     t.after(toolhost.stop);

@@ -1,6 +1,6 @@
 /**
- * Runs an earlier version and these sources side by side on one PostgreSQL: `node test/upgrades/side-by-side.ts COMMIT`.
- * A script, because the earlier version must be a release.
+ * Runs an earlier version and these sources side by side on one PostgreSQL database: `node
+ * test/upgrades/side-by-side.ts COMMIT`. This is a script because the earlier version must be a release.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -30,16 +30,16 @@ const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
 const login = { authentication: { type: 'Bearer' } };
 const ready = { authentication: { type: 'Bearer', token: 'of-the-server' } };
 
-/** Fields of a configuration that the newer version has and the older one may not have, with a value each. */
+/** Configuration fields that the newer version has and the older one may not have, with an example value each. */
 const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 
-/** How many times each kind of request must succeed while one step of the upgrade lasts. */
+/** Number of times that each kind of request must succeed during one step of the upgrade. */
 const timesInStep = 15;
 
 const [, , commit] = process.argv;
 if (commit === undefined) throw new Error('name the commit of the earlier version, such as v0.1.0');
 
-describe(`version ${commit} and this one on one PostgreSQL`, () => {
+describe(`version ${commit} and this one on one PostgreSQL database`, () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let provider: HostileProvider;
@@ -81,27 +81,31 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
   });
 
   type Replica = { child: ChildToolhost; url: string };
-  /** Every process that was started, also those that have ended. */
+  /** Every process that was started, including those that have ended. */
   const started: { child: ChildToolhost; isOlder: boolean }[] = [];
   const logs = () => started.map(({ child }) => child.output()).join('\n');
 
   /**
-   * Whether the older version refused because the database was silent for longer than its limits, which cannot be set; a
-   * busy machine may cause that. Other faults have the same answer, and only the log tells them apart. It has one line a
-   * minute for such faults, so after a silence the other faults of that minute look like it.
+   * Returns true if the older version refused a request because the database exceeded its timeouts, which cannot be
+   * configured. A busy machine may cause that. Other failures have the same response, and only the log distinguishes
+   * them. The log has one line per minute for such failures, so after a timeout the other failures of that minute look
+   * the same.
    */
   async function isShortOfTime(said: string): Promise<boolean> {
     if (!/the database does not (answer|respond)|lost while the change was stored|lost during the commit/i.test(said))
       return false;
     const older = started.filter(({ isOlder }) => isOlder);
-    // The line of the log may arrive after the answer.
+    // The log line may arrive after the response.
     return eventually(() => {
       const output = older.map(({ child }) => child.output()).join('\n');
       assert.match(output, /"fault":"unavailable"/, logs());
       return /"reason":"(Connection terminated|canceling statement)/.test(output);
     });
   }
-  /** Asks again only when the workspace asked for too much at once, or the older version was short of time. */
+  /**
+   * Retries only if the workspace sent too many requests, or if the database exceeded the timeouts of the older
+   * version.
+   */
   const served = <Said extends { status: number; text: string; headers: Headers | IncomingHttpHeaders }>(
     ask: () => Promise<Said>,
   ) => untilServed(ask, ({ status, text }) => status === 429 || (status === 503 && isShortOfTime(text)));
@@ -121,7 +125,7 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
     assert.doesNotMatch(child.output(), /"level":[56]0/);
   }
 
-  /** Signs a person in at the dashboard; gives their cookie. */
+  /** Signs a person in at the dashboard, and returns the session cookie. */
   async function signIn(browser: Browser): Promise<string> {
     const { searchParams: sent } = next(await browser.get(`${proxy.url}/login`));
     identity.issue(sent.get('nonce') ?? assert.fail());
@@ -130,13 +134,16 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
     return browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
   }
 
-  /** Requests of logins are limited by address, and here come many. */
+  /** Login requests are limited by address, and this test makes many. */
   let addresses = 0;
   const nextAddress = () => `198.51.${100 + Math.floor(++addresses / 250)}.${(addresses % 250) + 1}`;
 
   type Login = { clientId: string; tokens: Tokens };
 
-  /** A whole login of an agent at a server, from its beginning when the older version was short of time. */
+  /**
+   * Performs a complete agent login at a server. Starts over if the database exceeded the timeouts of the older
+   * version.
+   */
   async function logIn(slug: string): Promise<Login> {
     for (;;) {
       try {
@@ -157,7 +164,7 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
     return { clientId: client.id, tokens: tokensOf(redeemed) };
   }
 
-  it('serve side by side: no call, login, change or session fails, no record is lost, and going back works', async () => {
+  it('serve side by side without failing a call, login, change, or session, lose no call record, and allow going back', async () => {
     const old = await startReplica(previous.program);
     const session = await signIn(createBrowser());
     const asPerson = async (method: string, path: string, body?: Json): Promise<Json> => {
@@ -178,7 +185,7 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
     let over = false;
     const counts: Record<string, number> = {};
     const callsOf: Record<string, number> = {};
-    /** One call, which must succeed. */
+    /** Makes one call, which must succeed. */
     const call = async (slug: string, token: string) => {
       const reply = await served(() => freshCall(proxy.url, slug, { key: token }));
       assert.equal(reply.status, 200, `${reply.text}\n${logs()}`);
@@ -225,7 +232,7 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
         await asPerson('GET', '/servers/stored');
       }),
     ]);
-    /** Waits until each kind of work has succeeded often with the processes that serve now. */
+    /** Waits until each kind of work has succeeded often with the current processes. */
     const settled = async () => {
       const before = { ...counts };
       const isDone = () =>
@@ -244,7 +251,7 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
       await leave(old);
       running.delete(old);
       await Promise.race([load, settled()]);
-      // Going back: the older version starts on the database of the newer one.
+      // The older version starts on the database of the newer one again.
       const again = await startReplica(previous.program);
       running.add(again);
       await leave(first);
@@ -268,8 +275,8 @@ describe(`version ${commit} and this one on one PostgreSQL`, () => {
   });
 
   /**
-   * The older version refuses what only the newer one knows: a configuration with a field of a later version, a made-up one
-   * and each of `laterFields`, and a key with a restriction that it does not know.
+   * Asserts that the older version refuses data that only the newer one knows: a configuration with a field of a later
+   * version, both an invented one and each of `laterFields`, and a key with an unknown restriction.
    */
   async function handleLaterFields(key: string, [older, newer]: readonly [Replica, Replica]): Promise<void> {
     const headers = { host: new URL(proxy.url).host };

@@ -8,11 +8,11 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
-/** What a newer version may store that this one does not know, and the path that names it. */
+/** Configuration parts of a newer version that this one does not know, with the path that names each. */
 const later: [name: string, change: (config: Json) => void, path: string][] = [
   ['a field of the server', (config) => Object.assign(config, { futuristic: true }), 'futuristic'],
   ['a field of a tool', (config) => Object.assign(toolIn(config), { futuristic: true }), 'tools[].futuristic'],
-  ['a mode', (config) => Object.assign(config, { tool_mode: 'futuristic' }), 'tool_mode'],
+  ['a tool mode', (config) => Object.assign(config, { tool_mode: 'futuristic' }), 'tool_mode'],
   [
     'a kind of credential',
     (config) => Object.assign(config, { authentication: { type: 'Quantum', token: 'x' } }),
@@ -65,7 +65,7 @@ for (const engine of engines) {
       await postgres?.stop();
     });
 
-    /** Stores a configuration as a newer version would: past the checks of this one. */
+    /** Stores a configuration like a newer version, bypassing the validation of this one. */
     async function storeLater(slug: string, change: (config: Json) => void): Promise<string> {
       await toolhost.createServer(serverAt(slug, upstream.url, stored));
       const { db } = toolhost.running.app.runner;
@@ -78,7 +78,7 @@ for (const engine of engines) {
     }
 
     for (const [index, [name, change, path]] of later.entries()) {
-      it(`[ship 4] that has ${name} is not called as if it were not there`, async () => {
+      it(`[ship 4] is not served while ${name} is unknown to this version`, async () => {
         const slug = `later-${index}`;
         await storeLater(slug, change);
         for (const token of [key, undefined]) {
@@ -96,7 +96,7 @@ for (const engine of engines) {
       });
     }
 
-    it('[ship 4] is not changed without what this version does not know', async () => {
+    it('[ship 4] is not changed, so that unknown fields are never dropped', async () => {
       const before = await storeLater('kept', (config) => Object.assign(config, { futuristic: true }));
       const patched = await toolhost.rest('PATCH', '/servers/kept', { body: { description: 'changed' } });
       assert.equal(patched.status, 400, patched.text);

@@ -5,7 +5,7 @@ const field = document.querySelector('#search input');
 const results = document.querySelector('#results');
 let index;
 
-/** The index is read when somebody searches for the first time. */
+/** Fetches the index on the first search. */
 const readIndex = async () => (await fetch(new URL('assets/search-index.json', root))).json();
 
 function resultOf({ href, page, heading, excerpt }) {

@@ -7,8 +7,8 @@ import { eventually } from '../../support/eventually.ts';
 import { holdAnswers } from '../../support/upstreams/held-answers.ts';
 
 /**
- * Watches the editor at every change of the page: what is said about the slug must quote the slug that is on screen,
- * and the list of problems has one line for a field.
+ * Watches the editor at every change of the page: messages about the slug must quote the slug on screen, and the list of
+ * problems must have one line per field.
  */
 const watchSlug = `window.slugFaults = [];
 new MutationObserver(() => {
@@ -28,14 +28,14 @@ new MutationObserver(() => {
 
 const faults = (page: Page) => page.evaluate('window.slugFaults');
 
-describe('answers that come late', { concurrency: 2 }, () => {
+describe('the validation of a new server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
   });
   after(() => dashboard?.stop());
 
-  it('[find D1] whatever is typed, and in whatever order the answers come', async () => {
+  it('[find D1] never shows an error for another input, in any order of edits and responses', async () => {
     const text = fc.constantFrom('Not a slug', 'Nor this', 'neither-', 'x', '', 'good-slug', 'another-good-slug');
     const step = fc.record({ text, isSaved: fc.boolean(), answers: fc.nat(3) });
     await fc.assert(
@@ -47,7 +47,7 @@ describe('answers that come late', { concurrency: 2 }, () => {
             await holdAnswers(page, 'POST', '/api/v1/servers'),
           ];
           for (const { text: slug, isSaved, answers: count } of steps) {
-            // While a new server is being made nothing can be typed.
+            // The form is disabled while a new server is being created.
             if (!(await isSaving(page))) {
               await field(page, 'Slug').fill(slug);
               if (isSaved) await button(page, 'Create server').click();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
 
-describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, () => {
+describe('invalid input in the small forms of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -11,7 +11,7 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
 
   const create = (slug: string) => dashboard.toolhost.createServer(dashboard.config(slug));
 
-  it('is told at the fields of an API key', async () => {
+  it('is reported at the fields of an API key', async () => {
     await dashboard.at('/keys', async (page) => {
       await button(page, 'New API key').first().click();
       const dialog = page.getByRole('dialog');
@@ -28,7 +28,7 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
     });
   });
 
-  it('is told at the fields of the settings', async () => {
+  it('is reported at the fields of the workspace settings', async () => {
     await dashboard.at(
       '/settings',
       async (page) => {
@@ -52,7 +52,7 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
     );
   });
 
-  it('is told where the slug is to be typed, and nothing is deleted', async () => {
+  it('is reported at the confirmation field, and deletes no server', async () => {
     await create('not-deleted');
     await dashboard.at('/servers/not-deleted/options', async (page) => {
       await button(page, 'Delete server…').click();

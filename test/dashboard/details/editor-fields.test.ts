@@ -11,7 +11,7 @@ const tool = {
   url: 'https://api.example.com/x',
 };
 
-describe('fields of the editor, and what is stored of them', { concurrency: 2 }, () => {
+describe('the editor form', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -21,7 +21,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
   const configOf = async (slug: string) =>
     (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
 
-  it('[conf 4] a second credential is added, and each has the fields of its type', async () => {
+  it('[conf 4] adds a second credential with the fields of its type', async () => {
     const authentication = { type: 'ApiKey', header: 'DD-API-KEY', token: '{{API}}' };
     await dashboard.toolhost.createServer({ name: 'Two', slug: 'two-keys', tools: [tool], authentication });
     await dashboard.at('/servers/two-keys/settings', async (page) => {
@@ -48,7 +48,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     ]);
   });
 
-  it('[conf 4] a tool is given one of the credentials that its server names', async () => {
+  it('[conf 4] assigns a named credential of the server to a tool', async () => {
     const credentials = { admin: { type: 'Bearer', token: '{{ADMIN}}' } };
     await dashboard.toolhost.createServer({ name: 'Named', slug: 'named-keys', tools: [tool], credentials });
     await dashboard.at('/servers/named-keys/tools?tool=run', async (page) => {
@@ -63,7 +63,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     assert.deepEqual([config.credentials, (config.tools as Json[])[0]?.credential], [credentials, 'admin']);
   });
 
-  it('[conf 3] a base address, a header and a variable are written once for all tools', async () => {
+  it('[conf 3] stores a base URL, a header, and a variable once for all tools', async () => {
     await dashboard.toolhost.createServer({
       name: 'Wide',
       slug: 'wide',
@@ -97,7 +97,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     });
   });
 
-  it('[conf 1] [conf 2] is chosen behind a button, and a constant is not asked for when the tool is tried', async () => {
+  it('[conf 1] [conf 2] stores the request encoding of arguments, and Try it does not ask for a constant', async () => {
     const { toolhost } = dashboard;
     const input_schema = { file: { type: 'string' }, tags: { type: 'array' }, version: { type: 'string' } };
     const tool = {
@@ -143,7 +143,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     });
   });
 
-  it('[conf 5] headers, redirects and a pattern are set in the form, and a problem stands at its field', async () => {
+  it('[conf 5] stores response headers, redirects, and a pattern, and shows a problem at its field', async () => {
     const { toolhost } = dashboard;
     const tool = {
       name: 'run',

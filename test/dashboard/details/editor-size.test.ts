@@ -9,7 +9,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
-    // A busy machine may refuse the large one at first.
+    // A busy machine may reject the large configuration at first.
     for (const count of [4, 40, 1000])
       await eventually(() => dashboard.toolhost.createServer(withTools(count)), 60_000);
   });
@@ -23,11 +23,11 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       url: `${dashboard.upstream.url}/things/${index}`,
       input_schema: {},
     }));
-    // Each has a warning, which is checked again after a letter.
+    // Each configuration has a warning, which is rechecked after each keystroke.
     return dashboard.config(`sized-${count}`, { tools, variables: { unused: { value: 'x' } } });
   };
 
-  /** How many calls of functions of the page a use of it takes, as V8 counts them, and how many nodes it then has. */
+  /** Measures the function calls of an interaction, as counted by V8, and the DOM nodes of the page after it. */
   async function costOf(page: Page, use: () => Promise<void>): Promise<Cost> {
     const session: CDPSession = await page.context().newCDPSession(page);
     await session.send('Profiler.enable');
@@ -43,7 +43,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     return { calls, nodes: Number(await page.evaluate('document.querySelectorAll("*").length')) };
   }
 
-  it('does as much for a letter with 1,000 tools as with 4, until the answer about it is shown', async () => {
+  it('does the same work per keystroke with 1,000 tools as with 4', async () => {
     const costs: Cost[] = [];
     for (const count of [4, 40, 1000]) {
       await dashboard.at(`/servers/sized-${count}/tools`, async (page) => {
@@ -59,7 +59,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
           await answer;
           await page.getByText(/^Unsaved changes/).waitFor();
         };
-        // What the page still does after it was opened is over by then.
+        // Waits until the work of opening the page has ended.
         await type();
         costs.push(await costOf(page, type));
       });
@@ -68,11 +68,11 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     const seen = JSON.stringify(costs);
     assert.ok(few.calls > 100, seen);
     assert.ok(many.calls < few.calls * 1.2 && some.calls < few.calls * 1.2, seen);
-    // The table has at most the rows that fit in it.
+    // The table renders only the rows that fit in it.
     assert.ok(many.nodes < some.nodes * 1.1 && many.nodes < few.nodes * 2, seen);
   });
 
-  it('finds a tool by its words, opens it from the keyboard, and its address opens it again, renamed too', async () => {
+  it('filters tools, opens one with the keyboard, and restores it from its URL, also after a rename', async () => {
     await dashboard.at('/servers/sized-1000/tools', async (page) => {
       const table = page.getByRole('table', { name: 'Tools' });
       await table.waitFor();
@@ -95,7 +95,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await page.setViewportSize({ width: 400, height: 900 });
       await checkPage(page);
       await button(page, 'Close').click();
-      // Wide enough for its name in two lines.
+      // The column is wide enough for the name in two lines.
       const name = button(table, 'remove_700');
       await eventually(async () => assert.ok(((await name.boundingBox())?.width ?? 0) > 80));
       await page.emulateMedia({ colorScheme: 'dark' });
@@ -103,7 +103,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     });
   });
 
-  it('finds in the JSON what is not drawn, and gives the keyboard back', async () => {
+  it('finds text in the JSON that is not rendered, and returns the focus', async () => {
     await dashboard.at('/servers/sized-1000/tools', async (page) => {
       await page.getByText('JSON', { exact: true }).click();
       const { json } = jsonOf(page);
@@ -123,7 +123,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     });
   });
 
-  it('names the secrets of another host before it is stored, and leads to them afterwards', async () => {
+  it('names the secrets that a new host needs before it is saved, and links to them afterwards', async () => {
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
     const [tool] = dashboard.config('x').tools as object[];
     const base_url = 'https://api.example.com';
@@ -143,7 +143,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await button(page, 'Save secret').click();
       await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
       await page.getByRole('link', { name: 'Tools', exact: true }).click();
-      // The other one is about the short description of its tool.
+      // The remaining warning is about the short tool description.
       await page.getByText('All changes saved, 1 warning', { exact: true }).waitFor();
     });
   });

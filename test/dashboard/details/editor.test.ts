@@ -34,7 +34,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('marks in the JSON what is wrong, folds it, and lets the keyboard go', async () => {
+  it('marks errors in the JSON, folds it, and releases the focus with Tab and Escape', async () => {
     await dashboard.toolhost.createServer(dashboard.config('marked'));
     await dashboard.at('/servers/marked/settings', async (page) => {
       const { json, text } = jsonOf(page);
@@ -55,7 +55,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('says warnings beside what they concern, and lets them be stored', async () => {
+  it('shows warnings next to their fields and allows saving with them', async () => {
     await dashboard.toolhost.createServer(dashboard.config('warned'));
     await dashboard.at('/servers/warned/settings', async (page) => {
       await page.getByRole('radio', { name: 'Stored credential' }).check();
@@ -68,7 +68,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('[conf 9] keeps the digits of numbers, those that are typed too', async () => {
+  it('[conf 9] keeps all digits of stored and typed numbers', async () => {
     const [tool] = dashboard.config('digits').tools as Json[];
     const id = JSON.rawJSON('1092839482938472939');
     const input_schema = { channel: { type: 'integer', value: id }, price: { type: 'number', optional: true } };
@@ -86,7 +86,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     assert.match(text, /"value":1092839482938472939\}.*"default":1\.10/);
   });
 
-  it('duplicates, orders by dragging and deletes tools', async () => {
+  it('duplicates, deletes, and reorders tools by dragging', async () => {
     const [tool] = dashboard.config('many').tools as Json[];
     const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));
     await dashboard.toolhost.createServer(dashboard.config('many', { tools }));
@@ -105,7 +105,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('masks a stored secret, and replaces it only when something is typed', async () => {
+  it('masks a stored secret and replaces it only if a new one is typed', async () => {
     const oauth = {
       authorization_url: 'https://id.example.com/authorize',
       token_url: 'https://id.example.com/token',
@@ -137,7 +137,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('begins from the worked example with nothing to fill in', async () => {
+  it('starts from the sample API with all fields filled in', async () => {
     await dashboard.at('/servers/new', async (page) => {
       await page.getByRole('link', { name: /From the sample API/ }).click();
       await field(page, 'Name').waitFor();

@@ -6,7 +6,7 @@ import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const notice = 'Someone else changed this server';
 
-describe('an edit in the dashboard', { concurrency: 2 }, () => {
+describe('an unsaved edit in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -18,7 +18,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     return { version: (body.server as Json).version, ...(body.config as Json) } as Json;
   };
 
-  /** The editor of a new server, in which somebody has written a description. */
+  /** Opens the editor of a new server and types a description. */
   async function edit(slug: string, use: (page: Page, context: BrowserContext) => Promise<void>): Promise<void> {
     await dashboard.toolhost.createServer(dashboard.config(slug));
     await dashboard.at(`/servers/${slug}/settings`, async (page, context) => {
@@ -35,7 +35,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     assert.equal(await field(page, 'Description').inputValue(), 'My long text');
   }
 
-  it('that meets a newer version is told, and goes on over it when both changed different things', async () => {
+  it('reports a newer version and can be saved on top of it if both changed different fields', async () => {
     await edit('merged', async (page) => {
       await saveInConflict(page, 'merged', { name: 'Their name' });
       await page.getByRole('region', { name: 'Changes from version 1 to version 2' }).getByText('Their name').waitFor();
@@ -51,7 +51,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('that meets a change of the same field keeps what was typed here, when asked to', async () => {
+  it('overrides a newer change of the same field if the user keeps it', async () => {
     await edit('same-field', async (page) => {
       await saveInConflict(page, 'same-field', { description: 'Their text' });
       await button(page, 'Keep my changes').click();
@@ -62,7 +62,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('can give way to the newer version', async () => {
+  it('can be discarded in favor of a newer version', async () => {
     await edit('given-way', async (page) => {
       await saveInConflict(page, 'given-way', { description: 'Their text' });
       await button(page, 'Discard my changes').click();
@@ -73,7 +73,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('outlives the end of the session', async () => {
+  it('survives the end of the session', async () => {
     await edit('ended', async (page, context) => {
       await context.clearCookies();
       await button(page, 'Save').click();
@@ -94,7 +94,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('outlives a lost connection, which is told and found again by itself', async () => {
+  it('survives a lost connection, which is reported and recovers automatically', async () => {
     await edit('offline', async (page, context) => {
       await context.setOffline(true);
       await button(page, 'Save').click();
@@ -110,7 +110,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('is not left behind without a question, whichever way the page is left', async () => {
+  it('asks for confirmation before the user leaves the page in any way', async () => {
     await edit('left', async (page) => {
       await page.getByRole('link', { name: 'API keys', exact: true }).click();
       const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });

@@ -8,7 +8,7 @@ import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const secret = 'secret-of-the-api-0123456789';
 
-describe('exploring a call in the dashboard', () => {
+describe('a call in the dashboard', () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -37,7 +37,7 @@ describe('exploring a call in the dashboard', () => {
   });
   after(() => dashboard?.stop());
 
-  /** Calls a tool as an agent does, and gives the id of the record. */
+  /** Calls a tool as an agent and returns the id of the call record. */
   const called = async (tool: string, args: Json): Promise<string> => {
     const { toolhost } = dashboard;
     await toolhost.callTool('seen', await toolhost.key(), tool, args);
@@ -46,7 +46,7 @@ describe('exploring a call in the dashboard', () => {
   };
   const result = (page: Page) => page.getByRole('region', { name: 'Result' });
 
-  it('[agent 5] stands beside what the API said, with the tokens of both', async () => {
+  it('[agent 5] shows the API response next to the result for the agent, with the tokens of both', async () => {
     await dashboard.at('/servers/seen/try?tool=read', async (page) => {
       await field(page, 'name').fill('n');
       await button(page, 'Call tool').click();
@@ -65,7 +65,7 @@ describe('exploring a call in the dashboard', () => {
     });
   });
 
-  it('[agent 5] is opened in Try it from its record, sends nothing by itself, and asks before it writes', async () => {
+  it('[agent 5] opens in Try it from its record, sends nothing automatically, and confirms a write', async () => {
     const args = { name: 'it\'s "x"', tags: [], note: '', size: { a: [1, 'b'] } };
     await called('write', args);
     const { upstream } = dashboard;
@@ -91,13 +91,13 @@ describe('exploring a call in the dashboard', () => {
       await checkPage(page);
       await button(question, 'Cancel').click();
       await question.waitFor({ state: 'hidden' });
-      assert.deepEqual(upstream.take(), [], 'nothing was sent yet');
+      assert.deepEqual(upstream.take(), [], 'a request was sent without confirmation');
       await button(page, 'Call tool').click();
       await button(question, 'Send again').focus();
       await page.keyboard.press('Enter');
       await result(page).getByText('OK', { exact: true }).waitFor();
       const sent = upstream.take().map(({ body }) => JSON.parse(body.toString('utf8')) as Json);
-      assert.deepEqual(sent, [args], 'empty texts and lists are those of the recorded call');
+      assert.deepEqual(sent, [args], 'the replayed arguments differ from the recorded ones');
       const said = result(page).getByRole('region', { name: 'API response' });
       assert.match((await said.textContent()) ?? '', /"key": "\[redacted\]"/);
       await page.setViewportSize({ width: 400, height: 900 });
@@ -106,7 +106,7 @@ describe('exploring a call in the dashboard', () => {
     });
   });
 
-  it('[agent 5] says why it cannot be replayed, and what of it was not kept', async () => {
+  it('[agent 5] says why it cannot be replayed and which arguments were redacted', async () => {
     const { toolhost } = dashboard;
     const gone = await called('gone', { name: 'n' });
     const redacted = await called('write', { name: `Key ${secret}` });
@@ -127,7 +127,7 @@ describe('exploring a call in the dashboard', () => {
     });
   });
 
-  it('[agent 5] is copied as an MCP request and as code, without a credential', async () => {
+  it('[agent 5] can be copied as an MCP request and as code, without a credential', async () => {
     await dashboard.at('/servers/seen/try?tool=read', async (page, context) => {
       await context.grantPermissions(['clipboard-read', 'clipboard-write']);
       await field(page, 'name').fill("it's");

@@ -5,7 +5,7 @@ import { button, type Dashboard, startDashboard } from '../../support/browser/da
 import { eventually } from '../../support/eventually.ts';
 import { drawn } from '../../support/upstreams/held-answers.ts';
 
-/** How much a page may jump while it loads, by the measure of browsers. */
+/** Maximum cumulative layout shift of a page while it loads. */
 const mostShift = 0.1;
 
 const measureShifts = `window.shifted = 0;
@@ -13,7 +13,7 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
 }).observe({ type: 'layout-shift', buffered: true });`;
 
-describe('the feel of the dashboard', { concurrency: 2 }, () => {
+describe('a page of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -30,7 +30,7 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
   }
 
-  /** Lets an answer through when the page has been drawn without it, so that it moves what is below. */
+  /** Delays a response until the page has been drawn without it, so a shift becomes visible. */
   const afterDrawing = (page: Page) => async (route: Route) => {
     const response = await route.fetch();
     if (!route.request().url().endsWith('/session')) {
@@ -41,7 +41,7 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
   };
 
   for (const width of [400, 1440]) {
-    it(`does not jump while a page loads, however late its answers come: ${width} px`, async () => {
+    it(`does not shift its layout while late responses arrive, ${width} px wide`, async () => {
       await dashboard.at(
         '/servers',
         async (page) => {
@@ -61,7 +61,7 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
             await loaded(page);
             const shifted = Number(await page.evaluate('window.shifted'));
             assert.ok(shifted < mostShift, `${path}: ${shifted}`);
-            // Pages that ask again by themselves may wait for an answer when they are left.
+            // Pages that poll may still wait for a response when they are left.
             await page.unrouteAll({ behavior: 'ignoreErrors' });
           }
         },
@@ -70,7 +70,7 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     });
   }
 
-  it('tells times in the zone of the reader, and the exact time on hover', async () => {
+  it('shows times in the local time zone, and the exact time on hover', async () => {
     for (const timezoneId of ['Asia/Tokyo', 'America/New_York']) {
       const use = async (page: Page) => {
         const time = page.getByRole('table', { name: 'Changes' }).locator('time').first();
@@ -91,11 +91,11 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     }
   });
 
-  it('has an address for what is shown, and the back button leads back', async () => {
+  it('has a URL for its current state, and the back button restores the previous state', async () => {
     await dashboard.at('/calls?outcome=invalid_arguments', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls' }).getByRole('row');
       await rows.filter({ hasText: 'Invalid arguments' }).waitFor();
-      assert.equal(await rows.count(), 2, 'the head and one call');
+      assert.equal(await rows.count(), 2, 'expected the header row and one call');
       await button(page, /read/).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByText('Invalid arguments').waitFor();
@@ -130,7 +130,7 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     ['/servers/felt/secrets', '/servers/felt/secrets', undefined],
   ] as const;
 
-  it('says of every list that it is on its way, and why it did not come, with a way to try again', async () => {
+  it('shows for every list that it is loading, or why it failed, with a retry button', async () => {
     await dashboard.at('/servers', async (page) => {
       for (const [path, source, table] of lists) {
         const held = Promise.withResolvers<void>();
@@ -154,7 +154,7 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
         held.resolve();
         const alert = page.getByRole('main').getByRole('alert').filter({ hasText: 'A short pause.' });
         await alert.waitFor();
-        // Some lists ask again by themselves: what they get must not take the button away before it is pressed.
+        // Some lists poll: their response must not remove the button before it is pressed.
         isRefused = false;
         await button(alert, 'Try again').click();
         again.resolve();

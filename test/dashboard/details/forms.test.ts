@@ -4,7 +4,7 @@ import { button, type Dashboard, field, jsonOf, saysAtField, startDashboard } fr
 import { toasted } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 
-describe('bad input in the editor of a server', { concurrency: 2 }, () => {
+describe('input in the editor of a server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -13,7 +13,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
 
   const create = (slug: string, more = {}) => dashboard.toolhost.createServer(dashboard.config(slug, more));
 
-  it('[agent 3] a new server in the form and the example start with a limit of their answers', async () => {
+  it('[agent 3] starts with a response limit in a new server and in the example', async () => {
     for (const from of ['form', 'example']) {
       await dashboard.at(`/servers/new?from=${from}`, async (page) => {
         const { text } = jsonOf(page);
@@ -22,7 +22,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     }
   });
 
-  it('[find D4] is told of none before anything was typed, however one begins', async () => {
+  it('[find D4] shows no problems before the first input, for every way to start a server', async () => {
     for (const from of ['json', 'form', 'example']) {
       await dashboard.at(`/servers/new?from=${from}`, async (page) => {
         await page.getByText(/^Not saved yet/).waitFor();
@@ -44,7 +44,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('is told that a slug is taken before anything is sent', async () => {
+  it('shows that a slug is taken before the form is submitted', async () => {
     await create('taken-before');
     await dashboard.at('/servers/new?from=json', async (page) => {
       const { json } = jsonOf(page);
@@ -56,7 +56,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('is told at the fields of a login', async () => {
+  it('shows login errors at their fields', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await page.getByRole('radio', { name: 'Login (OAuth)' }).check();
       await field(page, 'Slug').fill('with-login');
@@ -83,7 +83,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('is shown at the keywords of an argument, and keeps an unfinished text from being stored', async () => {
+  it('shows errors in argument keywords and prevents saving incomplete JSON', async () => {
     await create('keywords');
     await dashboard.at('/servers/keywords/tools?tool=read', async (page) => {
       await button(page, 'Details of count').click();

@@ -9,7 +9,7 @@ import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
 
-/** Operations that get things, with these summaries by their number. */
+/** Returns an OpenAPI document with one GET operation per summary; an undefined summary omits the operation. */
 function shop(address: string, summaries: readonly (string | undefined)[]): string {
   const paths: Json = {};
   for (const [index, summary] of summaries.entries()) {
@@ -23,7 +23,7 @@ function shop(address: string, summaries: readonly (string | undefined)[]): stri
 const summaries = (count: number, of = 'Get one of the things number') =>
   Array.from({ length: count }, (_, index) => `${of} ${index}`);
 
-describe('importing again, in the dashboard', { concurrency: 2 }, () => {
+describe('a reimport in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -50,7 +50,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     await page.getByRole('heading', { name: 'Changes', exact: true }).waitFor();
   };
 
-  it('[imp 5] shows the merge, decides conflicts both ways, adds what is new, and is undone by one click', async () => {
+  it('[imp 5] shows the merge, resolves conflicts both ways, adds new operations, and is undone with one click', async () => {
     const { upstream } = dashboard;
     await imported('merged', 6);
     for (const n of [0, 1]) await edit('merged', `get_thing${n}`, { description: `My own words for thing ${n}.` });
@@ -97,7 +97,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('[imp 5] stays usable with 600 operations of which 200 have changed, in a narrow window and by keyboard', async () => {
+  it('[imp 5] stays usable with 600 operations of which 200 changed, in a narrow window and by keyboard', async () => {
     const { upstream } = dashboard;
     const some = Array.from({ length: 200 }, (_, index) => `getThing${index}`);
     await imported('large', 600, some);
@@ -135,7 +135,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     );
   });
 
-  it('[imp 5] has a description checked every day, and the list leads from what changed to importing again', async () => {
+  it('[imp 5] enables daily checks, and the server list links from a changed API to the reimport', async () => {
     const { toolhost, upstream } = dashboard;
     const url = `${upstream.url}/api.json`;
     const serves = (of: readonly string[]) =>
@@ -162,7 +162,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('[imp 5] is there for imported servers, and changes nothing for viewers', async () => {
+  it('[imp 5] is offered only for imported servers and is unavailable to viewers', async () => {
     const { toolhost } = dashboard;
     await toolhost.createServer(dashboard.config('by-hand'));
     await imported('viewed', 2);

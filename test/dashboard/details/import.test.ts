@@ -4,14 +4,14 @@ import { checkPage } from '../../support/browser/check-page.ts';
 import { alert, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
 import { largeShop } from '../../support/import/large-shop.ts';
 
-describe('importing an API, in the dashboard', { concurrency: 2 }, () => {
+describe('an import in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
   });
   after(() => dashboard?.stop());
 
-  it('[imp 4] says what is wrong with a description, and keeps what was typed', async () => {
+  it('[imp 4] reports an invalid description and keeps the input', async () => {
     await dashboard.at('/servers/new/import', async (page) => {
       await field(page, 'Or paste text').fill('{"openapi": "3.1.0"');
       await button(page, 'Read description').click();
@@ -20,7 +20,7 @@ describe('importing an API, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('[imp 4] is used by keyboard in a narrow window, and is not for viewers', async () => {
+  it('[imp 4] works by keyboard in a narrow window and is unavailable to viewers', async () => {
     const narrow = { options: { viewport: { width: 400, height: 800 } } };
     const { upstream } = dashboard;
     await dashboard.at(

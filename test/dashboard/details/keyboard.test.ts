@@ -5,7 +5,7 @@ import { button, type Dashboard, field, startDashboard } from '../../support/bro
 import { isFocused, mostStops, tabTo } from '../../support/browser/keyboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
-/** The look of what has the focus, and of what lies right around it, compared with how it looks without. */
+/** Returns the focused element if neither it nor its surroundings look different with the focus. */
 const unseenFocus = `(() => {
   const element = document.activeElement;
   if (!element || element === document.body) return 'nothing';
@@ -23,7 +23,7 @@ const unseenFocus = `(() => {
   return focused === plain ? element.outerHTML.slice(0, 300) : '';
 })()`;
 
-/** What has the focus, when the bar with Save covers a part of it that could be seen. */
+/** Returns the focused element if the save bar covers a part of it. */
 const behindSaveBar = `(() => {
   const element = document.activeElement;
   const bar = document.querySelector('.th-save-bar');
@@ -35,7 +35,7 @@ const behindSaveBar = `(() => {
   return isBehind && bottom - top < covering.top / 2 ? element.outerHTML.slice(0, 300) : '';
 })()`;
 
-describe('the dashboard without a mouse', { concurrency: 2 }, () => {
+describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -45,7 +45,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
 
   const options = { reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } } as const;
 
-  it('creates a server, tries it and finds it in the list', async () => {
+  it('creates a server, tries it, and finds it in the list', async () => {
     const use = async (page: Page) => {
       await tabTo(page, page.getByRole('link', { name: 'New server' }));
       await page.keyboard.press('Enter');
@@ -79,7 +79,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
     await dashboard.at('/servers', use, { options });
   });
 
-  it('keeps the focus in a dialog, closes it with Escape and gives the focus back', async () => {
+  it('traps the focus in a dialog, closes it with Escape, and returns the focus', async () => {
     const use = async (page: Page) => {
       const opener = button(page, 'New API key').first();
       await tabTo(page, opener);
@@ -97,7 +97,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
     await dashboard.at('/keys', use, { options });
   });
 
-  it('shows where the focus is, at every stop', async () => {
+  it('shows a visible focus at every tab stop', async () => {
     const use = async (page: Page) => {
       for (const path of [
         '/servers',
@@ -123,7 +123,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
     await dashboard.at('/servers', use, { options });
   });
 
-  it('has no stop behind the bar with Save', async () => {
+  it('hides no tab stop behind the save bar', async () => {
     for (const viewport of [options.viewport, { width: 400, height: 700 }]) {
       const use = async (page: Page) => {
         await button(page, 'Save').waitFor();

@@ -4,8 +4,8 @@ import { button, choose, type Dashboard, field, saysAtField, startDashboard } fr
 import { eventually } from '../../support/eventually.ts';
 import { drawn, holdAnswers } from '../../support/upstreams/held-answers.ts';
 
-/** Answers are held back until something else is on screen than what they answer. */
-describe('an answer that comes after its question has changed', { concurrency: 2 }, () => {
+/** Holds responses back until the page shows something else. */
+describe('a response that arrives after its request has changed', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -25,7 +25,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
   });
   after(() => dashboard?.stop());
 
-  it('[find D1] a refused argument is not refused any more when it is another one', async () => {
+  it('[find D1] does not mark an edited argument as rejected', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       const token = page.locator('input[type=password]');
       await field(page, 'count').fill('0');
@@ -47,7 +47,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     });
   });
 
-  it('[find D1] a result says that it is of other arguments', async () => {
+  it('[find D1] is labeled as the result of other arguments', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       const result = page.getByRole('region', { name: 'Result' });
       await page.locator('input[type=password]').fill('token-of-the-api');
@@ -63,7 +63,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     });
   });
 
-  it('[find D1] a refusal leaves a form with the input that it is about', async () => {
+  it('[find D1] does not show an error for input that was replaced', async () => {
     await dashboard.at('/keys', async (page) => {
       await button(page, 'New API key').first().click();
       const dialog = page.getByRole('dialog');
@@ -77,7 +77,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     });
   });
 
-  it('[find D1] a question stays until it is answered, so no answer meets the next one', async () => {
+  it('[find D1] keeps a dialog open until its request has ended, so it cannot affect the next dialog', async () => {
     const made = async (name: string) => {
       const { body } = await dashboard.toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } });
       return String(body.id);
@@ -101,7 +101,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     });
   });
 
-  it('[find D1] a list that was asked for before a change is asked for again', async () => {
+  it('[find D1] is discarded and fetched again if the list changed after the request', async () => {
     await dashboard.at('/servers', async (page) => {
       const lists = await holdAnswers(page, 'GET', '/api/v1/keys');
       await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click();
@@ -128,7 +128,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     });
   });
 
-  it('[find D1] calls and charts of another filter are not shown', async () => {
+  it('[find D1] is not shown if it belongs to another filter of calls and charts', async () => {
     await dashboard.at('/calls', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls' });
       const charts = page.getByRole('region', { name: /^Calls: / });
@@ -141,13 +141,13 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       assert.equal(await rows.getByText('late').count(), 0);
       assert.equal(await charts.count(), 0);
       await Promise.all([list(), chart()]);
-      // The page asks again by itself: an answer may have been to the question before, and the next one is held too.
+      // The page polls: a response may belong to the previous filter, and the next one is held back too.
       await Promise.all([lists.stop(), statistics.stop()]);
       await charts.waitFor();
     });
   });
 
-  it('[find D1] the filter by tool keeps the focus and what is typed on', async () => {
+  it('[find D1] leaves the focus and the input of the tool filter unchanged', async () => {
     await dashboard.at('/calls', async (page) => {
       const tool = field(page, 'Tool');
       const address = (search: string) => page.waitForURL((url) => url.search.includes(search));

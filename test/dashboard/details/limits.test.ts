@@ -9,7 +9,7 @@ import { operate } from '../../support/toolhost/operate.ts';
 import { startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 
-describe('limits in the dashboard', () => {
+describe('the limits section of the dashboard', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let browser: Browser;
@@ -18,7 +18,7 @@ describe('limits in the dashboard', () => {
     toolhost = await startToolhost({
       egress: [upstream.port],
       env: { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '0' },
-      // A circuit that is open stays open while the page is loaded.
+      // An open circuit stays open while the page loads.
       surroundings: { clock: () => 0 },
     });
     browser = await launchChromium();
@@ -42,7 +42,7 @@ describe('limits in the dashboard', () => {
     }
   }
 
-  it('[find A5] shows quotas, their use and retention in the settings', async () => {
+  it('[find A5] shows quotas with usage and retention in the settings', async () => {
     await optionsOf('counted', async (page) => {
       await page.goto('/settings');
       const row = (name: string) => page.getByRole('row').filter({ hasText: name });
@@ -52,7 +52,7 @@ describe('limits in the dashboard', () => {
     });
   });
 
-  it('are set by keyboard, shown with what caps them, and go back to the defaults', async () => {
+  it('sets limits by keyboard, shows the workspace limit that caps them, and restores defaults', async () => {
     await optionsOf('limited', async (page) => {
       const rate = field(page, 'Calls per second');
       assert.equal(await rate.getAttribute('placeholder'), '60');
@@ -77,7 +77,7 @@ describe('limits in the dashboard', () => {
     });
   });
 
-  it('show what goes on, and an upstream that fails', async () => {
+  it('shows current usage and an open circuit breaker', async () => {
     upstream.on('*', () => ({ status: 503, body: {} }));
     await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
     await optionsOf('failing', async (page) => {

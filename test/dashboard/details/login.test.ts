@@ -7,10 +7,10 @@ import { type HonestProvider, password, startHonestProvider } from '../../suppor
 import { type Json, startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 
-/** A machine that does many things at once is slow. */
+/** Time limit for a page on a busy machine. */
 const patienceMs = 30_000;
 
-describe('trying a login in the dashboard', { concurrency: 2 }, () => {
+describe('a login test in the dashboard', { concurrency: 2 }, () => {
   let provider: HonestProvider;
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -36,7 +36,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     });
   }
 
-  /** A page of a person; at its end nothing may have been complained about. */
+  /** Opens a page as a person. Fails if the browser reported an error. */
   async function at(
     path: string,
     use: (page: Page, context: BrowserContext) => Promise<void>,
@@ -61,7 +61,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     }
   }
 
-  /** Presses the button and gives the tab that it opens, at the consent page. */
+  /** Presses the button and returns the tab that it opens, on the consent page. */
   async function begin(page: Page, context: BrowserContext): Promise<Page> {
     const opened = context.waitForEvent('page');
     await button(page, 'Test login').click();
@@ -81,7 +81,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
   const grants = async (slug: string) =>
     (await toolhost.rest('GET', `/grants?slug=${slug}`)).body.grants as { status: string; client: string }[];
 
-  it('says what the provider gave, and keeps nothing of it', async () => {
+  it('reports the scopes and lifetime of the issued token and stores nothing', async () => {
     await serve('works');
     await at('/servers/works/settings', async (page, context) => {
       const bodies: string[] = [];
@@ -92,14 +92,14 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       await said(page, 'Waiting for the login in the new tab').waitFor();
       await logIn(tab);
       await said(tab, 'Login works').waitFor();
-      assert.equal(tab.url(), `${toolhost.url}/login-check`, 'the code is not left in the address');
+      assert.equal(tab.url(), `${toolhost.url}/login-check`, 'the code is still in the URL');
       const outcome = said(page, 'Login works');
       await outcome.waitFor();
       const text = (await outcome.textContent()) ?? '';
       for (const scope of ['openid', 'offline_access', 'items:read']) assert.ok(text.includes(scope), text);
       assert.match(text, /valid for 10 minutes.*came with a refresh token.*Nothing was stored/);
-      const given = provider.issued.at(-1) ?? assert.fail('no token was given');
-      assert.equal(await provider.accountOf(given), 'anna', 'the login was a real one');
+      const given = provider.issued.at(-1) ?? assert.fail('no token was issued');
+      assert.equal(await provider.accountOf(given), 'anna', 'the token does not belong to the account');
       assert.deepEqual(
         bodies.filter((body) => body.includes(given)),
         [],
@@ -123,7 +123,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     );
   });
 
-  it('says so when the person cancels, here or at the provider', async () => {
+  it('reports that the user canceled on the consent page or at the provider', async () => {
     await serve('denied');
     await at('/servers/denied/connect', async (page, context) => {
       const here = await begin(page, context);
@@ -140,7 +140,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     assert.deepEqual(await grants('denied'), []);
   });
 
-  it('says that the client secret is wrong, and what to do', async () => {
+  it('reports a wrong client secret and the next step', async () => {
     await serve('wrong-secret', { client_secret: 'not-the-one-of-the-provider' });
     await at('/servers/wrong-secret/settings', async (page, context) => {
       await logIn(await begin(page, context));
@@ -150,7 +150,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('waits, names the callback URL for a provider that shows an error, and stops when told', async () => {
+  it('shows the callback URL to register while it waits, and stops on request', async () => {
     await serve('mistyped', { client_id: 'nobody-the-provider-knows' });
     await at('/servers/mistyped/settings', async (page, context) => {
       const tab = await begin(page, context);
@@ -165,7 +165,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('takes no answer that this page did not ask for', async () => {
+  it('ignores an unsolicited callback', async () => {
     await serve('forged');
     await at('/servers/forged/settings', async (page, context) => {
       await begin(page, context);

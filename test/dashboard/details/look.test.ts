@@ -5,11 +5,11 @@ import type { Page } from 'playwright-core';
 import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
-/** Every rule for both layouts; in the other two views only what colours can change. */
+/** Runs all rules once per layout, and only color rules in the other two views. */
 const views = [
   { width: 1440, colorScheme: 'light', rules: 'all' },
-  { width: 1440, colorScheme: 'dark', rules: 'colours' },
-  { width: 400, colorScheme: 'light', rules: 'colours' },
+  { width: 1440, colorScheme: 'dark', rules: 'colors' },
+  { width: 400, colorScheme: 'light', rules: 'colors' },
   { width: 400, colorScheme: 'dark', rules: 'all' },
 ] as const;
 
@@ -18,7 +18,7 @@ type State = readonly [path: string, ready: (page: Page) => Promise<void>, more?
 const heading = (name: string | RegExp) => (page: Page) => page.getByRole('heading', { level: 1, name }).waitFor();
 const loaded = (table: string) => (page: Page) => page.getByRole('table', { name: table }).first().waitFor();
 
-/** Pages of a workspace in which something is. */
+/** Pages of a workspace with content. */
 const pages: readonly State[] = [
   ['/servers', loaded('Servers')],
   ['/servers/new', heading('New server')],
@@ -55,7 +55,7 @@ const pages: readonly State[] = [
   ['/keys', loaded('API keys'), loseConnection],
 ];
 
-/** The same with nothing in it. */
+/** Pages of an empty workspace. */
 const emptyPages: readonly State[] = [
   ['/', heading('Home')],
   ['/servers', heading('Servers')],
@@ -90,7 +90,7 @@ async function loseConnection(page: Page): Promise<void> {
   await page.getByText('Connection lost').waitFor();
 }
 
-describe('the look of the dashboard', { concurrency: 2 }, () => {
+describe('the layout of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
 
   before(async () => {
@@ -127,7 +127,7 @@ describe('the look of the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  /** What is too wide for the window, and what axe finds serious. */
+  /** Returns horizontal overflow and serious axe violations. */
   async function faults(page: Page, what: string): Promise<string[]> {
     await page.waitForLoadState('networkidle');
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
@@ -141,10 +141,10 @@ describe('the look of the dashboard', { concurrency: 2 }, () => {
       const tooWide = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
       if (tooWide > 0) found.push(`${place}: ${tooWide} px too wide`);
       const runOnly =
-        rules === 'colours' ? ['color-contrast'] : ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+        rules === 'colors' ? ['color-contrast'] : ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
       const options = { resultTypes: ['violations'], runOnly };
       const { violations, passes } = (await page.evaluate(`axe.run(${JSON.stringify(options)})`)) as axe.AxeResults;
-      assert.ok(passes.length + violations.length > 0, 'axe has looked');
+      assert.ok(passes.length + violations.length > 0, 'axe checked nothing');
       for (const { id, impact, nodes } of violations) {
         if (impact !== 'serious' && impact !== 'critical') continue;
         for (const node of nodes) found.push(`${place}: ${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`);
@@ -172,12 +172,12 @@ describe('the look of the dashboard', { concurrency: 2 }, () => {
     ['the first half of the pages', pages.slice(0, middle)],
     ['the second half of the pages', pages.slice(middle)],
   ] as const) {
-    it(`fits and is accessible in both schemes, wide and narrow: ${name}`, async () => {
+    it(`fits and is accessible in both color schemes, wide and narrow: ${name}`, async () => {
       await dashboard.at('/servers', async (page) => assert.deepEqual(await faultsOf(page, states), []), { options });
     });
   }
 
-  it('fits and is accessible where there is nothing yet', async () => {
+  it('fits and is accessible in an empty workspace', async () => {
     const person = { name: 'New', workspace: 'wsp_empty' };
     const look = async (page: Page) => assert.deepEqual(await faultsOf(page, emptyPages), []);
     await dashboard.at('/servers', look, { person, options });
@@ -194,7 +194,7 @@ describe('the look of the dashboard', { concurrency: 2 }, () => {
     await dashboard.at('/servers', look, { person: { name: 'Vera', role: 'viewer' }, options });
   });
 
-  it('fits and is accessible for who is not signed in, and with the menu open', async () => {
+  it('fits and is accessible when signed out and with the open menu', async () => {
     await dashboard.at(
       '/servers',
       async (page, context) => {

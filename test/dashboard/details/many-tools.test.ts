@@ -6,7 +6,7 @@ import { button, type Dashboard, field, startDashboard } from '../../support/bro
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
-describe('the tools of a server as a table', { concurrency: 2 }, () => {
+describe('the tools table of a server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -49,7 +49,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
       await page.keyboard.type('tool_217');
       await click(tableOf(page).getByRole('row').filter({ hasText: 'tool_217' }).locator('.mantine-Switch-track'));
       await page.getByText(/^Unsaved changes/).waitFor();
-      // Not by `click`, which would scroll a sticky bar away from the end of the page.
+      // Clicks by coordinates, because `click` would scroll the sticky bar away from the end of the page.
       const save = await button(page, 'Save').boundingBox();
       assert.ok(save && save.y + save.height <= 900);
       await page.mouse.click(save.x + save.width / 2, save.y + save.height / 2);
@@ -65,7 +65,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     );
   });
 
-  it('opens a tool beside the page at an address of its own, and going back closes it', async () => {
+  it('opens a tool in a drawer with its own URL, which the back button closes', async () => {
     await serve('addressed', 12);
     await dashboard.at('/servers/addressed/tools', async (page) => {
       await button(tableOf(page), 'tool_3').click();
@@ -89,7 +89,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     assert.equal((await stored('addressed')).tools[3]?.description, 'Reads the things of the third group.');
   });
 
-  it('disables, tags, adds to a view and deletes the tools that are selected', async () => {
+  it('disables, tags, adds to a view, and deletes the selected tools', async () => {
     await serve('selected', 30);
     await dashboard.at('/servers/selected/tools', async (page) => {
       await field(page, 'Filter tools').fill('group-4');
@@ -125,7 +125,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     assert.deepEqual(views, { books: { tools: ['tool_4', 'tool_14', 'tool_24'] } });
   });
 
-  it('shows the tokens, calls and failures of each tool, and sorts by them', async () => {
+  it('shows and sorts by the tokens, calls, and failures of each tool', async () => {
     await serve('called', 12);
     dashboard.upstream.on('GET /things/5', () => ({ status: 500, body: {} }));
     dashboard.upstream.on('GET /things/8', () => ({ body: {} }));
@@ -145,7 +145,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     });
   });
 
-  it('stays filtered and sorted when a change is stored', async () => {
+  it('stays filtered and sorted after a change is saved', async () => {
     await serve('stays', 30);
     dashboard.upstream.on('GET /things/15', () => ({ body: {} }));
     await dashboard.toolhost.callTool('stays', 'of-the-caller', 'tool_15');
@@ -168,7 +168,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     });
   });
 
-  it('covers no control with a toast, in a wide and in a narrow window', async () => {
+  it('shows a toast that covers no control, in a wide and in a narrow window', async () => {
     await serve('toasted', 12);
     for (const width of [1440, 400]) {
       await dashboard.at('/servers/toasted/settings', async (page) => {
@@ -183,7 +183,7 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
   });
 });
 
-/** The controls of the page that a toast covers. */
+/** Returns the controls that a toast covers. */
 const coveredControls = `(() => {
   scrollTo(0, 0);
   const toast = document.querySelector('.mantine-Notification-root');

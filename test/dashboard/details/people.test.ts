@@ -17,7 +17,7 @@ import { personRequest } from '../../support/browser/person-request.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
-describe('people in the dashboard', { concurrency: 2 }, () => {
+describe('a person in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -26,7 +26,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  it('are told when they lose a role while a page is open', async () => {
+  it('sees an error after losing a role while a page is open', async () => {
     const person: Person = { name: 'Demoted', role: 'editor' };
     await dashboard.at(
       '/keys',
@@ -47,7 +47,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     );
   });
 
-  it('see the servers of another workspace like unknown ones', async () => {
+  it('sees servers of another workspace as nonexistent', async () => {
     const { toolhost } = dashboard;
     const [call] = (await toolhost.rest('GET', '/keys')).body.keys as { id: string }[];
     await dashboard.at(
@@ -68,7 +68,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     );
   });
 
-  it('are invited by an owner, join with their sign-in, and change workspaces', async () => {
+  it('is invited by an owner, joins at sign-in, and switches workspaces', async () => {
     const { toolhost } = dashboard;
     const { db } = toolhost.running.app.runner;
     await dashboard.at(
@@ -77,7 +77,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await field(page, 'Workspace name').fill('The garden');
         await button(page, 'Rename').click();
         await toasted(page, 'Renamed the workspace');
-        // The address of local mode's one person.
+        // Email address of the only person in local mode.
         await field(page, 'Invite by email').fill('you@localhost.example');
         await button(page, 'Invite').click();
         await page.getByRole('table', { name: 'Members' }).getByText('you@localhost.example').waitFor();
@@ -97,10 +97,13 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
       { person: { name: 'Olga', workspace: 'wsp_garden' } },
     );
     const { body } = await toolhost.rest('GET', '/audit');
-    assert.ok(!JSON.stringify((body as Json).events).includes('garden'), 'that is of another workspace');
+    assert.ok(
+      !JSON.stringify((body as Json).events).includes('garden'),
+      'the audit contains events of another workspace',
+    );
   });
 
-  it('see that they were invited to a workspace, open it, and leave it again', async () => {
+  it('sees an invitation to a workspace, opens it, and leaves it', async () => {
     const { toolhost } = dashboard;
     const { db } = toolhost.running.app.runner;
     const inviting = 'wsp_inviting';
@@ -132,13 +135,13 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         assert.equal(await page.getByRole('menuitem', { name: /wsp_inviting/ }).count(), 0);
         await page.goto('/settings');
         await page.getByRole('table', { name: 'Members' }).waitFor();
-        assert.equal(await button(page, 'Leave').count(), 0, 'the only owner cannot leave');
+        assert.equal(await button(page, 'Leave').count(), 0, 'the only owner can leave');
       },
       { person: { name: 'Ines', workspace, id } },
     );
   });
 
-  it('[find B8] are removed with or without what they made, which the pages then say', async () => {
+  it('[find B8] is removed with or without their keys and webhooks, which the pages then list', async () => {
     const { toolhost } = dashboard;
     const workspace = 'wsp_leaving';
     const session = await personSession(toolhost, { name: 'Ed', role: 'editor', workspace });
@@ -173,13 +176,13 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         assert.equal(
           await page.getByText('who has left the workspace').count(),
           1,
-          'of a revoked key it does not matter',
+          'the note also appears for a revoked key',
         );
 
         await page.goto('/settings');
         const left = page.getByRole('table', { name: 'Former members' });
         await left.getByText('one API key, one webhook').waitFor();
-        assert.equal(await left.getByRole('row').count(), 2, 'nothing is left of Ed');
+        assert.equal(await left.getByRole('row').count(), 2, 'a removed member without remaining access is listed');
         await button(left, 'End access of Ada').click();
         await checkPage(page);
         await button(dialog, 'End access').click();

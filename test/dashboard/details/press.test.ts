@@ -5,21 +5,21 @@ import { checked, press } from '../../support/browser/press.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import { drawn, holdAnswers } from '../../support/upstreams/held-answers.ts';
 
-describe('while the pointer is pressed', { concurrency: 2 }, () => {
+describe('the dashboard during a pointer press', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
   });
   after(() => dashboard?.stop());
 
-  /** Fields that somebody can leave with something wrong in them, and a button below each. */
+  /** Fields that can be left with invalid input, and a button below each. */
   const wrong: readonly (readonly [label: string, text: string, below: string])[] = [
     ['Slug', 'Not a slug', 'Add argument'],
     ['Tool description', '', 'Add argument'],
     ['Response fields', 'one, two, three and a long way more, so that it needs a second line here, a.b.c', 'Advanced'],
   ];
   for (const [label, text, below] of wrong) {
-    it(`[find D2] nothing moves that was pressed after leaving ${label}`, async () => {
+    it(`[find D2] hits the button below ${label} although leaving the field changes the layout`, async () => {
       await dashboard.at('/servers/new?from=form', async (page) => {
         await button(page, 'Add argument').click();
         await page.getByText('Not saved yet').waitFor();
@@ -34,7 +34,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     });
   }
 
-  it('[find D2] a list that grows meanwhile opens what was pressed', async () => {
+  it('[find D2] opens the pressed row although the list grows in the meantime', async () => {
     const { toolhost, config, upstream } = dashboard;
     await toolhost.createServer(config('growing'));
     const key = await toolhost.key();
@@ -54,7 +54,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     });
   });
 
-  it('[find D2] what is typed into a field counts for the button that leaves it', async () => {
+  it('[find D2] saves the last input of the field that a click on Save leaves', async () => {
     await dashboard.toolhost.createServer(dashboard.config('kept-tags'));
     await dashboard.at('/servers/kept-tags/tools?tool=read', async (page) => {
       await page.getByRole('combobox', { name: 'Response fields', exact: true }).fill('name');
@@ -69,7 +69,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     });
   });
 
-  it('[find D2] JSON is put in order after the click', async () => {
+  it('[find D2] reformats the JSON only after the click on Create server', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
       const { json } = jsonOf(page);
@@ -80,7 +80,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     });
   });
 
-  it('[find D2] the same with a finger', async () => {
+  it('[find D2] hits the button by touch although leaving the field changes the layout', async () => {
     const options = { viewport: { width: 500, height: 900 }, hasTouch: true };
     await dashboard.at(
       '/servers/new?from=form',

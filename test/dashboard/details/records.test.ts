@@ -13,7 +13,7 @@ import { toasted } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
-describe('what happens, in the dashboard', { concurrency: 2 }, () => {
+describe('activity in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   let replaced: Json;
   before(async () => {
@@ -37,7 +37,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  it('is counted in the list of servers, beside who may call and how many tools there are', async () => {
+  it('is counted in the server list, next to the access and the number of tools', async () => {
     await dashboard.at('/servers', async (page) => {
       const row = page.getByRole('row').filter({ hasText: 'The busy' });
       await row.getByText('API key', { exact: true }).waitFor();
@@ -49,7 +49,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('is narrowed by server, tool, outcome, key and time, and exported as it is narrowed', async () => {
+  it('is filtered by server, tool, outcome, key, and time, and exported with the filter', async () => {
     await dashboard.at('/calls', async (page) => {
       const calls = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
       const shows = (count: number) => eventually(async () => assert.equal(await calls.count(), count));
@@ -70,7 +70,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
       const lines = readFileSync(await (await download).path(), 'utf8')
         .trim()
         .split('\r\n');
-      assert.equal(lines.length, 2, 'a head and one call');
+      assert.equal(lines.length, 2, 'expected a header row and one call');
       assert.match(lines[1] ?? '', /write/);
       await button(page, 'Clear').click();
       await choose(page, 'Time', 'Last 7 days');
@@ -79,7 +79,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('is drawn over time, and told by tool with p50 and p95', async () => {
+  it('is charted over time and listed by tool with p50 and p95', async () => {
     await dashboard.at('/calls?server=busy', async (page) => {
       await page.getByRole('region', { name: 'Calls: 3 total, 1 failed' }).locator('svg').first().waitFor();
       await page
@@ -98,7 +98,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('is told as who changed what', async () => {
+  it('is listed in the audit with the person and the change', async () => {
     await dashboard.at(
       '/settings',
       async (page) => {

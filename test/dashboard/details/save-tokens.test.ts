@@ -14,7 +14,7 @@ const item = (id: number) => ({
   user: { login: `user${id}`, avatar_url: `https://avatars.example.com/${id}`, name: `User ${id}` },
 });
 
-describe('saving tokens in the dashboard', () => {
+describe('the Save tokens section of the dashboard', () => {
   let dashboard: Dashboard;
   let key: string;
   before(async () => {
@@ -26,7 +26,7 @@ describe('saving tokens in the dashboard', () => {
   });
   after(() => dashboard?.stop());
 
-  it('[agent 3] says what is missing, proposes fields, and stores the choice as one version', async () => {
+  it('[agent 3] asks for a captured response, proposes fields, and saves the selection as one version', async () => {
     const { toolhost } = dashboard;
     const stored = async () => {
       const { server, config } = (await toolhost.rest('GET', '/servers/saved')).body as { server: Json; config: Json };

@@ -5,7 +5,7 @@ import { button, choose, type Dashboard, jsonOf, startDashboard } from '../../su
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
-describe('tools that are switched off or tried out in the dashboard', { concurrency: 2 }, () => {
+describe('a tool in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -23,7 +23,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     return (body.result as { tools: Json[] }).tools.map(({ name }) => name);
   };
 
-  it('switches a tool off and on by keyboard, in the form and in the JSON', async () => {
+  it('is disabled and enabled by keyboard, in the form and in the JSON', async () => {
     await serve('switched');
     await dashboard.at('/servers/switched/tools', async (page) => {
       const { json, text } = jsonOf(page);
@@ -50,7 +50,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     });
   });
 
-  it('offers only enabled tools to try, and says so where there are none', async () => {
+  it('is offered in Try it only if enabled, with a message if all are disabled', async () => {
     await serve('half');
     const { body } = await dashboard.toolhost.rest('GET', '/servers/half');
     const tools = (body.config as { tools: Json[] }).tools;
@@ -69,7 +69,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
     });
   });
 
-  it('lists a call from the dashboard as a try-out of that person, and filters by it', async () => {
+  it('is listed in the calls as a try-out by the person, with a filter', async () => {
     await serve('tried');
     await dashboard.toolhost.callTool('tried', 'of-the-caller', 'write');
     await dashboard.at(

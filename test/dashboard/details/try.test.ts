@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 
 const token = 'token-of-the-api-0123456789';
 
-describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
+describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -30,7 +30,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  it('sends nothing that was not asked for: Enter in the search chooses, and a tool that writes asks first', async () => {
+  it('sends no request on Enter in the tool search, and confirms a call of a writing tool', async () => {
     const { toolhost, upstream, config } = dashboard;
     const tools = Array.from({ length: 9 }, (_, index) => ({
       name: `${index === 0 ? 'read' : 'write'}_${index}`,
@@ -74,7 +74,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('says before it is called that a secret may not go to the new host', async () => {
+  it('warns before a call that a secret may not go to the new host', async () => {
     const { toolhost, config } = dashboard;
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
     await toolhost.createServer(config('moved', { authentication }));
@@ -96,7 +96,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('says at an argument what is wrong with it, and keeps what was typed', async () => {
+  it('shows errors at their arguments and keeps the input', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       await button(page, 'Call tool').click();
       await saysAtField(field(page, 'id'), /is missing/i);
@@ -120,7 +120,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('[find D4] says of a file what it is and how large, beside the tokens of its text', async () => {
+  it('[find D4] shows the type and size of a file in addition to the tokens of the text', async () => {
     const pdf = Buffer.from(`%PDF-1.7\n${'\x00x'.repeat(6000)}`);
     const zip = 'Content-Type: application/zip\r\n\r\nPK\x03\x04';
     const parts = `--cut\r\nContent-Type: text/csv\r\n\r\na,b\r\n--cut\r\n${zip}\r\n--cut--`;
@@ -142,7 +142,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('[agent 4] gives a link that saves a large file of an answer', async () => {
+  it('[agent 4] offers a download link for a large file in a response', async () => {
     const zip = Buffer.alloc(300_000, 0xfe);
     const headers = { 'content-type': 'application/zip', 'content-disposition': 'attachment; filename="all.zip"' };
     dashboard.upstream.on('GET /items/zip', () => ({ headers, body: zip }));
@@ -156,7 +156,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('takes a value of the answer over as response_transform, as an edit', async () => {
+  it('adopts a value of the response as response_transform in an unsaved edit', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('seven');
       await button(page, 'Call tool').click();
@@ -169,7 +169,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('shows what the agent would see of a failure', async () => {
+  it('shows the result that the agent gets for a failure', async () => {
     dashboard.upstream.on('GET /items/broken', () => ({ status: 503, body: { error: 'down for <b>today</b>' } }));
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('broken');
@@ -180,7 +180,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('asks for the token of a server that forwards it, at its field, and stores it nowhere', async () => {
+  it('requires the token for a server that forwards it and stores it nowhere', async () => {
     await dashboard.at('/servers/forwarding/try', async (page) => {
       const own = page.locator('input[type=password]');
       await field(page, 'id').fill('seven');

@@ -8,7 +8,7 @@ import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const authentication = { type: 'Bearer', token: 'of-the-upstream' };
 
-describe('views in the dashboard', { concurrency: 2 }, () => {
+describe('a view in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
     dashboard = await startDashboard();
@@ -24,7 +24,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
   const viewsOf = async (slug: string) =>
     ((await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json).views;
 
-  it('are made with the keyboard, and say what is wrong with them [agent 2]', async () => {
+  it('is created by keyboard and shows errors at its fields [agent 2]', async () => {
     await serve('edited');
     await dashboard.at('/servers/edited/tools', async (page) => {
       const section = page.getByRole('region', { name: 'Views', exact: true });
@@ -79,7 +79,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('have snippets of their own, with a key that calls nothing else [agent 2]', async () => {
+  it('has its own snippets with a key that can call only the view [agent 2]', async () => {
     await serve('chosen', { views: { desk: { tools: ['refund'] } } });
     await dashboard.at('/servers/chosen/connect', async (page) => {
       await choose(page, 'Connect to', 'View desk');
@@ -97,7 +97,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('are checked at the address of the view, with the keyboard too, and one answer is never taken for another [agent 2]', async () => {
+  it('is checked at its own URL, without mixing up the results of two views [agent 2]', async () => {
     await serve('checked', { views: { desk: { tools: ['refund'] }, constructor: { tools: ['get_order'] } } });
     await dashboard.at('/servers/checked/connect', async (page) => {
       const section = page.getByRole('region', { name: 'Connection check' });
@@ -107,7 +107,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await list.focus();
       await list.press('Enter');
       await desk.waitFor();
-      // The list does not show which option it marks first, so how many steps there are to this one is not known.
+      // The list does not show which option it selects first, so the number of steps is unknown.
       await eventually(async () => {
         await list.press('ArrowDown');
         assert.equal(await desk.getAttribute('data-combobox-selected'), 'true');
@@ -142,7 +142,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('narrow the list of calls, and the charts say that they do not follow [agent 2]', async () => {
+  it('filters the list of calls, and the charts say that they ignore this filter [agent 2]', async () => {
     await serve('called', { views: { desk: { tools: ['list_orders'] } } });
     await serve('plain');
     const { toolhost } = dashboard;
@@ -168,7 +168,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('can be tried, without the arguments that they fix, and are in the record of the call [agent 2]', async () => {
+  it('can be tried without its fixed arguments and appears in the call record [agent 2]', async () => {
     const fixed = { desk: { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }] } };
     await serve('tried', { views: fixed });
     await dashboard.at('/servers/tried/try?tool=list_orders', async (page) => {
@@ -190,7 +190,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
     assert.equal((body.calls as Json[]).length, 1);
   });
 
-  it('stay the limit of a key that is replaced [agent 2]', async () => {
+  it('remains the limit of a replaced key [agent 2]', async () => {
     await serve('kept', { views: { desk: { tools: ['refund'] } } });
     const body = { name: 'Desk', scopes: ['call'], views: ['kept/desk'] };
     const { toolhost } = dashboard;

@@ -12,7 +12,7 @@ const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as
 const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
 
 for (const view of [wide, narrow])
-  describe(`a week with the dashboard, by the keyboard alone, ${view.colorScheme}, ${view.viewport.width} px`, () => {
+  describe(`a keyboard user of the dashboard, ${view.colorScheme}, ${view.viewport.width} px`, () => {
     let dashboard: Dashboard;
     let model: StubModel;
     before(async () => {
@@ -28,7 +28,7 @@ for (const view of [wide, narrow])
     const stored = async (slug: string) =>
       (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[]; views?: Json };
 
-    it('one tool among 300 is found and disabled', async () => {
+    it('finds and disables one tool among 300', async () => {
       const tools = Array.from({ length: 300 }, (_, index) => ({
         name: `tool_${index}`,
         description: `Reads the things of group ${index}.`,
@@ -51,7 +51,7 @@ for (const view of [wide, narrow])
       assert.equal((await stored('large')).tools[217]?.disabled, true);
     });
 
-    it('why a call failed is read from the home', async () => {
+    it('reads from the home page why a call failed', async () => {
       const { toolhost, upstream, config } = dashboard;
       upstream.on('GET /items', () => ({ status: 503, body: { error: 'down' } }));
       await toolhost.createServer(config('failing'));
@@ -65,7 +65,7 @@ for (const view of [wide, narrow])
       });
     });
 
-    it('a server goes from staging to production', async () => {
+    it('copies a server from staging to production', async () => {
       const { toolhost, config } = dashboard;
       await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
       await at('/servers/staging', async (page) => {
@@ -82,7 +82,7 @@ for (const view of [wide, narrow])
       assert.match(JSON.stringify(await stored('production')), /https:\/\/production\.example\.com\/items/);
     });
 
-    it('two versions are compared, and the older one is restored', async () => {
+    it('compares two versions and restores the older one', async () => {
       const { toolhost, config } = dashboard;
       await toolhost.createServer(config('versioned'));
       for (const timeout_ms of [1_000, 2_000, 3_000])
@@ -99,7 +99,7 @@ for (const view of [wide, narrow])
       assert.equal((await stored('versioned')).tools[0]?.timeout_ms, 1_000);
     });
 
-    it('finance gets a view with a key of its own', async () => {
+    it('creates a view with its own key', async () => {
       const { toolhost, config } = dashboard;
       await toolhost.createServer(config('books', { authentication: { type: 'Bearer', token: 'of-the-books-0123' } }));
       await at('/servers/books/tools', async (page) => {
@@ -120,7 +120,7 @@ for (const view of [wide, narrow])
       assert.deepEqual(key?.views, ['books/finance']);
     });
 
-    it('what an agent did is read from its key', async () => {
+    it('opens the changes of an agent from its key', async () => {
       const { toolhost, config } = dashboard;
       await toolhost.createServer(config('changed'));
       const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
@@ -132,7 +132,7 @@ for (const view of [wide, narrow])
       });
     });
 
-    it('a webhook tells of what fails', async () => {
+    it('creates and tests a webhook', async () => {
       const { upstream } = dashboard;
       upstream.on('POST /hook', () => ({ status: 204 }));
       await at('/notifications', async (page) => {
@@ -145,7 +145,7 @@ for (const view of [wide, narrow])
       });
     });
 
-    it('a model of the person uses three tools', async () => {
+    it('asks a model that calls three tools', async () => {
       const { toolhost, upstream, config } = dashboard;
       upstream.on('GET /items', () => ({ body: [{ id: 17 }] }));
       upstream.on('POST /items', () => ({ status: 201, body: { id: 18 } }));

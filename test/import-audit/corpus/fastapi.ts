@@ -1,4 +1,4 @@
-/** A real document of FastAPI, which is installed from PyPI into the cache. */
+/** Reads the OpenAPI document of a real FastAPI application. FastAPI is installed from PyPI into the cache. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,7 +8,7 @@ import { type JsonObject, toObject } from '../json.ts';
 const run = promisify(execFile);
 const packages = ['fastapi==0.165.0', 'python-multipart==0.0.34'];
 
-/** @throws Error where there is no Python, or no registry that has the packages */
+/** @throws Error if Python is missing or no registry has the packages */
 export async function readFastapi(cache: string): Promise<JsonObject> {
   const bin = await needPythonPackages(join(cache, 'python'), packages);
   const { stdout } = await run(join(bin, 'python'), [join(import.meta.dirname, 'fastapi_app.py')], {

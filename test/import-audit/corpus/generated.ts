@@ -1,4 +1,4 @@
-/** Documents of OpenAPI 3.1 and 3.2 in the manner of five frameworks, made with a seed. */
+/** Generates OpenAPI 3.1 and 3.2 documents in the style of five frameworks from a seed. */
 import type { Json, JsonObject } from '../json.ts';
 import type { Random } from '../random.ts';
 import { frameworks, makeModel, makeName, makeSimple, refer, type Writing } from './schemas-of-frameworks.ts';
@@ -287,7 +287,7 @@ function makeJsonContent({ framework, random }: Writing, schema: JsonObject): Js
   return { 'application/json': { schema } };
 }
 
-/** A form of simple values, lists and objects, with encodings for some. */
+/** Returns a form of simple values, lists, and objects, with encodings for some. */
 function makeForm(writing: Writing): JsonObject {
   const { random } = writing;
   const properties: JsonObject = {
@@ -309,7 +309,7 @@ function makeForm(writing: Writing): JsonObject {
   };
 }
 
-/** Fields, JSON parts and files, as each framework describes uploads. */
+/** Returns a multipart body of fields, JSON parts, and files, as each framework describes uploads. */
 function makeMultipart(writing: Writing): JsonObject {
   const { random, framework } = writing;
   const file: JsonObject =

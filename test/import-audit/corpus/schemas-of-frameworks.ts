@@ -1,4 +1,4 @@
-/** Schemas as FastAPI, springdoc, NestJS, ASP.NET and drf-spectacular emit them. */
+/** Generates schemas as FastAPI, springdoc, NestJS, ASP.NET, and drf-spectacular emit them. */
 import type { Json, JsonObject } from '../json.ts';
 import type { Random } from '../random.ts';
 
@@ -6,7 +6,7 @@ export type Framework = 'fastapi' | 'springdoc' | 'nestjs' | 'aspnet' | 'drf';
 
 export const frameworks: readonly Framework[] = ['fastapi', 'springdoc', 'nestjs', 'aspnet', 'drf'];
 
-/** State of a document that is being written; `components` collects the schemas that it refers to. */
+/** State of a document under construction. `components` collects the schemas that it references. */
 export type Writing = { random: Random; framework: Framework; components: JsonObject; names: Set<string> };
 
 const nouns =
@@ -15,7 +15,7 @@ const nouns =
   );
 const adjectives = 'billing home late open main next external internal default total local remote'.split(' ');
 
-/** A property name in the manner of the framework. */
+/** Returns a property name in the naming style of the framework. */
 export function makeName({ random, framework }: Writing): string {
   const words = random.chance(0.5) ? [random.pick(adjectives), random.pick(nouns)] : [random.pick(nouns)];
   if (random.chance(0.04))
@@ -26,7 +26,7 @@ export function makeName({ random, framework }: Writing): string {
 
 const toPascal = (text: string) => text.replaceAll(/(?:^|[_\s])(\p{L})/gu, (_, letter: string) => letter.toUpperCase());
 
-/** Stores a schema under a name and refers to it. */
+/** Stores a schema under a new name, and returns a reference to it. */
 export function refer(writing: Writing, schema: Json, suffix = ''): JsonObject {
   let name = `${toPascal(writing.random.pick(adjectives))}${toPascal(writing.random.pick(nouns))}${suffix}`;
   for (let count = 2; name in writing.components; count++) name = `${name.replace(/\d+$/, '')}${count}`;
@@ -97,7 +97,7 @@ const choice: Make = (writing) => {
   ]);
 };
 
-/** A schema that may be null, as the framework writes it. */
+/** Returns a nullable schema as the framework writes it. */
 function orNull(writing: Writing, schema: JsonObject): JsonObject {
   const { random, framework } = writing;
   if (framework === 'drf') {
@@ -164,10 +164,10 @@ const amount: Make = () => ({
 
 const simple: readonly Make[] = [text, text, number, flag, choice];
 
-/** A value without properties of its own. */
+/** Returns a schema without properties. */
 export const makeSimple: Make = (writing) => writing.random.pick(simple)(writing);
 
-/** A value as a property, up to `depth` levels deep. */
+/** Returns the schema of a property, nested up to `depth` levels. */
 function makeProperty(writing: Writing, depth: number): JsonObject {
   const { random } = writing;
   if (depth > 0 && random.chance(0.25)) {
@@ -183,7 +183,7 @@ function makeProperty(writing: Writing, depth: number): JsonObject {
   return random.chance(0.3) && make !== anything && make !== labels ? orNull(writing, schema) : schema;
 }
 
-/** An object, sometimes with rules about several of its properties. */
+/** Returns an object schema, sometimes with rules about several of its properties. */
 export function makeModel(writing: Writing, depth = 2): JsonObject {
   const { random, framework } = writing;
   const properties: JsonObject = {};

@@ -1,4 +1,4 @@
-/** The documents and operations of a run, drawn with its seed. */
+/** Chooses the documents and operations of a run from its seed. */
 import type { Cache } from '../cache.ts';
 import type { JsonObject } from '../json.ts';
 import type { Random } from '../random.ts';
@@ -7,7 +7,7 @@ import { drawDirectory } from './directory.ts';
 import { readFastapi } from './fastapi.ts';
 import { generateDocuments } from './generated.ts';
 
-/** A document that is loaded when it is needed, since all together need too much memory. */
+/** A document that is loaded on demand, because all of them together need too much memory. */
 export type Source = { name: string; load(): JsonObject };
 
 export type Chosen = Source & {
@@ -15,7 +15,10 @@ export type Chosen = Source & {
   operations: string[];
 };
 
-/** Half of the documents are real, the other half new-style; the operations are spread evenly over each half. */
+/**
+ * Chooses half of the documents from real descriptions and generates the other half. The operations are spread evenly
+ * over each half.
+ */
 export async function chooseSources(
   cache: Cache,
   random: Random,
@@ -47,7 +50,7 @@ function take<Item>(items: Iterable<Item>, most: number): Item[] {
   return taken;
 }
 
-/** Takes one operation of each document in turn. */
+/** Chooses operations round-robin, one per document and round. */
 function chooseOperations(sources: readonly Source[], random: Random, most: number): Chosen[] {
   const left = sources.map((source) => ({
     source,

@@ -1,7 +1,7 @@
 /**
- * Decides what became of an operation by comparing the document with the finished tool: an input without a place makes
- * it partial, a rule of a schema that the tool does not enforce loosens it. Rules are tried with values that break
- * one of them each, so it does not matter how the tool's schema is written.
+ * Determines the outcome of an operation by comparing the document with the finished tool. An input that the tool
+ * cannot take makes the operation partial, and a schema rule that the tool does not enforce loosens it. Each rule is
+ * tested with a value that breaks only this rule, so the form of the tool's schema does not matter.
  */
 import { isObject, type Json, type JsonObject, toList, toObject } from '../json.ts';
 import type { Random } from '../random.ts';
@@ -10,9 +10,9 @@ import { findHidden, findMissing } from './hidden-inputs.ts';
 import { type Check, createValidator, type Schemas } from './schemas.ts';
 
 export type Loss = {
-  /** `missing` and `refused` make an operation partial, `loosened` loosens it. */
+  /** Kind of loss. `missing` and `refused` make an operation partial, `loosened` loosens it. */
   kind: 'missing' | 'refused' | 'loosened';
-  /** Input and place in it. */
+  /** Input and position within it. */
   at: string;
   /** Keyword of the schema, or the kind of value. */
   what: string;
@@ -22,7 +22,7 @@ export type Loss = {
 export type Compared = {
   at: string;
   context: Context;
-  /** Schema of the document, converted. */
+  /** Converted schema of the document. */
   wanted: JsonObject | boolean;
   /** Schema of the tool. */
   offered: JsonObject | boolean;
@@ -61,13 +61,13 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
   return [...losses.values()];
 }
 
-/** Returns true for a pattern that no value was found for, and that the tool does not have. */
+/** Returns true for a pattern for which no value was found and that the tool does not have. */
 function isUntried(wanted: JsonObject | boolean, offered: JsonObject | boolean, schemas: Schemas): boolean {
   const resolved = schemas.resolve(wanted);
   return typeof resolved === 'object' && 'pattern' in resolved && !JSON.stringify(offered).includes('"pattern"');
 }
 
-/** The most alternatives of a union near the root. */
+/** Returns the maximum number of alternatives of a union near the root. */
 function countAlternatives(schema: JsonObject | boolean, schemas: Schemas, level = 0): number {
   const resolved = schemas.resolve(schema);
   if (typeof resolved === 'boolean' || level > 4) return 1;
@@ -89,12 +89,12 @@ export type Add = (loss: Loss) => void;
 
 type Trial = { wants: Check; offers: Check; at: string; add: Add };
 
-/** Tries each value of an enumeration, and null where JSON is sent. */
+/** Tests each enum value, and null in JSON. */
 function tryListed(value: Json, trace: Trace, trial: Trial, context: Compared['context']): void {
   const { wants, offers, at, add } = trial;
   for (const [pointer, facets] of trace) {
     const listed = facets.flatMap((facet) => toList(facet.enum)).slice(0, 12);
-    // Without a type a schema takes null as well, which nobody means.
+    // A schema without a type also accepts null, but no document intends that.
     const isTyped = facets.some((facet) => 'type' in facet || 'enum' in facet);
     for (const one of context === 'json' && isTyped ? [...listed, null] : listed) {
       const changed = replaceAt(value, pointer, one);
@@ -107,7 +107,7 @@ function tryListed(value: Json, trace: Trace, trial: Trial, context: Compared['c
 function tryBroken(value: Json, trace: Trace, { wants, offers, at, add }: Trial, context: Compared['context']): void {
   let trials = 0;
   for (const [pointer, facets] of trace) {
-    // Such a pattern cannot be tried; it is a rule that no tool can enforce.
+    // Patterns that ECMAScript cannot express are untestable, and no tool can enforce them.
     if (facets.some((facet) => 'x-foreign-pattern' in facet))
       add({ kind: 'loosened', at: at + pointer, what: 'pattern' });
     for (const facet of facets)
@@ -128,7 +128,7 @@ type Break = { what: string; make(current: Json): Json | undefined };
 
 const others: Json[] = ['zz-other', 987.5, true, { zz: 1 }, ['zz']];
 
-/** Changes that break one keyword of a schema each. */
+/** Returns changes that break one keyword of a schema each. */
 function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Compared['context']): Break[] {
   const breaks: Break[] = [];
   const on = (keyword: string, make: (current: Json) => Json | undefined) => {
@@ -189,7 +189,7 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
   return breaks;
 }
 
-/** A text that breaks a pattern, and keeps to the lengths. */
+/** Returns a string that breaks a pattern but satisfies the length limits. */
 function makeUnfitting(pattern: string, all: readonly JsonObject[]): string | undefined {
   const least = Math.max(0, ...all.map(({ minLength }) => Number(minLength ?? 0)));
   const most = Math.min(1000, ...all.map(({ maxLength }) => Number(maxLength ?? 1000)));

@@ -1,6 +1,6 @@
 /**
- * The request that a document asks for, written from the text of OpenAPI alone. It shares nothing with the import, so
- * that it can judge it.
+ * Builds the request that a document describes from the OpenAPI specification alone. It shares no code with the import,
+ * so that it can judge it.
  */
 import { toPlain, type Value } from '../values.ts';
 import { isJsonType, normalizePercent, type Part, readMediaType, readQuery, type WireRequest } from '../wire.ts';
@@ -12,12 +12,12 @@ export type Inputs = {
   body?: {
     of: Body;
     value: Value;
-    /** Media type that the caller names, where the document has a range. */
+    /** Media type that the caller chooses if the document has a range. */
     givenType?: string;
   };
 };
 
-/** @throws UndefinedForm where no standard says how a value is written */
+/** @throws UndefinedForm if no standard defines the serialization of a value */
 export function buildExpectedRequest(operation: Operation, basePath: string, inputs: Inputs): WireRequest {
   const headers = new Map<string, string>();
   const cookies: [string, string][] = [];
@@ -36,7 +36,7 @@ export function buildExpectedRequest(operation: Operation, basePath: string, inp
     if (place === 'cookie') cookies.push(...writeCookie(parameter, value));
   }
   const [pathname = '', search = ''] = path.split('?', 2);
-  // A parameter of the same name stands for a pair of the path.
+  // A query parameter replaces a pair of the same name in the path.
   query.unshift(...readQuery(search).filter(([name]) => !query.some(([other]) => other === name)));
   const { body } = inputs;
   return {
@@ -50,7 +50,7 @@ export function buildExpectedRequest(operation: Operation, basePath: string, inp
   };
 }
 
-/** The fixed text of a path may hold characters that no URL has. */
+/** Encodes characters in the literal text of a path that are not allowed in a URL. */
 const encodeIllegal = (path: string) => path.replaceAll(/[^\w\-.~!$&'()*+,;=:@/%]/gu, encode);
 
 function writeContent(mediaType: string, value: Value): string {
@@ -98,7 +98,10 @@ function writeBody(body: Body, value: Value): WireRequest['body'] {
 
 const toBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
 
-/** OpenAPI 3.1.1, 4.8.15.1: pairs by style where one is given, else by content type; lists repeat their name. */
+/**
+ * OpenAPI 3.1.1, 4.8.15.1: pairs are serialized by style if one is declared, otherwise by content type. Lists repeat
+ * their name.
+ */
 function writeFormPairs(
   value: Value,
   encodings: ReadonlyMap<string, Encoding>,
@@ -114,7 +117,7 @@ function writeFormPairs(
   });
 }
 
-/** Default `contentType` of the Encoding Object: JSON for objects, text for the rest. */
+/** Applies the default `contentType` of the Encoding Object: JSON for objects, text for other values. */
 function writeByType(value: Value, contentType: string | undefined): string {
   if (value instanceof Uint8Array) throw new UndefinedForm('bytes in a form');
   if (typeof value === 'object' && value !== null) return JSON.stringify(toPlain(value));
@@ -132,7 +135,7 @@ function toStyle({ style = 'form', explode = style === 'form', allowReserved = f
   return { style, explode, allowReserved };
 }
 
-/** OpenAPI 3.1.1, Encoding Object: lists become one part for each item, objects parts of JSON. */
+/** OpenAPI 3.1.1, Encoding Object: a list becomes one part per item, and an object becomes a JSON part. */
 function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Part[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
     throw new UndefinedForm('multipart of a value that is no object');
@@ -156,7 +159,7 @@ function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Par
   });
 }
 
-/** OpenAPI 3.0 and 3.1 do not say whether such a list is one part or several. */
+/** Detects nested lists. OpenAPI 3.0 and 3.1 do not say if such a list is one part or several. */
 const isNested = (value: Value) => typeof value === 'object' && value !== null && !(value instanceof Uint8Array);
 
 function writePart(name: string, value: Value, contentType: string | undefined): Part {

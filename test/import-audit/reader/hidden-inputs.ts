@@ -1,4 +1,4 @@
-/** Looks for inputs of a document that the schema of a tool has no place for, or does not show. */
+/** Finds inputs of a document that the schema of a tool does not accept or does not show. */
 import { isObject, type Json, type JsonObject, toList, toObject } from '../json.ts';
 import { escapeToken, type Trace } from '../values.ts';
 import type { Add } from './expected-outcome.ts';
@@ -12,7 +12,7 @@ const maxNodes = 3000;
 
 type Search = Found & { trace: Trace };
 
-/** Looks for properties of a value that the tool's schema has no place for. */
+/** Reports properties of a value that the tool's schema does not accept. */
 export function findMissing(value: Json, pointer: string, offered: readonly Schema[], search: Search): boolean {
   const { at, add, trace } = search;
   const applying = offered.flatMap(flatten);
@@ -42,7 +42,7 @@ export function findMissing(value: Json, pointer: string, offered: readonly Sche
 
 const isOpen = (schema: JsonObject) => schema.additionalProperties !== false;
 
-/** A schema and those that it is put together from. */
+/** Returns a schema and all schemas that it is composed of. */
 function flatten(schema: Schema): JsonObject[] {
   if (typeof schema === 'boolean') return schema ? [{}] : [];
   const parts = [...toList(schema.allOf), ...toList(schema.anyOf), ...toList(schema.oneOf)] as Schema[];
@@ -51,7 +51,7 @@ function flatten(schema: Schema): JsonObject[] {
   return [...(hasOwn ? [own as JsonObject] : []), ...parts.flatMap(flatten)];
 }
 
-/** Compares the properties of both schemas, of all alternatives, whatever values they have. */
+/** Compares the properties of both schemas in all alternatives, independently of their values. */
 export function findHidden(wanted: Schema, offered: Schema, schemas: Schemas, found: Found): void {
   let nodes = 0;
   const visit = (want: readonly Json[], offer: readonly Schema[], pointer: string, level: number): void => {
@@ -83,7 +83,7 @@ const listProperty = (schemas: readonly JsonObject[], name: string) =>
     .filter(({ properties }) => name in toObject(properties))
     .map(({ properties }) => toObject(properties)[name] as Json);
 
-/** A schema and all that may apply with it. */
+/** Returns a schema and all schemas that may apply with it. */
 function expand(schema: Schema, schemas: Schemas, steps = 0): JsonObject[] {
   const resolved = schemas.resolve(schema);
   if (typeof resolved === 'boolean' || steps > 12) return [];

@@ -1,4 +1,7 @@
-/** Reads the operations of a Swagger 2.0 or OpenAPI 3.0, 3.1, 3.2 document into one form, after the text of each. */
+/**
+ * Reads the operations of a Swagger 2.0 or OpenAPI 3.0, 3.1, or 3.2 document into one form, as specified by each
+ * version.
+ */
 import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject, toText } from '../json.ts';
 
 export type Place = 'path' | 'query' | 'header' | 'cookie' | 'querystring';
@@ -16,7 +19,7 @@ export type Parameter = Style & {
   isRequired: boolean;
   schema: Json;
   description: string;
-  /** Media type of a parameter with `content`, which is then serialized by that type alone. */
+  /** Media type of a parameter with `content`, which alone determines its serialization. */
   mediaType?: string;
 };
 
@@ -29,16 +32,16 @@ export type Body = {
 };
 
 export type Operation = {
-  /** Method and path as the document writes them, such as `GET /pets/{id}`. */
+  /** Method and path as written in the document, such as `GET /pets/{id}`. */
   key: string;
   method: string;
   path: string;
-  /** The path without a fragment, with `{name}` for `:name`. */
+  /** Path without a fragment, and with `{name}` for `:name`. */
   template: string;
   parameters: Parameter[];
   bodies: Body[];
   isBodyRequired: boolean;
-  /** Security requirements, of which one suffices; undefined where nothing is required. */
+  /** Alternative security requirements; undefined if none is required. */
   security: JsonObject[] | undefined;
   raw: JsonObject;
 };
@@ -68,7 +71,7 @@ export function readOperations(document: JsonObject): Operation[] {
   });
 }
 
-/** Follows references of objects that are not schemas. */
+/** Resolves references to objects other than schemas. */
 function follow(document: JsonObject, value: Json | undefined): Json | undefined {
   let found = value;
   for (let steps = 0; steps < 20; steps++) {
@@ -121,8 +124,8 @@ function isPlace(place: string, version: Version): place is Place {
 }
 
 /**
- * Headers that are no inputs: those that "SHALL be ignored" (OpenAPI 3.x, Parameter Object), and those that the sender
- * of a request writes itself (RFC 9110, 6.4, 7.2, 7.6, 8.6, 10.1.5, 12.5.3).
+ * Headers that are not inputs: those that "SHALL be ignored" (OpenAPI 3.x, Parameter Object), and those that the sender
+ * of a request generates (RFC 9110, 6.4, 7.2, 7.6, 8.6, 10.1.5, 12.5.3).
  */
 const ignoredHeaders = new Set([
   ...['accept', 'content-type', 'authorization', 'host', 'connection', 'content-length', 'transfer-encoding', 'te'],
@@ -132,11 +135,11 @@ const ignoredHeaders = new Set([
 export const isIgnoredHeader = ({ in: place, name }: JsonObject) =>
   place === 'header' && ignoredHeaders.has(toText(name).toLowerCase());
 
-/** Routers write `:name` for a segment, and a fragment is in no request. */
+/** Converts router segments such as `:name`, and removes the fragment, which is never sent. */
 const toTemplate = (path: string) =>
   (path.split('#', 1)[0] as string).replaceAll(/(?<=\/):([A-Za-z_]\w*)(?=\/|$)/g, '{$1}');
 
-/** Takes the pairs of a query such as `?zip={zip}` out of a path. */
+/** Splits the pairs of a query such as `?zip={zip}` from a path. */
 function splitTemplate(path: string): { template: string; pairs: [string, string][] } {
   const [pathname = '', query] = path.split('?', 2);
   const all = (query ?? '').split('&').filter((pair) => pair !== '');
@@ -149,7 +152,7 @@ function splitTemplate(path: string): { template: string; pairs: [string, string
   return { template: fixed.length > 0 ? `${pathname}?${fixed.join('&')}` : pathname, pairs };
 }
 
-/** A parameter of a query that the path names; one that is declared for the path or the query is the same. */
+/** Adds a query parameter for a name in the path's query, unless it is already declared for the path or the query. */
 function moveToQuery(parameters: Parameter[], name: string, inner: string): void {
   const known = parameters.findIndex((one) => one.name === inner && (one.place === 'path' || one.place === 'query'));
   const [declared = undeclaredPathParameter(inner)] = known < 0 ? [] : parameters.splice(known, 1);
@@ -185,7 +188,7 @@ function readParameter(parameter: JsonObject): Parameter {
   };
 }
 
-/** Swagger 2.0, Parameter Object: `collectionFormat`, `csv` when absent. */
+/** Styles by `collectionFormat` (Swagger 2.0, Parameter Object); `csv` is the default. */
 const collectionStyles: Record<string, Style> = {
   csv: { style: 'form', explode: false, allowReserved: false },
   ssv: { style: 'spaceDelimited', explode: false, allowReserved: false },

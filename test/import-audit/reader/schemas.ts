@@ -1,6 +1,6 @@
 /**
- * Turns the schemas of a document into JSON Schema 2020-12 as they hold for requests: without what is only read,
- * with `nullable` and the boolean limits of earlier drafts rewritten.
+ * Converts the schemas of a document to JSON Schema 2020-12 for requests: removes read-only properties, and rewrites
+ * `nullable` and the boolean limits of earlier drafts.
  */
 import { Validator } from '@cfworker/json-schema';
 import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject, toText } from '../json.ts';
@@ -9,9 +9,9 @@ import type { Version } from './operations.ts';
 export type Check = (value: unknown) => boolean;
 
 export type Schemas = {
-  /** A schema of a request, whose references are resolved with `resolve`. */
+  /** Converts a schema of a request. Resolve its references with `resolve`. */
   convert(schema: Json): JsonObject | boolean;
-  /** Follows the reference of a converted schema. */
+  /** Resolves the reference of a converted schema. */
   resolve(schema: JsonObject | boolean): JsonObject | boolean;
   createCheck(schema: JsonObject | boolean): Check;
 };
@@ -22,7 +22,7 @@ const mapsOfSchemas = ['patternProperties', 'dependentSchemas'];
 const numberLimits = ['minimum', 'maximum', 'multipleOf'];
 const counts = ['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'];
 const types = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'];
-/** Annotations that the audit reads, under names that no validator acts upon. */
+/** Annotations that the audit reads, under names that validators ignore. */
 const annotations = { format: 'x-format', example: 'x-example', default: 'x-default' };
 
 export function createSchemas(document: JsonObject, version: Version): Schemas {
@@ -65,7 +65,7 @@ export function createSchemas(document: JsonObject, version: Version): Schemas {
     for (const name of childSchemas) if (name in schema) converted[name] = convert(schema[name] as Json) as Json;
     for (const name of listsOfSchemas)
       if (Array.isArray(schema[name]) && toList(schema[name]).length > 0)
-        // Alternatives that overlap are usual, so `oneOf` is read as `anyOf`.
+        // Overlapping alternatives are common, so `oneOf` is treated as `anyOf`.
         append(
           converted,
           name === 'oneOf' ? 'anyOf' : name,
@@ -116,7 +116,7 @@ export function createSchemas(document: JsonObject, version: Version): Schemas {
   return { convert, resolve, createCheck };
 }
 
-/** The definitions that a schema reaches. */
+/** Returns the definitions that a schema references, directly or indirectly. */
 function collect(schema: Json, definitions: JsonObject, reached: JsonObject = {}): JsonObject {
   if (Array.isArray(schema)) for (const one of schema) collect(one, definitions, reached);
   if (!isObject(schema)) return reached;
@@ -131,7 +131,7 @@ function collect(schema: Json, definitions: JsonObject, reached: JsonObject = {}
   return reached;
 }
 
-/** Checks values against a schema. `format` is a hint, which refuses nothing. */
+/** Returns a function that checks values against a schema. `format` is only a hint and rejects nothing. */
 export function createValidator(schema: JsonObject | boolean): Check {
   const validator = new Validator(toCheckable(schema) as JsonObject | boolean, '2020-12', true);
   return (value) => validator.validate(value).valid;
@@ -170,12 +170,15 @@ function copyAssertions(schema: JsonObject, converted: JsonObject): void {
   if (schema.nullable === true || schema['x-nullable'] === true) addNull(converted);
 }
 
-/** OpenAPI 3.0.3: `nullable` counts where `type` is given in the same schema. An `enum` keeps its values. */
+/** OpenAPI 3.0.3: `nullable` applies only if `type` is in the same schema. An `enum` keeps its values. */
 function addNull(converted: JsonObject): void {
   if (converted.type !== undefined && !Array.isArray(converted.type)) converted.type = [converted.type, 'null'];
 }
 
-/** ECMAScript for the anchors of Ruby and Python; undefined for a pattern that ECMAScript does not know. */
+/**
+ * Translates the anchors of Ruby and Python to ECMAScript; returns undefined for a pattern that ECMAScript cannot
+ * express.
+ */
 function translatePattern(pattern: Json | undefined): string | undefined {
   if (typeof pattern !== 'string') return undefined;
   const translated = withoutNeedlessEscapes(pattern.replaceAll('\\A', '^').replaceAll(/\\[zZ]/g, '$'));
@@ -187,7 +190,7 @@ function translatePattern(pattern: Json | undefined): string | undefined {
   }
 }
 
-/** Removes escapes that ECMAScript knows without the flag `u` alone, such as `\:`; they change nothing. */
+/** Removes escapes that ECMAScript accepts only without the flag `u`, such as `\:`. They have no effect. */
 function withoutNeedlessEscapes(pattern: string): string {
   return pattern.replaceAll(/\\([\s\S])/g, (whole, character: string) => {
     if (character === '-') return '\\x2d';
@@ -199,7 +202,7 @@ const mapsOfNames = ['properties', 'patternProperties', 'dependentSchemas', '$de
 const isAnnotation = (name: string) =>
   name.startsWith('x-') || ['format', 'default', 'examples', 'title', 'description'].includes(name);
 
-/** A schema for a validator: without annotations, and without needless escapes in patterns. */
+/** Returns a schema for a validator, without annotations and without needless escapes in patterns. */
 function toCheckable(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(toCheckable);
   if (!isObject(schema)) return schema;

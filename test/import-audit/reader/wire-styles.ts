@@ -1,8 +1,8 @@
-/** Writes values in the styles of OpenAPI (Parameter Object, "Style Values", and RFC 6570). */
+/** Serializes values in the styles of OpenAPI (Parameter Object, "Style Values", and RFC 6570). */
 import type { Value } from '../values.ts';
 import type { Style } from './operations.ts';
 
-/** A value that no standard says how to write. */
+/** Thrown for a value whose serialization no standard defines. */
 export class UndefinedForm extends Error {}
 
 export const encode = (text: string) =>
@@ -11,7 +11,7 @@ export const encode = (text: string) =>
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** RFC 6570, 3.2.3: reserved characters stay as they are. */
+/** RFC 6570, 3.2.3: reserved characters are not encoded. */
 const encodeUnsafe = (text: string) =>
   encode(text).replaceAll(/%(3A|2F|3F|23|5B|5D|40|21|24|26|27|28|29|2A|2B|2C|3B|3D)/g, decodeURIComponent);
 
@@ -26,7 +26,7 @@ const isList = (value: Value): value is Value[] => Array.isArray(value);
 const isMap = (value: Value): value is { [name: string]: Value } =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 
-/** The pairs of a query or a form, encoded by `write`. */
+/** Returns the pairs of a query or a form, encoded by `write`. */
 export function writePairs(
   name: string,
   value: Value,
@@ -79,7 +79,7 @@ export function writePath(name: string, value: Value, { style, explode, allowRes
 const pairsOf = (value: { [name: string]: Value }, between: string, one: (item: Value) => string) =>
   Object.entries(value).map(([inner, item]) => `${encode(inner)}${between}${one(item)}`);
 
-/** A header: style `simple` without percent-encoding. */
+/** Serializes a header: style `simple` without percent-encoding. */
 export function writeHeader(value: Value, { explode, style }: Style): string {
   const delimiter = { spaceDelimited: ' ', pipeDelimited: '|', tab: '\t' }[style] ?? ',';
   if (isList(value)) return value.map(toText).join(delimiter);

@@ -5,26 +5,26 @@ import { clients } from '../../../src/domain/clients/clients.ts';
 import type { NpmProgram } from '../npm.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
-/** The folder and the model of an agent that a test runs. */
+/** The folder and the model URL of an agent that a test runs. */
 export type AgentPlace = { home: string; model: string };
 
-/** One of the agents that people connect, and how it is driven without a person at its terminal. */
+/** An agent that people connect, and how to run it without a person at its terminal. */
 export type AgentKind = {
   name: string;
   program: NpmProgram;
-  /** The name under which it offers the tool of a server to its model. */
+  /** Name under which it offers a server's tool to its model. */
   shown(server: string, tool: string): string;
-  /** Its variables: where its files and its model are, and that it reports and updates nothing. */
+  /** Its environment variables: the locations of its files and its model, without telemetry and updates. */
   environment(place: AgentPlace): Record<string, string>;
-  /** Writes its configuration with these servers; the rest of their snippets is a command for a shell. */
+  /** Writes its configuration with these servers. Returns the snippets that are shell commands. */
   configure(place: AgentPlace, servers: readonly ClientConnection[]): Promise<string>;
-  /** The command that answers one prompt and ends. */
+  /** Command that runs one prompt and exits. */
   ask(prompt: string): string[];
-  /** The command that logs in at a server, in a terminal. */
+  /** Command that logs in at a server, in a terminal. */
   logIn(server: string): string[];
 };
 
-/** The snippet of the page that shows how to connect a client. */
+/** Returns the snippet that the connection page shows for a client. */
 function snippetOf(id: string, to: ClientConnection): string {
   return clients.find((client) => client.id === id)?.snippet(to)?.code ?? '';
 }
@@ -77,13 +77,13 @@ wire_api = "responses"
     return '';
   },
   ask: (prompt) => ['codex', 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
-  // It would describe itself at chatgpt.com, which the tests do not reach.
+  // By default it uses a client metadata document at chatgpt.com, which the tests do not reach.
   logIn: (server) => ['codex', 'mcp', 'login', server, '--oauth-client-registration', 'dcr'],
 };
 
 export const geminiCli: AgentKind = {
   name: 'Gemini CLI',
-  // Its optional packages want a compiler; they are a keyring and a terminal.
+  // Its optional packages, a keyring and a terminal, need a compiler.
   program: { package: '@google/gemini-cli', version: '0.61.0', command: 'gemini', isBare: true },
   shown: (server, tool) => `mcp_${server}_${tool}`,
   environment: ({ home, model }) => ({

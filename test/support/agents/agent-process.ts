@@ -5,18 +5,18 @@ import { existsSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { type Ended, transcript } from '../toolhost/run-script.ts';
 
-/** Where an agent runs. */
+/** Working directory and environment of an agent. */
 export type Surroundings = { cwd: string; env: Record<string, string> };
 
-/** Ends what hangs; far longer than any agent takes on a busy machine. */
+/** Kills an agent that hangs; far longer than any agent takes on a busy machine. */
 const limitMs = 5 * 60_000;
 
-/** Gives a program a terminal. */
+/** Program that provides a terminal. */
 const script = '/usr/bin/script';
 
 async function run(words: readonly string[], surroundings: Surroundings, hasPerson: boolean): Promise<Ended> {
   const [command = '', ...args] = words;
-  // A group of its own, because some agents are a script that starts the program.
+  // A separate process group, because some agents are a script that starts the program.
   const child = spawn(command, args, { ...surroundings, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   if (!hasPerson) child.stdin.end();
   child.stdout.on('data', (chunk: Buffer) => {
@@ -38,8 +38,8 @@ export async function runAlone(words: readonly string[], surroundings: Surroundi
 }
 
 /**
- * Runs a command in a terminal, where a person agrees to what it asks, up to the message that it has done its work. Its
- * exit code is not looked at: Gemini CLI ends a command of its conversation with an error.
+ * Runs a command in a terminal where a person confirms every prompt, until it prints the message that it is done.
+ * Ignores its exit code, because Gemini CLI ends a slash command with an error.
  */
 export async function runInTerminal(words: readonly string[], surroundings: Surroundings, done: RegExp): Promise<void> {
   if (!existsSync(script)) {

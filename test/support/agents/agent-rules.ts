@@ -8,7 +8,7 @@ import type { AgentKind } from './agent-kinds.ts';
 import { type AgentWorld, type Conversation, startAgentWorld } from './agent-world.ts';
 import { step, turn } from './stub-model.ts';
 
-/** One blue pixel. */
+/** A PNG of one blue pixel. */
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYPgPAAEDAQAIicLsAAAAAElFTkSuQmCC',
   'base64',
@@ -52,7 +52,7 @@ async function prepare(world: AgentWorld): Promise<void> {
   await toolhost.createServer(serverOf(world, 'people', { authentication: { type: 'Bearer' }, oauth }));
 }
 
-/** What every agent does with a server, as far as its model sees it. */
+/** Tests an agent against a server, from the point of view of its model. */
 export function checkAgent(kind: AgentKind): void {
   describe(`${kind.name} ${kind.program.version}`, () => {
     let world: AgentWorld;
@@ -72,7 +72,7 @@ export function checkAgent(kind: AgentKind): void {
     });
     after(() => world?.stop());
 
-    it('[ship 6] the snippet connects it, and it lists the tools', () => {
+    it('[ship 6] connects with the snippet and lists the tools', () => {
       const names = ['read_item', 'read_numbers', 'list_names', 'read_missing', 'who_am_i'];
       const missing = names
         .map((name) => kind.shown('things', name))
@@ -80,32 +80,32 @@ export function checkAgent(kind: AgentKind): void {
       assert.deepEqual(missing, [], conversation.tools.join(' '));
     });
 
-    it('[ship 6] the page of the clients names the version that is tested', () => {
+    it('[ship 6] has its tested version on the clients page', () => {
       const page = readFileSync(join(root, 'docs', 'clients.md'), 'utf8');
       assert.ok(page.includes(`${kind.name} ${kind.program.version}`));
     });
 
-    it('[spec 5.2] its key lets it call a tool', () => {
+    it('[spec 5.2] calls a tool with an API key', () => {
       assert.match(conversation.results[0] ?? '', /"found":"the item"/);
       const [request] = world.upstream.requests;
       assert.deepEqual([request?.url, request?.headers.authorization], ['/items/a%20b', 'Bearer stored']);
     });
 
-    it('[behaviour The tool result] its model reads every digit, once', () => {
+    it('[behaviour The tool result] shows the model every digit of a number, once', () => {
       const result = conversation.results[1] ?? '';
       assert.ok(result.includes(exactNumbers), result);
       assert.equal(result.match(/big/g)?.length, 1, result);
     });
 
-    it('[behaviour The tool result] its model reads a list', () => {
+    it('[behaviour The tool result] shows the model a list', () => {
       assert.match(conversation.results[2] ?? '', /\["Ada","Bob"\]/);
     });
 
-    it('[behaviour The tool result] its model reads why the API refused', () => {
+    it('[behaviour The tool result] shows the model why the API rejected a call', () => {
       assert.match(conversation.results[3] ?? '', /404 Not Found.*no such thing/s);
     });
 
-    it('[behaviour Arguments] its model makes two calls in one turn', async () => {
+    it('[behaviour Arguments] runs two calls that the model makes in one turn', async () => {
       world.upstream.take();
       const { results } = await world.ask(
         turn(step(kind.shown('things', 'read_item'), { id: 'a b' }), step(kind.shown('things', 'list_names'))),
@@ -119,7 +119,7 @@ export function checkAgent(kind: AgentKind): void {
       assert.deepEqual(asked.toSorted(), ['/items/a%20b', '/names']);
     });
 
-    it('[behaviour The tool result] its model gets an image and a PDF, each with a text, and goes on', async () => {
+    it('[behaviour The tool result] continues after an image and a PDF, each with a text for the model', async () => {
       const { results, request } = await world.ask(
         step(kind.shown('things', 'read_picture')),
         step(kind.shown('things', 'read_paper')),
@@ -131,13 +131,13 @@ export function checkAgent(kind: AgentKind): void {
       assert.match(request, /image\/png/);
     });
 
-    it('[mcp 59] a person logs in at http://localhost, and it calls with their token', async () => {
+    it('[mcp 59] logs a person in at http://localhost and calls a tool with their token', async () => {
       await world.logIn('people');
       const { results } = await world.ask(step(kind.shown('people', 'who_am_i')));
       assert.match(results[0] ?? '', new RegExp(`"person":"${world.person.name}"`));
     });
 
-    it('[spec 4.2] it makes a server, and calls its tool', async () => {
+    it('[spec 4.2] creates a server and calls its tool', async () => {
       const config = serverOf(world, 'made', { authentication: { type: 'Bearer', token: 'stored-by-the-agent' } });
       const { results } = await world.ask(step(kind.shown('manage', 'createMcpServer'), config));
       assert.match(results[0] ?? '', /\/mcp\/made/);

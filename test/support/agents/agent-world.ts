@@ -14,16 +14,16 @@ import { runAlone, runInTerminal } from './agent-process.ts';
 import { type Person, startPerson } from './person.ts';
 import { startStubModel } from './stub-model.ts';
 
-/** The tools that an agent offered to its model, the results of the calls, and the newest request to the model. */
+/** Tools that an agent offered to its model, results of the calls, and the latest request to the model. */
 export type Conversation = { tools: string[]; results: string[]; request: string };
 
-/** An agent with a home, a model and a person of its own, beside a service to whose servers it is connected. */
+/** An agent with its own home, model, and person, and a service whose servers it is connected to. */
 export type AgentWorld = {
   toolhost: TestToolhost;
   provider: HonestProvider;
   upstream: RecordingUpstream;
   person: Person;
-  /** Connects it to these servers and no others. It logs in, at another name of this machine, where no key is given. */
+  /** Connects it to exactly these servers. Without a key it logs in, at another hostname of this machine. */
   connect(servers: readonly { slug: string; key?: string }[]): Promise<void>;
   /** Runs the agent with a prompt, which is the script of its model. */
   ask(...steps: readonly string[]): Promise<Conversation>;
@@ -31,7 +31,9 @@ export type AgentWorld = {
   stop(): Promise<void>;
 };
 
-/** Nothing of the agent is outside of a temporary folder, and it finds nothing of this machine's user. */
+/**
+ * Prepares a temporary home that holds all files of the agent and isolates it from the files of this machine's user.
+ */
 async function makeHome(kind: AgentKind, model: string, person: Person) {
   const bin = await needNpmProgram(kind.program);
   const home = await mkdtemp(join(tmpdir(), 'toolhost-agent-'));
@@ -64,7 +66,7 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
     egress: [provider.port, upstream.port],
     surroundings: documents.surroundings,
   });
-  // Claude Code describes itself at claude.ai, which the tests do not reach.
+  // By default Claude Code uses a client metadata document at claude.ai, which the tests do not reach.
   env.MCP_OAUTH_CLIENT_METADATA_URL = documents.publish('/agent');
 
   return {
@@ -87,7 +89,7 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
       model.take();
       await runAlone(kind.ask(steps.join(' ')), { cwd, env });
       const requests = model.take().filter(({ tools }) => tools.length > 0);
-      const { tools, results, body } = requests.at(-1) ?? assert.fail('it asked no model');
+      const { tools, results, body } = requests.at(-1) ?? assert.fail('the agent did not call its model');
       return { tools: tools.map(({ name }) => name), results, request: body };
     },
     async logIn(slug) {

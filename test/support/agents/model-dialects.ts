@@ -1,28 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../toolhost/toolhost.ts';
 
-/** A tool that the model was offered. Codex groups tools in namespaces, which a call must name. */
+/** A tool that an agent offered to the model. Codex groups tools in namespaces, which a call must name. */
 export type OfferedTool = { name: string; own: string; namespace?: string; fields: readonly string[] };
 
-/** A request to a model: the tools, the newest text of the user that has a script, and the results since then. */
+/** A request to a model: the tools, the latest user text that contains a script, and the results since then. */
 export type Request = { tools: OfferedTool[]; prompt: string; results: string[] };
 
-/** A call; `args` is JSON. */
+/** A tool call of the model; `args` is JSON. */
 export type WantedCall = { tool: OfferedTool; args: string };
 export type Decision = { calls: readonly WantedCall[] } | { text: string };
 
-/** One API for models, as far as the agents of the tests use it: they ask for streams. */
+/** A model API, as far as the agents under test use it. They request streams. */
 export type Dialect = {
   read(body: Json): Request;
-  /** The events of the answer. */
+  /** Returns the events of the response. */
   write(decision: Decision): Json[];
-  /** What follows the events. */
+  /** Text after the events. */
   end?: string;
 };
 
 type Turn = { prompt: string } | { result: string };
 
-/** Every text of a value, however deep. */
+/** Joins all texts of a value, at any depth. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value)) return value.map(textOf).join('\n');
@@ -202,7 +202,7 @@ const gemini: Dialect = {
   },
 };
 
-/** The API that a path belongs to; none for paths of other uses. */
+/** Returns the API that a path belongs to, or undefined for other paths. */
 export function dialectOf(path: string): Dialect | undefined {
   if (path.endsWith('/messages')) return messages;
   if (path.endsWith('/responses')) return responses;

@@ -7,17 +7,17 @@ import { text } from 'node:stream/consumers';
 import { createBrowser } from '../browser/browser.ts';
 import { logIn } from '../oauth/log-in.ts';
 
-/** A person whose browser is a program that agents open with an address. */
+/** A person whose browser is a program that agents start with a URL. */
 export type Person = {
   readonly name: string;
-  /** Writes the program into a folder for PATH, under the names by which agents look for a browser. Gives its path. */
+  /** Writes the program into a folder for PATH, under the names that agents use to find a browser. Returns its path. */
   installBrowser(folder: string): Promise<string>;
-  /** What the browser could not do, for the report of a test. */
+  /** Errors of the browser, for a failure message. */
   readonly failures: readonly string[];
   close(): Promise<void>;
 };
 
-/** The person logs in wherever the browser is sent, and the redirect goes to the agent that waits for it. */
+/** Starts a person who logs in wherever the browser is sent. The redirect goes to the agent that is waiting for it. */
 export async function startPerson(name: string): Promise<Person> {
   const failures: string[] = [];
   const visit = async (address: string) => {

@@ -7,26 +7,26 @@ import { type Decision, dialectOf, type OfferedTool, type Request } from './mode
 
 type Seen = Request & { headers: IncomingHttpHeaders; body: string };
 
-/** A model whose script is the prompt: it calls the tool of each `step`, one after the other, those of a `turn` at once. */
+/** A model whose script is the prompt. It calls the tool of each `step` in sequence, and those of a `turn` together. */
 export type StubModel = {
   readonly url: string;
-  /** What it was sent since the last take, oldest first. */
+  /** Returns the requests since the last call, oldest first. */
   take(): Seen[];
   close(): Promise<void>;
 };
 
-/** The part of a prompt that makes the model call a tool. */
+/** Formats the part of a prompt that makes the model call a tool. */
 export function step(tool: string, args: Json = {}): string {
-  // Some agents quote or escape what is in a prompt.
+  // Encoded, because some agents quote or escape the prompt.
   return `[[${tool}:${encodeURIComponent(JSON.stringify(args))}]]`;
 }
 
-/** The part of a prompt that makes the model call several tools in one turn. */
+/** Formats the part of a prompt that makes the model call several tools in one turn. */
 export function turn(...calls: readonly string[]): string {
   return calls.join('&');
 }
 
-/** What the model says when every call has its result. */
+/** Text of the model after all calls have their results. */
 const lastWord = 'The script has ended.';
 
 const steps = /\[\[(\w+):([^\]]*)\]\](&(?:amp;)?)?/g;
@@ -34,7 +34,10 @@ const steps = /\[\[(\w+):([^\]]*)\]\](&(?:amp;)?)?/g;
 /** Argument that Gemini CLI adds to every tool, for calls that wait for earlier calls of the turn. */
 const waiting = 'wait_for_previous';
 
-/** The calls of the next turn of the script, or the last word. A request without tools, as for a title, runs no script. */
+/**
+ * Returns the calls of the script's next turn, or the last text. A request without tools, such as for a title, runs no
+ * script.
+ */
 function decide({ tools, prompt, results }: Request): Decision {
   const rest = tools.length === 0 ? [] : [...prompt.matchAll(steps)].slice(results.length);
   const last = rest.findIndex(([, , , and]) => and === undefined);
@@ -56,7 +59,7 @@ function argumentsOf({ fields }: OfferedTool, args: string, index: number): stri
 async function answer(message: IncomingMessage, response: ServerResponse, seen: Seen[]): Promise<void> {
   const dialect = dialectOf(new URL(message.url ?? '', 'http://model').pathname);
   const body = await text(message);
-  // Whatever else agents may ask a model's host, they go on without an answer.
+  // Agents also send other requests to the model's host, and continue without a response.
   if (!dialect) return void response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
   const request = dialect.read(JSON.parse(body) as Json);
   seen.push({ ...request, headers: message.headers, body });

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { createCookieJar } from './cookie-jar.ts';
 
-/** An answer to a browser. Redirects are not followed: a test decides about every step. */
+/** Response to a browser. Redirects are not followed: the test decides on every step. */
 export type Page = { url: URL; status: number; headers: Headers; html: string };
 
-/** Fields or headers that differ from what the browser would send; undefined leaves one out. */
+/** Form fields or headers that replace those of the browser; undefined omits one. */
 export type Changes = Record<string, string | undefined>;
 
-/** A browser without script that keeps cookies; each belongs to another person. */
+/** Browser without scripts that stores cookies. Each instance belongs to a different person. */
 export type Browser = {
   get(url: string | URL, headers?: Changes): Promise<Page>;
-  /** Presses a button of the page's only form. */
+  /** Submits the page's only form with a button. */
   press(page: Page, button: string, changes?: { fields?: Changes; headers?: Changes }): Promise<Page>;
-  /** Names and values of the cookies for a host. */
+  /** Returns the cookies for a host by name. */
   cookies(hostname: string): ReadonlyMap<string, string>;
 };
 
@@ -27,7 +27,7 @@ function attribute(tag: string, name: string): string | undefined {
   return value === undefined ? undefined : decoded(value);
 }
 
-/** The text of a page. */
+/** Returns the visible text of a page. */
 export function visibleText({ html }: Page): string {
   const body = /<body>(.*)<\/body>/s.exec(html)?.[1] ?? '';
   return decoded(body.replaceAll(/<(?!\/?(bdi|code|b|a)\b)[^>]*>/g, ' ').replaceAll(/<[^>]*>/g, '')).replaceAll(
@@ -36,7 +36,7 @@ export function visibleText({ html }: Page): string {
   );
 }
 
-/** The target of a page's redirect or refresh. */
+/** Returns the target of a page's redirect or refresh. */
 export function leadsTo({ status, headers, html, url }: Page): URL | undefined {
   const location = headers.get('location');
   if (status >= 300 && status < 400 && location !== null) return new URL(location, url);
@@ -45,9 +45,9 @@ export function leadsTo({ status, headers, html, url }: Page): URL | undefined {
   return target === undefined ? undefined : new URL(target, url);
 }
 
-/** The target of a page, which must have one. */
+/** Returns the target of a page; fails if it has none. */
 export function next(page: Page): URL {
-  return leadsTo(page) ?? assert.fail(`${page.url} leads nowhere: ${page.status} ${page.html}`);
+  return leadsTo(page) ?? assert.fail(`${page.url} does not redirect: ${page.status} ${page.html}`);
 }
 
 function formOf(page: Page, button: string): { action: URL; fields: Record<string, string> } {
@@ -62,15 +62,18 @@ function formOf(page: Page, button: string): { action: URL; fields: Record<strin
   };
 }
 
-/** An object with its changes made, without undefined members. */
+/** Applies changes to an object and drops undefined members. */
 export function changed(given: Record<string, string>, changes: Changes = {}): Record<string, string> {
   const all = Object.entries({ ...given, ...changes });
   return Object.fromEntries(all.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/** `address` is where its requests seem to come from, to a service that trusts one proxy; `send` sends them. */
+/**
+ * @param address client address that a service that trusts one proxy sees
+ * @param send sends the requests
+ */
 export function createBrowser(address = '203.0.113.1', send: typeof fetch = fetch): Browser {
-  // Cookies know hosts but no ports (RFC 6265, 8.5).
+  // Cookies are scoped to hosts, not ports (RFC 6265, 8.5).
   const jar = createCookieJar();
 
   async function request(url: URL, own: Record<string, string>, changes: Changes = {}, body?: URLSearchParams) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** Checks that a page does not scroll sideways, and that axe finds nothing serious after animations have ended. */
+/** Asserts that a page does not scroll horizontally and that axe finds no serious violation once animations have ended. */
 export async function checkPage(page: Page): Promise<void> {
   const ending = 'document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity)';
   await page.evaluate(`Promise.allSettled(${ending}.map((animation) => animation.finished))`);

@@ -1,7 +1,7 @@
 import { type Browser, type BrowserContext, chromium } from 'playwright-core';
 import { needProgram } from './debian-program.ts';
 
-/** Paths of Chromium or Chrome; the first that exists is used. */
+/** Paths of Chromium or Chrome. The first that exists is used. */
 const knownPaths: [string, ...string[]] = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
@@ -21,8 +21,8 @@ const quiet = [
 let shared: Promise<Browser> | undefined;
 
 /**
- * The system's own Chromium, without a window; a browser that npm would download cannot be had on every machine. It is
- * started once in a process and ends with it; `close` closes the profiles that were made with what this returns.
+ * Launches the system's Chromium in headless mode, because a download by npm does not work on every machine. It starts
+ * once per process and stops with it. `close` closes only the contexts that were created with the returned browser.
  */
 export async function launchChromium(): Promise<Browser> {
   shared ??= needProgram(knownPaths, 'chromium').then((executablePath) =>

@@ -1,8 +1,8 @@
 import { createCookieJar } from './cookie-jar.ts';
 
-/** A separate browser: cookies by host, no script, no redirects followed. */
+/** Separate browser with cookies by host. It runs no scripts and follows no redirects. */
 export type CookieBrowser = {
-  /** Names and values for a host that was visited; a test may change them. */
+  /** Returns the cookies for a visited host by name; a test may change them. */
   cookies(host: string): Map<string, string>;
   open(url: URL | string, init?: CookieBrowserInit): Promise<{ response: Response; html: string }>;
 };

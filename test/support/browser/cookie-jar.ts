@@ -1,8 +1,8 @@
-/** Cookies by host. Paths are ignored, because all cookies of the tests have the path /. */
+/** Stores cookies by host. Paths are ignored because all test cookies have the path /. */
 export type CookieJar = {
-  /** Names and values for a host; a test may change them. */
+  /** Returns the cookies for a host by name; a test may change them. */
   of(host: string): Map<string, string>;
-  /** The `Cookie` header for a host; empty when there is none. */
+  /** Returns the `Cookie` header for a host; empty if it has no cookies. */
   header(host: string): string;
   keep(host: string, lines: readonly string[]): void;
 };

@@ -16,10 +16,10 @@ import { watchToasts } from './toasts.ts';
 export type Person = { name: string; role?: Role; workspace?: string; id?: string };
 
 const sessionMs = 3_600_000;
-/** Time for anything to appear on a busy machine. */
+/** Time limit for anything to appear on a busy machine. */
 export const patienceMs = 20_000;
 
-/** A member of a workspace with a live session; gives the session's cookie. */
+/** Creates a workspace member with a session and returns the session cookie. */
 export async function personSession(toolhost: TestToolhost, person: Person): Promise<string> {
   const { db } = toolhost.running.app.runner;
   const { name, role = 'owner', workspace = localWorkspace.id } = person;
@@ -32,7 +32,7 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   return sessionOf(toolhost, id, { workspace, cookie });
 }
 
-/** A session of a member; gives its cookie. */
+/** Creates a session of a member and returns its cookie. */
 export async function sessionOf(
   { running }: TestToolhost,
   userId: string,
@@ -44,7 +44,7 @@ export async function sessionOf(
   return cookie;
 }
 
-/** A browser profile of a person who wants no motion: what unfolds does not move under a click, however slow the machine. */
+/** Creates a browser context with reduced motion, so nothing moves under a click even on a slow machine. */
 export async function stillContext(
   browser: Browser,
   toolhost: TestToolhost,
@@ -56,7 +56,7 @@ export async function stillContext(
   return context;
 }
 
-/** A still profile in which this person is signed in. */
+/** Creates a reduced-motion browser context in which this person is signed in. */
 export async function contextOf(
   browser: Browser,
   toolhost: TestToolhost,
@@ -69,18 +69,18 @@ export async function contextOf(
   return context;
 }
 
-/** Closes a browser profile. The answers that its pages still hold or wait for are given up: that is no failure of a test. */
+/** Closes a browser context. Pending responses of its pages are dropped without failing the test. */
 export async function closeContext(context: BrowserContext): Promise<void> {
   for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' });
   await context.close();
 }
 
-/** A field of a form by its whole label. */
+/** Locates a form field by its exact label. */
 export function field(within: Page | Locator, label: string): Locator {
   return within.getByRole('textbox', { name: label, exact: true });
 }
 
-/** The configuration as JSON, and the text in it, which the page draws only in part. */
+/** Locates the JSON editor of the configuration and reads its text, of which the page renders only a part. */
 export function jsonOf(page: Page) {
   const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
   type Drawn = { cmTile: { root: { view: { state: { doc: unknown } } } } };
@@ -92,18 +92,18 @@ export function button(within: Page | Locator, name: string | RegExp): Locator {
   return within.getByRole('button', { name, exact: true });
 }
 
-/** A tab of the page of a server. */
+/** Locates a tab of a server page. */
 export function tab(page: Page, name: string): Locator {
   return page.getByRole('navigation', { name: 'Server sections' }).getByRole('link', { name, exact: true });
 }
 
-/** Chooses in a list that opens from its field. */
+/** Selects an option of a combobox. */
 export async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
   await page.getByRole('combobox', { name: label, exact: true }).click();
   await page.getByRole('option', { name: option, exact: true }).click();
 }
 
-/** Waits until a field says this about its content, where screen readers find it too. */
+/** Waits until a field shows an error that screen readers can also find. */
 export async function saysAtField(input: Locator, message: RegExp): Promise<void> {
   await eventually(async () => {
     assert.equal(await input.getAttribute('aria-invalid'), 'true');
@@ -115,20 +115,20 @@ export async function saysAtField(input: Locator, message: RegExp): Promise<void
   }, patienceMs);
 }
 
-/** Faults of a page that the person does not see. */
+/** Problems of a page that the person does not see. */
 export type Seen = {
-  /** Errors of scripts, what the Content-Security-Policy has blocked, and frames in which the page was too wide. */
+  /** Script errors, Content-Security-Policy violations, and frames in which the page was too wide. */
   complaints: string[];
-  /** Answers that the console calls errors, such as a 404. */
+  /** Responses that the console logs as errors, such as a 404. */
   refusals: string[];
-  /** Requests of pages to other sites, without navigations. */
+  /** Requests to other origins, without navigations. */
   foreign: string[];
 };
 
 const blocked = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
   console.error('Content Security Policy: ' + [violatedDirective, blockedURI, sample].join(' ')))`;
 
-/** Looks before each frame whether the page can be scrolled sideways, and says once what sticks out. */
+/** Checks before each frame for horizontal overflow and logs the elements that cause it once. */
 const tooWide = `
   const look = () => {
     const over = (document.scrollingElement?.scrollWidth ?? 0) - innerWidth;
@@ -139,7 +139,7 @@ const tooWide = `
   };
   requestAnimationFrame(look);`;
 
-/** Watches a page from before it is opened. */
+/** Collects the problems of a page. Call it before the page is opened. */
 export async function watch(page: Page, origin: string): Promise<Seen> {
   const seen: Seen = { complaints: [], refusals: [], foreign: [] };
   await page.addInitScript(blocked);
@@ -152,7 +152,7 @@ export async function watch(page: Page, origin: string): Promise<Seen> {
   page.on('pageerror', (error) => seen.complaints.push(error.message));
   page.on('dialog', (dialog) => {
     if (dialog.type() !== 'beforeunload') seen.complaints.push(`a dialog opened: ${dialog.message()}`);
-    // It is gone already when the page has closed meanwhile.
+    // Fails if the page has closed in the meantime.
     dialog.dismiss().catch((error: unknown) => page.isClosed() || seen.complaints.push(String(error)));
   });
   page.on('request', (request) => {
@@ -165,19 +165,19 @@ export async function watch(page: Page, origin: string): Promise<Seen> {
 
 type Visit = { person?: Person; options?: BrowserContextOptions };
 
-/** A service with an upstream, and a browser. */
+/** Running service with an upstream and a browser. */
 export type Dashboard = {
   toolhost: TestToolhost;
   upstream: RecordingUpstream;
   browser: Browser;
-  /** The configuration of a server with one tool, `read`, whose argument `count` is required. */
+  /** Returns the configuration of a server with one tool, `read`, whose argument `count` is required. */
   config(slug: string, more?: Json): Json;
-  /** A person's page at this address. At the end nothing may have been blocked, failed or requested from other sites. */
+  /** Opens a page as a person. Fails if anything was blocked, failed, or was requested from another origin. */
   at(path: string, use: (page: Page, context: BrowserContext) => Promise<void>, visit?: Visit): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** @param egress ports on this machine that the service may call besides the upstream's */
+/** @param egress local ports that the service may call in addition to that of the upstream */
 export async function startDashboard(egress: readonly number[] = []): Promise<Dashboard> {
   const upstream = await startRecordingUpstream();
   const toolhost = await startToolhost({ egress: [upstream.port, ...egress] });
@@ -220,7 +220,7 @@ export async function startDashboard(egress: readonly number[] = []): Promise<Da
   };
 }
 
-/** An announcement that has this text. */
+/** Locates an alert that contains this text. */
 export function alert(page: Page, text: string): Locator {
   return page.getByRole('alert').filter({ hasText: text }).first();
 }

@@ -8,8 +8,8 @@ const installMs = 300_000;
 const lockFile = join(tmpdir(), 'toolhost-apt-get.lock');
 
 /**
- * The path of a program that a test needs: the first that exists. When there is none and this process is root on Debian,
- * the package is installed, which provides the first path.
+ * Returns the path of a program that a test needs: the first path that exists. If none exists and this process is root
+ * on Debian, installs the package, which provides the first path.
  * @throws Error that says what to install
  */
 export async function needProgram(paths: readonly [string, ...string[]], debianPackage: string): Promise<string> {
@@ -22,7 +22,7 @@ export async function needProgram(paths: readonly [string, ...string[]], debianP
   }
   const run = promisify(execFile);
   const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, timeout: installMs };
-  // Other groups of tests may need a program at the same time, and apt-get refuses to run twice.
+  // Other test processes may install a program at the same time, and apt-get refuses to run twice.
   const aptGet = (...args: string[]) => run('flock', [lockFile, 'apt-get', ...args], options);
   await aptGet('update');
   const wait = ['-o', 'DPkg::Lock::Timeout=120'];

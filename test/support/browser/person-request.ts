@@ -1,6 +1,6 @@
 import type { Json, TestToolhost } from '../toolhost/toolhost.ts';
 
-/** A request to the REST API as a page of the dashboard sends it, in a session from `personSession`. */
+/** Sends a REST API request the way a dashboard page does, in a session from `personSession`. */
 export async function personRequest(
   toolhost: TestToolhost,
   session: string,

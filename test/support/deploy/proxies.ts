@@ -21,10 +21,10 @@ export type RunningProxy = {
 type Kind = {
   paths: readonly [string, ...string[]];
   debianPackage: string;
-  /** The configuration, below `deploy/proxies`. */
+  /** Configuration file below `deploy/proxies`. */
   file: string;
   args: (file: string, folder: string) => string[];
-  /** That configuration on a loopback port, without TLS and its files. A replica that is only slow is not taken for a dead one. */
+  /** Adapts the configuration to a loopback port without TLS. Raises health timeouts so a slow replica stays healthy. */
   local: (text: string, port: number, folder: string) => string;
 };
 
@@ -63,10 +63,10 @@ const kinds: Record<string, Kind> = {
   },
 };
 
-/** What the block of a proxy on the page about proxies takes the place of, where the service is below the path `/hub`. */
+/** Text of each configuration that the block in docs/operations/proxies.md replaces if the service is below `/hub`. */
 const forWholeHost: Record<string, RegExp> = { nginx: /^ *location \/ \{\n/m, caddy: /^ *reverse_proxy .*\n/m };
 
-/** Starts a proxy with its configuration of `deploy/proxies`, in front of the replicas at these ports. */
+/** Starts a proxy with its configuration from `deploy/proxies` in front of the replicas at these ports. */
 export async function startProxy(
   name: string,
   ports: readonly number[],
@@ -103,7 +103,7 @@ export async function startProxy(
   await eventually(async () => {
     if (child.exitCode !== null) throw new Error(`${name} did not start: ${said}`);
     const { status } = await freshRequest(`${url}${path}/readyz`, { headers: { host: 'tools.example.com' } });
-    if (status !== 200) throw new Error(`${name} answers ${status}: ${said}`);
+    if (status !== 200) throw new Error(`${name} responds with ${status}: ${said}`);
   }, 60_000);
   return {
     name,

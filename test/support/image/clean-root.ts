@@ -3,7 +3,7 @@ import { chownSync, copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { BuiltImage } from './image-steps.ts';
 
-/** What a base image of Node brings and our program needs: the runtime, `env`, and their libraries. */
+/** Copies the files of the Node base image that the program needs: the runtime, `env`, and their libraries. */
 function addBase(root: string): void {
   const programs = { '/usr/local/bin/node': process.execPath, '/usr/bin/env': '/usr/bin/env' };
   for (const [target, program] of Object.entries(programs)) {
@@ -20,9 +20,9 @@ function copy(source: string, target: string): void {
 }
 
 /**
- * The command that runs a program of an image as a container engine would: its folder is the root of the file system and
- * cannot be written, `/tmp` is empty, the volume is a folder of the user of the image. The process that it starts
- * becomes the program, so signals reach that.
+ * Returns a function that builds the command to run a program of an image as a container engine would: the image is the
+ * read-only root of the file system, `/tmp` is empty, and the volume belongs to the image's user. The started process is
+ * replaced by the program, so signals reach it.
  * @throws Error that says what is missing on this machine
  */
 export function inCleanRoot(image: BuiltImage, volume: string): (args: readonly string[]) => [string, ...string[]] {
@@ -41,7 +41,7 @@ export function inCleanRoot(image: BuiltImage, volume: string): (args: readonly 
   if (prefix.length === 0) chownSync(volume, user, group);
   else execFileSync('sudo', ['-n', 'chown', image.user, volume]);
   const [path = ''] = image.volumes;
-  // A person's PATH need not have the folders of chroot.
+  // The PATH of a user may lack the folders that contain chroot.
   const script = `
 root=$1; volume=$2; shift 2
 PATH=$PATH:/usr/sbin:/sbin

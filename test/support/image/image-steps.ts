@@ -7,9 +7,9 @@ import { root } from '../../files.ts';
 const run = promisify(execFile);
 const stepMs = 900_000;
 
-/** What a container engine would know of the last stage. */
+/** Last stage of the Dockerfile, as a container engine sees it. */
 export type BuiltImage = {
-  /** The folder that is the root of its file system, without what its base image brings. */
+  /** Root folder of its file system, without the files of its base image. */
   root: string;
   env: Record<string, string>;
   user: string;
@@ -23,7 +23,7 @@ type Stage = BuiltImage & { name: string; workdir: string; args: Record<string, 
 
 export type Instruction = { keyword: string; text: string };
 
-/** The instructions of a Dockerfile; the lines of each are joined. */
+/** Parses the instructions of a Dockerfile and joins continued lines. */
 export function instructionsOf(dockerfile: string): Instruction[] {
   return dockerfile
     .replaceAll(/^\s*#.*\n/gm, '')
@@ -35,8 +35,8 @@ export function instructionsOf(dockerfile: string): Instruction[] {
 }
 
 /**
- * Runs the instructions of our Dockerfile without a container engine: each stage is a folder, and its commands run in
- * the folder of its WORKDIR on the Node of the tests. So commands must not name absolute paths.
+ * Runs the instructions of our Dockerfile without a container engine. Each stage is a folder, and its commands run in
+ * its WORKDIR with the Node version of the tests, so commands must not use absolute paths.
  */
 export async function runImageSteps(folder: string, buildArgs: Record<string, string>): Promise<BuiltImage> {
   const stages: Stage[] = [];
@@ -74,7 +74,7 @@ async function runStep(stage: Stage, { keyword, text }: Instruction, build: Buil
   else note(stage, { keyword, text });
 }
 
-/** What is only told to the engine. */
+/** Records an instruction that is only metadata for the engine. */
 function note(stage: Stage, { keyword, text }: Instruction): void {
   const list = () => JSON.parse(text.slice(text.indexOf('['))) as string[];
   if (keyword === 'USER') stage.user = text;
@@ -102,7 +102,7 @@ function copy(stage: Stage, text: string, stages: readonly Stage[]): void {
   }
 }
 
-/** Whether `.dockerignore` leaves a path of the context out. */
+/** Returns a predicate for the paths that `.dockerignore` excludes from the build context. */
 function ignoredByContext(): (path: string) => boolean {
   const patterns = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
   return (path) => patterns.some((pattern) => path !== '' && matchesGlob(path, pattern));
@@ -112,7 +112,7 @@ async function runCommand(stage: Stage, text: string): Promise<void> {
   const cwd = join(stage.root, stage.workdir);
   if (text.split(/\s+/).some((word) => isAbsolute(word))) throw new Error(`the tests cannot run: ${text}`);
   if (/^npm ci (?!.*--omit)/.test(text)) {
-    // The same lock file gave the checkout its packages.
+    // The packages of the checkout come from the same lock file.
     symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
     return;
   }

@@ -2,11 +2,14 @@ import type { ImportedTool } from '../../../src/import/tools/made-tool.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
 const portable = /^[a-zA-Z0-9_.-]{1,64}$/;
-/** Keywords of a configuration that are no JSON Schema. */
+/** Configuration keywords that are not part of JSON Schema. */
 const ownKeywords = ['in', 'optional', 'wire_name', 'style', 'value', 'allow_slashes', 'content', 'file_name'];
 const combinators = ['anyOf', 'oneOf', 'allOf', 'not', 'enum'];
 
-/** Why a client would refuse a tool: one such tool can end the whole session. Empty when none would. */
+/**
+ * Returns the reasons why a client would reject a tool; empty if there are none. One rejected tool can end the whole
+ * session.
+ */
 export function refusalsOf(tool: ImportedTool, shown: Json): string[] {
   const found: string[] = [];
   if (!/^[a-zA-Z0-9_-]{1,48}$/.test(tool.name)) found.push(`name ${tool.name}`);

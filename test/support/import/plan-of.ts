@@ -6,7 +6,7 @@ import { readDescription } from '../../../src/import/read-description.ts';
 import type { ImportedTool } from '../../../src/import/tools/made-tool.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
-/** A small document of OpenAPI 3.1 with the paths and fields that a test is about. */
+/** Returns a small OpenAPI 3.1 document with these paths and fields. */
 export function openApi(paths: Json, fields: Json = {}): Json {
   return {
     openapi: '3.1.0',
@@ -17,7 +17,7 @@ export function openApi(paths: Json, fields: Json = {}): Json {
   };
 }
 
-/** The plan for a document with all its operations. */
+/** Plans the import of a document, by default with all of its operations. */
 export function planOf(
   document: Json | string,
   choices: ImportChoices = { include: ['*'], deprecated: true },
@@ -25,7 +25,7 @@ export function planOf(
   return planImport(readDescription(typeof document === 'string' ? document : JSON.stringify(document)), choices);
 }
 
-/** The configuration of a plan, which passes the checks of configurations. */
+/** Returns the configuration of a plan, and asserts that it passes the configuration check. */
 export function configOf(plan: ImportPlan): NonNullable<ImportPlan['config']> {
   const config = plan.config ?? assert.fail(`unanswered: ${JSON.stringify(plan.questions)}`);
   const { problems } = checkServerConfig(config, { managementSlug: 'manage', urlProblem: () => undefined });
@@ -33,14 +33,14 @@ export function configOf(plan: ImportPlan): NonNullable<ImportPlan['config']> {
   return config;
 }
 
-/** The only tool of a document with one operation. */
+/** Returns the only tool of a document with one operation. */
 export function onlyTool(document: Json | string): ImportedTool {
   const { tools } = configOf(planOf(document));
   assert.equal(tools.length, 1);
   return tools[0] as ImportedTool;
 }
 
-/** The outcome and notes of the operations of a document. */
+/** Returns the outcome and notes of each operation of a document. */
 export function outcomesOf(document: Json | string): string[] {
   return planOf(document).all.map(({ operation, outcome, notes }) =>
     [`${operation.method} ${operation.path}: ${outcome}`, ...notes].join('; '),

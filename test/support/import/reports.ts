@@ -3,18 +3,21 @@ import { root } from '../../files.ts';
 import type { CorpusFile } from './corpus.ts';
 import { planOf } from './plan-of.ts';
 
-/** The reports that are kept in the repository: what an import makes of each description. */
+/** Import reports of all corpus descriptions, stored in the repository. */
 export const reportsFile = join(root, 'test', 'import', 'corpus-reports.json');
 
 export type CorpusReport = {
   operations: string;
   proposal: string;
   questions: string[];
-  /** How many operations have each note. */
+  /** Number of operations with each note. */
   notes: Record<string, number>;
 };
 
-/** What is imported with everything included. Names in notes are left out, so that they can be counted. */
+/**
+ * Returns the report of an import with every operation. Names in notes are replaced by an ellipsis, so that notes can
+ * be counted.
+ */
 export function reportOf({ text }: CorpusFile): CorpusReport {
   const plan = planOf(text);
   const { operations, whole, loosened, partial, skipped } = plan.counts;

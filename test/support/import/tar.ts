@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib';
 
 const blockBytes = 512;
 
-/** Reads files of a package from the registry (a gzipped tar of the ustar format) without unpacking the others. */
+/** Reads files of an npm package (a gzipped tar in ustar format) without unpacking the others. */
 export async function readFromPackage(archive: string, wanted: ReadonlySet<string>): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const source = createReadStream(archive).pipe(createGunzip());

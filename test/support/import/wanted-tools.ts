@@ -1,6 +1,6 @@
 /**
- * What a careful person would choose of well-known APIs for an agent, written down before the proposal was ranked, and
- * how many of them the proposal has at least.
+ * Operations that a careful person would choose of well-known APIs for an agent, written down before the proposal was
+ * ranked, and the minimum number of them that the proposal must contain.
  */
 type Wanted = { file: string; atLeast: number; operations: readonly string[] };
 
@@ -68,7 +68,7 @@ export const wantedTools: readonly Wanted[] = [
     ],
   },
   {
-    // Its tools are so large that the twenty alone are more than 10,000 tokens.
+    // Its tools are so large that these twenty alone exceed 10,000 tokens.
     file: 'stripe.com.json',
     atLeast: 10,
     operations: of(

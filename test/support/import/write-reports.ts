@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { readCorpus } from './corpus.ts';
 import { reportOf, reportsFile } from './reports.ts';
 
-/** Writes what an import makes of the corpus, to be reviewed in the diff. */
+/** Writes the import reports of the corpus, to be reviewed in the diff. */
 const files = await readCorpus();
 const reports = Object.fromEntries(files.map((file) => [file.name, reportOf(file)]));
 writeFileSync(reportsFile, `${JSON.stringify(reports, undefined, 2)}\n`);

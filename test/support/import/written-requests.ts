@@ -1,6 +1,6 @@
 import type { Json } from '../toolhost/toolhost.ts';
 
-/** A request: `body` is a value of JSON or a text, `form` the fields of a form. */
+/** A request. `body` is a JSON value or a string, and `form` contains the fields of a form. */
 export type Sent = {
   method: string;
   url: string;
@@ -10,7 +10,7 @@ export type Sent = {
   name?: string;
 };
 
-/** The same requests as a Postman collection, as a recording of a browser and as curl commands. */
+/** Writers of the same requests as a Postman collection, a browser recording (HAR), and curl commands. */
 export const written: Record<string, (requests: readonly Sent[]) => string> = {
   Postman: (requests) =>
     JSON.stringify({

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 
 export type Claims = { [claim: string]: unknown };
 
-/** The claims and header of the next ID token; undefined leaves a claim out. `wrap` changes the whole token. */
+/** Claims and header of the next ID token. `undefined` leaves a claim out; `wrap` changes the whole token. */
 export type Forgery = {
   claims?: Claims;
   alg?: unknown;
@@ -18,15 +18,15 @@ export type Forgery = {
 export type ForgingProvider = {
   readonly url: string;
   readonly clientId: string;
-  /** The ID token of the next exchange, for the sign-in with this nonce. */
+  /** Sets the ID token of the next exchange, for the sign-in with this nonce. */
   issue(nonce: string, forgery?: Forgery): void;
-  /** The text that a path answers with from now on, or with nothing its usual answer. */
+  /** Replaces the response body of a path; without `text`, restores the default response. */
   answer(path: string, text?: string, status?: number): void;
-  /** The next answer of a path comes byte after byte, and never ends. */
+  /** Sends the next response of a path byte by byte, without ever ending it. */
   drip(path: string): void;
-  /** How often a path was asked for. */
+  /** Number of requests to a path. */
   asked(path: string): number;
-  /** The set of keys, without those of others. */
+  /** The published key set; it does not contain the key that `isOtherKey` signs with. */
   readonly keys: readonly object[];
   close(): Promise<void>;
 };

@@ -12,15 +12,15 @@ export const password = 'correct horse battery staple';
 export type HonestProvider = {
   readonly url: string;
   readonly port: number;
-  /** Every access token that it has given, oldest first. */
+  /** All access tokens that it has issued, oldest first. */
   readonly issued: readonly string[];
   /** Number of submissions of its login form. */
   readonly logins: number;
-  /** Makes a client with this redirect URI; gives the `oauth` of a hosted server that logs people in here. */
+  /** Creates a client with this redirect URI. Returns the `oauth` of a hosted server that logs people in here. */
   oauthFor(callback: string): Promise<{ [field: string]: unknown }>;
-  /** Who a live access token stands for. */
+  /** Returns the account that a live access token belongs to. */
   accountOf(token: string): Promise<string | undefined>;
-  /** Ends every access token before its time; refresh tokens stay good. */
+  /** Ends every access token early; refresh tokens stay valid. */
   endAccessTokens(): Promise<void>;
   /** Ends every refresh token: people have to log in again. */
   endRefreshTokens(): Promise<void>;
@@ -31,7 +31,9 @@ export type HonestProviderOptions = { accessTokenSeconds?: number };
 
 const scopes = ['openid', 'email', 'offline_access', 'items:read'];
 
-/** A separate store for each provider; the package's own is shared by the whole process, and only for development. */
+/**
+ * A separate store for each provider; the package's own store is shared by the whole process, and only for development.
+ */
 function createMemory(): AdapterFactory {
   const kept = new Map<string, AdapterPayload>();
   return (model) => {
@@ -76,7 +78,7 @@ function createProvider(issuer: string, adapter: AdapterFactory, accessTokenSeco
     rotateRefreshToken: true,
     features: { devInteractions: { enabled: false } },
     claims: { openid: ['sub'], email: ['email'] },
-    // Not only at the userinfo endpoint.
+    // Puts the claims into ID tokens too, not only into the userinfo response.
     conformIdTokenClaims: false,
     findAccount: async (_ctx, accountId) => ({
       accountId,
@@ -106,7 +108,7 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
   provider.on('access_token.saved', (token) => issued.push(token.jti));
   provider.on('refresh_token.saved', (token) => refreshTokens.push(token.jti));
 
-  /** One form both logs in and agrees. */
+  /** Logs in and consents with a single form. */
   async function interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { params } = await provider.interactionDetails(request, response);
     const clientId = String(params.client_id);
@@ -152,7 +154,7 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
         token_endpoint_auth_method: 'client_secret_post',
         id_token_signed_response_alg: 'ES256',
       });
-      // OpenID Connect Core, 11: offline access needs the prompt.
+      // OpenID Connect Core, 11: offline access requires `prompt=consent`.
       const more = { scopes, extra_params: { prompt: 'consent' } };
       return { authorization_url: `${url}/auth`, token_url: `${url}/token`, ...client, ...more };
     },

@@ -1,31 +1,34 @@
 import type { Json } from '../toolhost/toolhost.ts';
 import { type Answer, type RecordedRequest, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 
-/** How the token endpoint answers a form. */
+/** Responds to a form that is posted to the token endpoint. */
 export type TokenHandler = (form: URLSearchParams, request: RecordedRequest) => Answer | 'hold';
 
-/** Parameters of the login page's redirect, besides `state`. */
+/** Returns the parameters of the login page's redirect, except `state`. */
 export type LoginAnswer = (query: URLSearchParams) => Record<string, string>;
 
-/** An OAuth provider that logs every person in at once and rotates its refresh tokens, until a test makes it misbehave. */
+/**
+ * An OAuth provider that logs every person in without a form and rotates its refresh tokens, until a test makes it
+ * misbehave.
+ */
 export type HostileProvider = {
   readonly url: string;
-  /** Of the login page and of the token endpoint. */
+  /** Ports of the login page and the token endpoint. */
   readonly ports: readonly number[];
   readonly clientSecret: string;
-  /** The `oauth` of a server whose people log in here. */
+  /** The `oauth` of a server whose users log in here. */
   oauth(more?: Json): Json;
-  /** Changes the login page from now on, or with nothing makes it honest again. */
+  /** Changes the login page from now on; without an argument, restores the honest one. */
   onLogin(answer?: LoginAnswer): void;
-  /** Changes the token endpoint from now on, or with nothing makes it honest again. */
+  /** Changes the token endpoint from now on; without an argument, restores the honest one. */
   onToken(handler?: TokenHandler): void;
-  /** The honest answer of the token endpoint. */
+  /** The honest response of the token endpoint. */
   honest(form: URLSearchParams): Answer;
-  /** The queries of the login page since the last take, oldest first. */
+  /** The queries of the login page since the last call, oldest first. */
   takeLogins(): URLSearchParams[];
-  /** The requests of the token endpoint since the last take, oldest first. */
+  /** The requests to the token endpoint since the last call, oldest first. */
   takeTokens(): { form: URLSearchParams; request: RecordedRequest }[];
-  /** Resolves with the nth request of the token endpoint since the last take. */
+  /** Resolves with the nth request to the token endpoint since the last call. */
   waitForToken(nth?: number): Promise<RecordedRequest>;
   close(): Promise<void>;
 };
@@ -48,7 +51,7 @@ export async function startHostileProvider(): Promise<HostileProvider> {
     return { code };
   }
 
-  /** A code and a refresh token are each good once. */
+  /** Accepts each code and each refresh token once. */
   function honest(form: URLSearchParams): Answer {
     const isCode = form.get('grant_type') === 'authorization_code';
     const isGood = isCode

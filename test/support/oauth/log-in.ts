@@ -1,7 +1,7 @@
 import { type Browser, leadsTo, next, type Page } from '../browser/browser.ts';
 import { password } from './honest-provider.ts';
 
-/** Follows redirects and refreshes, up to the one that leads to `end`. */
+/** Follows redirects and refreshes until the next one leads to `end`. */
 async function settle(browser: Browser, start: Page, end: string): Promise<Page> {
   let page = start;
   for (;;) {
@@ -11,7 +11,10 @@ async function settle(browser: Browser, start: Page, end: string): Promise<Page>
   }
 }
 
-/** The steps of a person at a login: allows the client, logs in at the honest provider. Returns the redirect to the client. */
+/**
+ * Does a person's steps at a login: allows the client and logs in at the honest provider. Returns the redirect to the
+ * client.
+ */
 export async function logIn(browser: Browser, authorizationUrl: string | URL, name: string): Promise<URL> {
   const end = new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '';
   const consent = await browser.get(authorizationUrl);

@@ -22,28 +22,28 @@ import {
 /** The parameters of the redirect to the client. */
 export type Answer = Authorization & { params: URLSearchParams; code: string };
 
-/** The service with a clock that can be moved, a provider, an upstream, and servers whose people log in at the provider. */
+/** The service with an adjustable clock, a provider, an upstream, and servers whose users log in at the provider. */
 export type LoginWorld = {
   toolhost: TestToolhost;
   provider: HostileProvider;
   upstream: RecordingUpstream;
-  /** Moves the clock of the service. */
+  /** Advances the clock of the service. */
   wait(ms: number): void;
-  /** The time of the service, epoch ms. */
+  /** Current time of the service, epoch ms. */
   now(): number;
-  /** Creates a server with a login and one tool, `run`. Gives its slug. */
+  /** Creates a server with a login and one tool, `run`. Returns its slug. */
   serve(more?: Json, oauth?: Json): Promise<string>;
   /** Changes fields of a server. */
   change(slug: string, fields: Json): Promise<void>;
   issuer(slug: string): string;
   browser(): Browser;
   client(slug: string, options?: Partial<ClientOptions>): Promise<OAuthClient>;
-  /** The page that the provider's answer leads to, after the person has allowed the client. */
+  /** Allows the client and logs in. Returns the page that the provider redirects to. */
   returned(authorization: Authorization, browser?: Browser): Promise<Page>;
-  /** A whole login, which must succeed. */
+  /** Completes a login, which must succeed. */
   logIn(client: OAuthClient, browser?: Browser, changes?: Changes): Promise<Answer>;
   tokens(client: OAuthClient, browser?: Browser): Promise<Tokens>;
-  /** Makes the upstream refuse the token that it sees first, and take every other. */
+  /** Makes the upstream reject the first token that it sees and accept every other. */
   refuseFirstToken(): void;
   /** `tools/list` with a token. */
   list(slug: string, token: string | undefined): Promise<Reply>;
@@ -51,12 +51,12 @@ export type LoginWorld = {
   stop(): Promise<void>;
 };
 
-/** The tool of a server, `run`. */
+/** The `run` tool of a server. */
 export function toolAt(url: string): Json {
   return { name: 'run', description: 'Runs the one request of this test.', method: 'GET', url };
 }
 
-/** An address that no other browser or client has. */
+/** Creates a function that returns a new client address on every call. */
 function addresses(): () => string {
   let count = 0;
   return () => `198.51.${100 + Math.floor(++count / 250)}.${(count % 250) + 1}`;

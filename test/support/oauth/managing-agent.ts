@@ -7,17 +7,19 @@ import type { Json, TestToolhost, ToolReply } from '../toolhost/toolhost.ts';
 export type Tool = { name: string; description: string; inputSchema: Schema; annotations: Json };
 export type Answer = { text: string; isError: boolean; output: Json };
 
-/** An agent at the management server that checks every answer against the schema of its operation. */
+/** An agent at the management server that checks every result against the schema of its operation. */
 export type ManagingAgent = {
   tools: ReadonlyMap<string, Tool>;
   manage(name: string, args?: Json, token?: string): Promise<Answer>;
-  /** A call that must succeed. */
+  /** Makes a call that must succeed. */
   done(name: string, args?: Json): Promise<Answer>;
-  /** A call that must be refused with this text. */
+  /** Makes a call that must be refused with this text. */
   refused(name: string, args: Json, why: RegExp): Promise<void>;
 };
 
-/** What a management tool answered: its structured content beside a sentence, and otherwise the JSON of its text. */
+/**
+ * Returns the output of a management tool: its structured content if there is any, and otherwise the JSON of its text.
+ */
 export function outputOf({ content, structuredContent }: ToolReply): Json {
   return (structuredContent ?? JSON.parse(content[0]?.text ?? '')) as Json;
 }

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type Changes, changed } from '../browser/browser.ts';
 import type { Json, Reply } from '../toolhost/toolhost.ts';
 
-/** One authorization request: where the person is sent, and what the client keeps for itself. */
+/** An authorization request: the URL that the person is sent to, and the values that the client stores. */
 export type Authorization = { url: URL; verifier: string; state: string };
 
 export type Tokens = {
@@ -14,7 +14,7 @@ export type Tokens = {
   scope?: string;
 };
 
-/** Client software of one server; every parameter can be changed or left out. */
+/** The client software of one server; a test can change or leave out every parameter. */
 export type OAuthClient = {
   id: string;
   /** Undefined for a public client. */
@@ -27,13 +27,13 @@ export type OAuthClient = {
 };
 
 export type ClientOptions = {
-  /** Address of the server: issuer and resource at once. */
+  /** URL of the server, which is both the issuer and the resource. */
   issuer: string;
   redirectUri?: string;
   name?: string;
-  /** Where its requests seem to come from, to a service that trusts one proxy. */
+  /** Source address of its requests, for a service that trusts one proxy. */
   address?: string;
-  /** How it authenticates; left out for a public client that does not say so. */
+  /** Authentication method; left out for a public client that does not name one. */
   authMethod?: 'none' | 'client_secret_basic' | 'client_secret_post';
 };
 
@@ -43,7 +43,7 @@ export function challengeOf(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
 
-/** Posts JSON, or with URLSearchParams a form. */
+/** Posts JSON, or a form if the body is `URLSearchParams`. */
 export async function post(
   url: string,
   body: Json | URLSearchParams,
@@ -62,13 +62,13 @@ export async function post(
   return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} };
 }
 
-/** HTTP Basic with an id and a secret of a client (RFC 6749, 2.3.1). */
+/** Encodes a client ID and secret for HTTP Basic (RFC 6749, 2.3.1). */
 export function basicOf(id: string, secret: string): string {
   const encoded = [id, secret].map((text) => new URLSearchParams({ x: text }).toString().slice('x='.length));
   return `Basic ${Buffer.from(encoded.join(':')).toString('base64')}`;
 }
 
-/** A client that has this id, registered or not. */
+/** Creates a client with this ID, registered or not. */
 export function clientWithId(id: string, options: ClientOptions, secret?: string): OAuthClient {
   const { issuer, redirectUri = defaultRedirect, address = '203.0.113.2', authMethod } = options;
   const isBasic = authMethod === 'client_secret_basic';
@@ -122,13 +122,13 @@ export async function registerClient(options: ClientOptions): Promise<OAuthClien
   return clientWithId(reply.body.client_id as string, options, reply.body.client_secret as string | undefined);
 }
 
-/** The tokens of an answer that must hold some. */
+/** Returns the tokens of a token response, which must be successful. */
 export function tokensOf(reply: Reply): Tokens {
   assert.equal(reply.status, 200, reply.text);
   return reply.body as Tokens;
 }
 
-/** Status and code of an answer that must be an error (RFC 6749, 5.2). */
+/** Asserts the status and code of an OAuth error response (RFC 6749, 5.2). */
 export function assertOAuthError(reply: Reply, status: number, code: string): void {
   assert.deepEqual([reply.status, reply.body.error], [status, code], reply.text);
   assert.match(String(reply.body.error_description), /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);

@@ -20,26 +20,26 @@ export interface LoginAccess {
   url: string;
   /** The folder for the client's files. */
   home: string;
-  /** A person who follows the authorization URL to the end; returns the redirect to the client. */
+  /** Follows the authorization URL to the end as a person. Returns the redirect to the client. */
   visit(authorizationUrl: string | URL): Promise<URL>;
 }
 
 export interface LoginClient extends McpClient {
-  /** The access token of the login, where the client shows it. */
+  /** The access token of the login, if the client exposes it. */
   token?(): string | undefined;
 }
 
-/** A client that knows only the address of a server and logs a person in. */
+/** A client that knows only the URL of a server and logs a person in. */
 export interface LoginClientKind {
   name: string;
-  /** The revision that it must negotiate with this service. */
+  /** The MCP revision that it must negotiate with this service. */
   revision: string;
   connect(access: LoginAccess): Promise<LoginClient>;
 }
 
 const redirectUrl = 'https://agent.example/callback';
 
-/** An agent's stored data of a login, and the person whom it redirects. */
+/** Stores an agent's login state, and sends the person to the authorization URL. */
 function createAgent({ visit }: LoginAccess) {
   let client: v2.StoredOAuthClientInformation | undefined;
   let tokens: v2.StoredOAuthTokens | undefined;
@@ -78,9 +78,9 @@ function createAgent({ visit }: LoginAccess) {
   return {
     provider,
     token: () => tokens?.access_token,
-    /** The answer to the login. */
+    /** Parameters of the redirect that ended the login. */
     answer(): URLSearchParams {
-      const { href, searchParams } = arrived ?? assert.fail('nobody was asked to log in');
+      const { href, searchParams } = arrived ?? assert.fail('the client sent no one to log in');
       assert.ok(href.startsWith(`${redirectUrl}?`), href);
       assert.equal(searchParams.get('state'), state);
       return searchParams;
@@ -125,7 +125,7 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
   };
 }
 
-/** Sends the redirect of the login to a client with its own listener. */
+/** Sends the redirect of the login to a client that has its own listener. */
 async function visitAndReturn({ visit }: LoginAccess, authorizationUrl: string): Promise<void> {
   const answer = await fetch(await visit(authorizationUrl));
   assert.equal(answer.status, 200, await answer.text());
@@ -156,7 +156,7 @@ function inspector(era: InspectorEra, revision: string): LoginClientKind {
     revision,
     async connect(access) {
       const callback = ['--callback-url', `http://127.0.0.1:${await freePort()}/oauth/callback`];
-      // Without this it asks nobody to log in unless a terminal is there.
+      // Without this, it opens a login only if there is a terminal.
       const env = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' };
       const onLine = (line: string) => {
         const url = /^Please navigate to: (\S+)$/.exec(line)?.[1];

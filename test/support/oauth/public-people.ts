@@ -12,23 +12,23 @@ const base = `https://${host}`;
 
 type Answer = { status: number; text: string; body: Json };
 
-/** A service in production mode, and the people of its identity provider, who sign in one after the other. */
+/** A service in production mode, and the users of its identity provider, who sign in one after the other. */
 export type PublicPeople = {
   toolhost: TestToolhost;
-  /** Signs a person in to the dashboard; gives their session. */
+  /** Signs a person in to the dashboard. Returns their session. */
   signIn(claims: Claims): Promise<string>;
-  /** Signs an agent of a person in at the management server; gives its token, and the page that asked for consent. */
+  /** Signs a person's agent in at the management server. Returns its token, and the page that asked for consent. */
   signInAgent(claims: Claims): Promise<{ token: string; consent: Page }>;
-  /** The page that asks a person whether an agent may use a server. */
+  /** Returns the page that asks a person for consent to an agent's use of a server. */
   consentPage(slug: string): Promise<Page>;
-  /** A request to the REST API as a page of the dashboard sends it. */
+  /** Sends a request to the REST API as a dashboard page does. */
   ask(session: string, method: string, path: string, body?: Json): Promise<Answer>;
-  /** The same of an agent. */
+  /** Sends a request to the REST API as an agent does. */
   askAsAgent(token: string, method: string, path: string): Promise<Answer>;
   stop(): Promise<void>;
 };
 
-/** Sends a request for the public address to the port where the service listens behind its proxy. */
+/** Sends requests for the public URL to the port where the service listens behind its proxy. */
 function fetchAt(port: number): typeof fetch {
   return async (input, init = {}) => {
     const url = new URL(String(input));
@@ -79,7 +79,7 @@ export async function startPublicPeople(env: Record<string, string> = {}): Promi
     return { status: response.status, text, body: isJson ? (JSON.parse(text) as Json) : {} };
   }
 
-  /** An agent registers at a server and leads a person there. */
+  /** Registers an agent at a server and opens its consent page in a new browser. */
   async function askConsent(slug: string) {
     const redirectUri = 'https://agent.example/callback';
     const made = await post(`/mcp/${slug}/register`, { client_name: 'Agent', redirect_uris: [redirectUri] });
@@ -129,7 +129,7 @@ export async function startPublicPeople(env: Record<string, string> = {}): Promi
 
 type Return = { browser: Browser; provider: ForgingProvider; departure: URL; callback: string };
 
-/** The identity provider sends a person back who has these claims. */
+/** Returns from the identity provider as a person with these claims. */
 async function comeBack({ browser, provider, departure, callback }: Return, claims: Claims): Promise<Page> {
   provider.issue(departure.searchParams.get('nonce') ?? '', { claims });
   const back = new URL(base + callback);

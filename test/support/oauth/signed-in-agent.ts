@@ -3,10 +3,10 @@ import { createBrowser, leadsTo, next, type Page } from '../browser/browser.ts';
 import type { TestToolhost } from '../toolhost/toolhost.ts';
 import { type OAuthClient, registerClient, type Tokens, tokensOf } from './oauth-client.ts';
 
-/** An agent that the person of local mode has signed in at the management server. */
+/** An agent that the local-mode user has signed in at the management server. */
 export type SignedInAgent = { client: OAuthClient; tokens: Tokens };
 
-/** The steps of the person of local mode at a login, up to the redirect to the client, which is not followed. */
+/** Does the local-mode user's steps at a login, up to the redirect to the client, which is not followed. */
 export async function signInPerson(url: string | URL): Promise<URL> {
   const end = new URL(url).searchParams.get('redirect_uri') ?? '';
   const browser = createBrowser();

@@ -2,18 +2,18 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../files.ts';
 
-/** A fenced block of a page. */
+/** Fenced code block of a page. */
 export type Block = {
   page: string;
-  /** The line of its fence, from 1. */
+  /** Line of its fence, from 1. */
   line: number;
   language: string;
   text: string;
-  /** The comment before it, without its marks: `not run: why`, or `first: commands` that prepare it. */
+  /** Text of the HTML comment before it: `not run: reason`, or `first: commands` that prepare it. */
   note: string | undefined;
 };
 
-/** The pages for the people who use the service; those that begin in a checkout and change it are not among them. */
+/** Returns the pages for users of the service, without those for contributors. */
 export function userPages(): string[] {
   return ['README.md', ...globSync(['docs/**/*.md', 'examples/*/README.md'], { cwd: root }).toSorted()].filter(
     (page) => !page.startsWith('docs/reference/'),
@@ -40,5 +40,5 @@ export function blocksOf(page: string): Block[] {
 export const isShell = ({ language }: Block) => ['sh', 'bash', 'shell', 'console'].includes(language);
 
 export const notRun = ({ note }: Block) => /^not run: (.{10,})/s.exec(note ?? '')?.[1];
-/** Commands that readers do not need, because their own service has what these make. */
+/** Returns the commands that prepare a block; readers do not need them, because their service already has the result. */
 export const preparation = ({ note }: Block) => /^first:\s+(.+)/s.exec(note ?? '')?.[1] ?? '';

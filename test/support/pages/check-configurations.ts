@@ -13,12 +13,12 @@ const tool = {
   method: 'GET',
   url: 'https://api.example.com/',
 };
-/** A field that only a configuration, and no other file, has at its top. */
+/** Top-level fields that only a configuration has, and no other file. */
 const fields = ['tools', 'authentication', 'oauth', 'tool_mode', 'max_answer_tokens', 'base_url', 'variables', 'views'];
 
 type Views = Record<string, { tools?: (string | { name: string; arguments?: Json })[]; tags?: string[] }>;
 
-/** Tools for views that a page shows without their server. */
+/** Returns tools for views that a page shows without their server. */
 function toolsOf(views: Views): Json[] {
   const all = Object.values(views);
   const tags = all.flatMap((view) => view.tags ?? []);
@@ -29,7 +29,7 @@ function toolsOf(views: Views): Json[] {
   }));
 }
 
-/** The configuration that a block is or is a part of: a server, some of its fields, or one tool. */
+/** Completes a block to a configuration. The block is a server, some of its fields, or one tool. */
 function configurationOf(value: Json, number: number): Json | undefined {
   if ('method' in value && 'url' in value) return { name: 'Page', slug: `page-${number}`, tools: [value] };
   if (!fields.some((field) => field in value)) return undefined;
@@ -38,7 +38,7 @@ function configurationOf(value: Json, number: number): Json | undefined {
   return { name: 'Page', slug: `page-${number}`, tools: usesToken || !('tools' in value) ? [tool] : [], ...value };
 }
 
-/** The blocks of a page that are neither valid JSON or YAML nor, where they are configurations, valid servers. */
+/** Returns the problems of a page: blocks that are invalid JSON or YAML, and configurations that `toolhost check` rejects. */
 export async function checkConfigurations(blocks: readonly Block[]): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-page-'));
   const faults: string[] = [];
@@ -49,7 +49,7 @@ export async function checkConfigurations(blocks: readonly Block[]): Promise<str
       const at = `${block.page}:${block.line}`;
       for (const document of parseAllDocuments(block.text)) {
         if (document.errors.length > 0 || (block.language === 'json' && !isJson(block.text)))
-          faults.push(`${at} is no ${block.language.toUpperCase()}`);
+          faults.push(`${at} is not valid ${block.language.toUpperCase()}`);
         const value = document.toJS() as Json;
         const configuration = typeof value === 'object' ? configurationOf(value, block.line) : undefined;
         if (configuration)

@@ -12,12 +12,12 @@ import { freePort } from '../upstreams/listener.ts';
 import type { RecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { type Block, preparation } from './blocks.ts';
 
-/** For a whole page, in which only a command that hangs comes to its end. */
+/** Time limit of a whole page, which only a hanging command reaches. */
 const limitMs = 600_000;
 
 /**
- * Runs blocks of one page one after the other in one shell, as a reader does. The service that they use has the worked
- * example and a server `my-server` with a secret SERVICE_KEY and a view. Returns the failure, if any, with its line.
+ * Runs the blocks of a page in order in one shell, as a reader would. The service has the worked example and a server
+ * `my-server` with a secret SERVICE_KEY and a view. Returns the failure, if any, with its line.
  */
 export async function runPage(blocks: readonly Block[], upstream: RecordingUpstream): Promise<string | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-page-'));
@@ -67,26 +67,26 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
 
 export type Shell = { words: ReadonlyMap<string, string>; cwd: string; env: Record<string, string> };
 
-/** Runs blocks of one page in one shell. Returns its output, and the failure, if any, with its line. */
+/** Runs the blocks of a page in one shell. Returns the output, and the failure, if any, with its line. */
 export async function runBlocks(
   blocks: readonly Block[],
   shell: Shell,
 ): Promise<{ stdout: string; failure: string | undefined }> {
   const script = blocks.map((block) => `echo "@line ${block.line}"\n${preparation(block)}\n${block.text}`).join('\n');
   const { code, stdout, stderr } = await runShell(script, shell);
-  // curl ends with 0 whatever a call got.
+  // curl exits with 0 even if a tool call failed.
   if (code === 0 && !/"isError":true|"error":\{"code":/.test(stdout)) return { stdout, failure: undefined };
   const line = [...stdout.matchAll(/^@line (\d+)$/gm)].at(-1)?.[1];
-  const failure = `${blocks[0]?.page}:${line} ends with ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`;
+  const failure = `${blocks[0]?.page}:${line} exits with ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`;
   return { stdout, failure };
 }
 
-/** Starts commands in a process group of their own. The sources stand for the published package. */
+/** Starts commands in a separate process group. Runs the sources in place of the published package. */
 export function startShell(script: string, { words, cwd, env }: Shell) {
   const here = script
     .replaceAll(/^(.*)npx toolhost serve$/gm, 'npm ci\n$1npm start')
     .replaceAll('npx toolhost', 'bin/toolhost')
-    // All at once, so that no word is found in what stands for another, such as 8081 in a port 38081.
+    // Replaces all words in one pass, so none matches inside a replacement, such as 8081 in a port 38081.
     .replaceAll(
       new RegExp([...words.keys()].map((word) => word.replaceAll('.', '\\.')).join('|'), 'g'),
       (word) => words.get(word) ?? '',
@@ -94,7 +94,7 @@ export function startShell(script: string, { words, cwd, env }: Shell) {
   return spawn('/bin/sh', ['-eu', '-c', here], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** A command that does not end is killed, and so is everything that a command leaves behind. */
+/** Runs commands. Kills a command that does not exit, and every process that a command leaves behind. */
 async function runShell(script: string, shell: Shell) {
   const child = startShell(script, shell);
   const end = () => endGroup(child, 'SIGKILL');
@@ -109,7 +109,7 @@ async function runShell(script: string, shell: Shell) {
   return { code, stdout, stderr };
 }
 
-/** Sends a signal to a shell and to everything that it has started, if any of it still runs. */
+/** Sends a signal to a shell and to all processes that it started, if any still runs. */
 export function endGroup({ pid = 0 }: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);

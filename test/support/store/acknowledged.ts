@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { serverAt } from '../configs.ts';
 
-/** The servers whose creation a service has acknowledged, and whether SQLite finds them. */
+/** Records the servers whose creation a service has acknowledged, and checks that SQLite finds them. */
 export class Acknowledged {
   readonly #slugs = new Set<string>();
 
@@ -22,14 +22,14 @@ export class Acknowledged {
         const { status } = await fetch(`${url}/api/v1/servers`, { method: 'POST', headers, body });
         if (status === 201) this.#slugs.add(slug);
       } catch (error) {
-        // The connection is lost, and with it the answer.
+        // The connection was lost, and the response with it.
         if (error instanceof TypeError) return;
         throw error;
       }
     }
   }
 
-  /** The acknowledged servers that SQLite itself does not find in a copy of the files of a database. */
+  /** Returns the acknowledged servers that SQLite itself does not find in a copy of the database files. */
   missingIn(dataDir: string): string[] {
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-judged-'));
     try {
@@ -42,7 +42,7 @@ export class Acknowledged {
     }
   }
 
-  /** Forgets what a loss that was allowed has taken. */
+  /** Forgets the servers that a permitted loss removed. */
   forget(slugs: readonly string[]): void {
     for (const slug of slugs) this.#slugs.delete(slug);
   }

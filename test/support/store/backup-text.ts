@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
-/** The lines of a backup file. */
+/** Returns the lines of a backup file. */
 export function backupLines(file: string): string[] {
   return gunzipSync(readFileSync(file)).toString().trimEnd().split('\n');
 }
 
-/** The rows of each table, in a fixed order, as lines; without the header, the end and the signature. */
+/** Returns the rows of each table as sorted lines, without the header, the end, and the signature. */
 export function backupRows(file: string): Map<string, string[]> {
   const rows = new Map<string, string[]>();
   let table: string[] = [];
@@ -21,7 +21,7 @@ export function backupRows(file: string): Map<string, string[]> {
   return rows;
 }
 
-/** Writes lines as a backup. */
+/** Writes lines as a backup file. */
 export function writeBackup(file: string, lines: readonly string[]): void {
   writeFileSync(file, gzipSync(lines.map((line) => `${line}\n`).join('')));
 }

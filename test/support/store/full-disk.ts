@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A folder whose disk can be full for a process that writes there. */
+/** A folder on a disk that a test can fill for a process that writes there. */
 export type Disk = {
   folder: string;
   fill(pid: number): void;
@@ -24,8 +24,8 @@ export type Disk = {
 const newFolder = () => mkdtempSync(join(tmpdir(), 'toolhost-disk-'));
 
 /**
- * Works everywhere: files of the process may not grow beyond their first page, so that every write to the database fails
- * as if the disk were full. The limit is a soft one, which its owner may lift again.
+ * Limits the file size of the process to one page, so that every write to the database fails as on a full disk. Works
+ * on every machine. The limit is a soft one, which its owner may raise again.
  */
 export function limitedDisk(): Disk {
   const folder = newFolder();
@@ -38,7 +38,7 @@ export function limitedDisk(): Disk {
   };
 }
 
-/** False once the disk is full. */
+/** Returns false once the disk is full. */
 function hasWritten(file: number, page: Buffer): boolean {
   try {
     return writeSync(file, page) > 0;
@@ -48,7 +48,7 @@ function hasWritten(file: number, page: Buffer): boolean {
   }
 }
 
-/** A file system of a few megabytes; undefined where this user may not mount one. */
+/** Mounts a file system of 4 MB. Returns undefined if this user may not mount one. */
 export function smallDisk(): Disk | undefined {
   const folder = newFolder();
   try {
@@ -63,7 +63,7 @@ export function smallDisk(): Disk | undefined {
     fill() {
       const file = openSync(ballast, 'w');
       const page = Buffer.alloc(statfsSync(folder).bsize);
-      // The service writes at the same time, so the room that is left cannot be counted before.
+      // The service writes at the same time, so the free space cannot be computed in advance.
       while (hasWritten(file, page));
       closeSync(file);
     },
@@ -75,7 +75,10 @@ export function smallDisk(): Disk | undefined {
   };
 }
 
-/** An empty folder that this process cannot write into: a file system mounted so where the user may, else by its mode. */
+/**
+ * Creates an empty folder that this process cannot write to: a read-only file system if the user may mount one,
+ * otherwise a read-only mode.
+ */
 export function readOnlyFolder(): { folder: string; remove(): void } {
   const folder = newFolder();
   if (process.getuid?.() !== 0) {
@@ -85,7 +88,7 @@ export function readOnlyFolder(): { folder: string; remove(): void } {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro,size=1m', 'tmpfs', folder], { stdio: 'ignore' });
   } catch {
-    // No user can make a file there, root included.
+    // No user can create a file there, not even root.
     rmdirSync(folder);
     return { folder: '/proc/self', remove: () => undefined };
   }

@@ -8,20 +8,20 @@ import type { Json } from '../toolhost/toolhost.ts';
 
 type Entry = { version: number; secrets: Set<string>; deleted: boolean };
 
-/** The changes that a service has acknowledged, and the check that all of them are stored. */
+/** Records the changes that a service has acknowledged, and checks that all of them are stored. */
 export class Ledger {
   readonly #servers = new Map<string, Entry>();
   readonly #keys = new Map<string, string>();
-  /** Acknowledged changes so far. */
+  /** Number of acknowledged changes so far. */
   acknowledged = 0;
 
-  /** Makes changes through the API, one after the other, until `isOver` is true or the service is gone. */
+  /** Makes changes through the API, one after the other, until `shouldStop` returns true or the service is gone. */
   async write(url: string, key: string, prefix: string, isOver: () => boolean): Promise<void> {
     for (let n = 0; !isOver(); n += 1) {
       try {
         await this.#writeOne(url, key, `${prefix}-${n}`, n);
       } catch (error) {
-        // The connection is lost, and with it the answer: the change was not acknowledged.
+        // The connection was lost, and the response with it: the change was not acknowledged.
         if (!(error instanceof TypeError)) throw error;
       }
     }
@@ -47,7 +47,7 @@ export class Ledger {
       this.acknowledged += 1;
     }
     if (n % 3 === 2) {
-      // Until the answer arrives the change may be stored or not.
+      // Until the response arrives, the change may or may not be stored.
       this.#servers.delete(slug);
       if ((await send(url, key, 'DELETE', `/servers/${slug}`)).status !== 200) return;
       this.#servers.set(slug, { ...entry, deleted: true });
@@ -55,7 +55,7 @@ export class Ledger {
     }
   }
 
-  /** Checks that every acknowledged change is stored, and none in part. */
+  /** Checks that every acknowledged change is stored, and none partially. */
   async check(url: string, key: string): Promise<void> {
     const servers = new Map(
       (await list(url, key, '/servers', 'servers')).map((server) => [String(server.slug), server]),
@@ -80,13 +80,16 @@ export class Ledger {
       events.filter((event) => event.operation === 'createMcpServer').map((event) => event.target),
     );
     for (const slug of this.#servers.keys()) assert.ok(changed.has(slug), slug);
-    // What was checked once need not be checked after every later round.
+    // A change that was checked once need not be checked again after every later round.
     this.#servers.clear();
     this.#keys.clear();
   }
 }
 
-/** In half of the rounds a change is acknowledged before it: on a busy machine that may take longer than the rest. */
+/**
+ * Waits for a random moment. In half of the rounds, a change is acknowledged first: on a busy machine, that may take
+ * longer than the random delay.
+ */
 export async function someMoment(round: number, ledger: Ledger): Promise<void> {
   const before = ledger.acknowledged;
   if (round % 4 < 2) await eventually(() => assert.ok(ledger.acknowledged > before));
@@ -108,7 +111,7 @@ async function send(
   return { status: response.status, body: (await response.json()) as Json };
 }
 
-/** What is stored. */
+/** Reads stored data through the API and retries while the service is busy. */
 async function read(url: string, key: string, path: string): Promise<Json> {
   const { status, text, body } = await untilServed(
     () => freshRequest(`${url}/api/v1${path}`, { key }),

@@ -1,17 +1,17 @@
-/* The form of a write-ahead log, apart from how the service reads it: https://sqlite.org/fileformat2.html#walformat */
+/* Reads the write-ahead log format independently of the service: https://sqlite.org/fileformat2.html#walformat */
 
 const headerBytes = 32;
 const frameHeaderBytes = 24;
 
-/** Where a transaction is in a log, in bytes. */
+/** Position of a transaction in a log, in bytes. */
 export type LoggedTransaction = { from: number; to: number };
 
-/** Bytes of each frame of a log. */
+/** Returns the size of each frame of a log, in bytes. */
 export function frameBytesOf(log: Buffer): number {
   return frameHeaderBytes + log.readUInt32BE(8);
 }
 
-/** The transactions of the current salt, in their order. */
+/** Returns the transactions of the current salt, in order. */
 export function transactionsOf(log: Buffer): LoggedTransaction[] {
   const transactions: LoggedTransaction[] = [];
   const frameBytes = frameBytesOf(log);
@@ -25,20 +25,22 @@ export function transactionsOf(log: Buffer): LoggedTransaction[] {
   return transactions;
 }
 
-/** A log that has other bytes from `at` on. */
+/** Returns a copy of a log with changed bytes from `offset` on. */
 export function withDamage(log: Buffer, at: number, length: number): Buffer {
   const damaged = Buffer.from(log);
   for (const [index, byte] of log.subarray(at, at + length).entries()) damaged[at + index] = byte ^ 0xff;
   return damaged;
 }
 
-/** A log with other bytes behind its last transaction; what there was behind them stays where there is more. */
+/**
+ * Returns a log with other bytes after its last transaction. They overwrite existing bytes and keep any that follow.
+ */
 export function withBytesAfter(log: Buffer, bytes: Buffer): Buffer {
   const end = transactionsOf(log).at(-1)?.to ?? headerBytes;
   return Buffer.concat([log.subarray(0, end), bytes, log.subarray(end + bytes.length)]);
 }
 
-/** The frames of a log, with the salt of the log before it. */
+/** Returns the frames of a log with the salt of the previous log. */
 export function olderFrames(log: Buffer): Buffer {
   const frames = Buffer.from(log.subarray(headerBytes, transactionsOf(log).at(-1)?.to));
   for (let at = 0; at < frames.length; at += frameBytesOf(log))

@@ -1,6 +1,6 @@
 import type { PostgresLimits } from '../../../src/store/engine/postgres.ts';
 
-/** Limits of work at PostgreSQL that no pause of a busy machine reaches; only tests of the limits have shorter ones. */
+/** PostgreSQL time limits that no pause of a busy machine reaches. Only tests of the limits use shorter ones. */
 export const patientLimits: PostgresLimits = {
   statements: { requests: 60_000, reports: 60_000, changes: 60_000 },
   lock: 60_000,
@@ -8,14 +8,14 @@ export const patientLimits: PostgresLimits = {
   cancel: 60_000,
 };
 
-/** A URL of the database with which a connection may take as long, where it is a URL that does not say how long. */
+/** Returns a database URL with the same connection timeout, unless it sets its own or is not a URL. */
 export function patientUrl(url: string): string {
   return withParameters(url, { connect_timeout: '60' });
 }
 
 /**
- * The environment of a process whose connections and statements at its database, where it names one, may take as long.
- * What its `DATABASE_URL` says itself stays.
+ * Returns an environment whose DATABASE_URL, if any, gives connections and statements the same time limits. Parameters
+ * that the URL already has are kept.
  */
 export function patientEnvironment(env: Record<string, string>): Record<string, string> {
   const { DATABASE_URL } = env;
@@ -24,7 +24,7 @@ export function patientEnvironment(env: Record<string, string>): Record<string, 
   return { ...env, DATABASE_URL: withParameters(patientUrl(DATABASE_URL), limits) };
 }
 
-/** A URL with parameters added that it does not have yet; what is no URL stays as it is. */
+/** Adds the parameters that a URL does not have yet. A text that is not a URL is returned unchanged. */
 function withParameters(url: string, parameters: Record<string, string>): string {
   if (!URL.canParse(url)) return url;
   const { searchParams } = new URL(url);

@@ -7,14 +7,14 @@ import { createInterface } from 'node:readline';
 import { needProgram } from '../browser/debian-program.ts';
 import { freePort } from '../upstreams/listener.ts';
 
-/** A real PgBouncer in transaction mode: each transaction may get another connection to the server. */
+/** A real PgBouncer in transaction mode: each transaction may get a different connection to the server. */
 export type PgBouncer = {
-  /** The URL of the same database through PgBouncer. */
+  /** URL of the same database through PgBouncer. */
   url: string;
   stop(): Promise<void>;
 };
 
-/** `serverConnections` is how many connections to the server all clients share. */
+/** Starts PgBouncer. All clients share `serverConnections` connections to the server. */
 export async function startPgBouncer(databaseUrl: string, serverConnections: number): Promise<PgBouncer> {
   const paths = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/opt/homebrew/bin/pgbouncer'] as const;
   const program = await needProgram([...paths], 'pgbouncer');
@@ -58,7 +58,7 @@ export async function startPgBouncer(databaseUrl: string, serverConnections: num
   };
 }
 
-/** PgBouncer refuses to run as root, as PostgreSQL does. */
+/** Returns the user that PgBouncer runs as, because it refuses to run as root, as PostgreSQL does. */
 function unprivileged(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const idOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody']));

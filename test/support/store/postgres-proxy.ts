@@ -1,21 +1,27 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Stands between the service and PostgreSQL, knows the messages that matter, and makes rare orders of events certain. */
+/**
+ * A proxy between the service and PostgreSQL. It knows the protocol messages that matter and makes rare orders of
+ * events deterministic.
+ */
 export type PostgresProxy = {
-  /** The URL of the same database through the proxy. */
+  /** URL of the same database through the proxy. */
   readonly url: string;
-  /** Requests to cancel that came, held back or not. */
+  /** Number of cancel requests that arrived, held or not. */
   readonly cancels: number;
-  /** Open connections, those of requests to cancel left out. */
+  /** Number of open connections, without those of cancel requests. */
   readonly connections: number;
-  /** Holds requests to cancel back from now on. */
+  /** Holds cancel requests from now on. */
   holdCancels(): void;
-  /** Passes on what was held back, and waits until the server has processed it. */
+  /** Forwards the held cancel requests and waits until the server has processed them. */
   passCancels(): Promise<void>;
-  /** Breaks a connection at the COMMIT after the text was sent on it: before the server gets it, or when it has answered. */
+  /**
+   * Breaks a connection at the COMMIT that follows a statement with this text: before the server receives it, or after
+   * the server has responded.
+   */
   loseCommit(when: Moment, after: string): void;
-  /** Breaks a connection when the server has answered the next statement that holds the text. */
+  /** Breaks a connection when the server has responded to the next statement that contains the text. */
   loseAnswer(to: string): void;
   close(): Promise<void>;
 };
@@ -44,7 +50,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const passCancel = async (request: Buffer) => {
     const server = toServer();
     server.write(request);
-    // The server closes the connection once it has signalled the process of the statement.
+    // The server closes the connection once it has signaled the process of the statement.
     await once(server.resume(), 'close');
   };
 

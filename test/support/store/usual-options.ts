@@ -8,7 +8,7 @@ export const ignored = { onError: () => undefined, onDatabaseError: () => undefi
 
 export const migrationsFolder = join(root, 'migrations');
 
-/** Options for tests that open a database themselves. A test adds which one: `postgres`, or `file` for SQLite. */
+/** Options for tests that open a database themselves. A test adds the database: `postgres`, or `file` for SQLite. */
 export const usualOptions: Omit<DatabaseOptions, 'postgres'> = {
   file: '',
   migrations: migrationsFolder,

@@ -1,11 +1,11 @@
 import type { Db } from '../../../src/store/db.ts';
 
-/** Stores a workspace, the smallest row that refers to no other. */
+/** Stores a workspace, the smallest row that refers to no other row. */
 export async function insertWorkspace(db: Db, id: string): Promise<void> {
   await db.insertInto('workspaces').values({ id, name: '', created_at: 0 }).execute();
 }
 
-/** The ids of all stored workspaces. */
+/** Returns the ids of all stored workspaces. */
 export async function workspaceIds(db: Db): Promise<string[]> {
   return (await db.selectFrom('workspaces').select('id').execute()).map(({ id }) => id);
 }

@@ -15,11 +15,11 @@ export type BackupWorld = {
   folder: string;
   upstream: RecordingUpstream;
   newPath(name: string): string;
-  /** The environment of a new and empty database. */
+  /** Returns the environment of a new, empty database. */
   newDatabase(engine: Engine): Promise<Record<string, string>>;
   backupOf(env: Record<string, string>, ...options: string[]): Promise<string>;
   restore(file: string, env: Record<string, string>): Promise<void>;
-  /** The environment of a new database into which the file was restored. */
+  /** Restores the file into a new database and returns its environment. */
   restored(engine: Engine, file: string): Promise<Record<string, string>>;
   serve(env: Record<string, string>): Promise<TestToolhost>;
   stop(running: TestToolhost): Promise<void>;

@@ -6,22 +6,22 @@ import { patientEnvironment } from '../store/patient-limits.ts';
 
 /** `toolhost serve` in a separate process. */
 export type ChildToolhost = {
-  /** The log line of its readiness. */
+  /** Log line that announces readiness. */
   readyLine: string;
   url: string;
   pid: number;
-  /** Its output so far, of both streams or of one. */
+  /** Returns its output so far, of both streams or of one. */
   output(from?: 'stdout' | 'stderr'): string;
-  /** Resolves like `end` when it ends without a signal of the test. */
+  /** Resolves like `end` when it exits without a signal from the test. */
   ended(): Promise<number | NodeJS.Signals>;
   signal(signal: NodeJS.Signals): void;
-  /** Sends a signal and resolves with the exit code, or the signal that ended it. */
+  /** Sends a signal and resolves with the exit code, or with the signal that ended the process. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 };
 
 const ownProgram = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
 
-/** Resolves when it can serve; rejects with what it wrote when it ends before. */
+/** Resolves when the service is ready. Rejects with its output when it exits first. */
 export async function startChildToolhost(
   env: Record<string, string>,
   program: string = ownProgram,

@@ -6,7 +6,7 @@ import { runCommandLine } from '../../../src/cli/program.ts';
 import { repairJsonParse } from '../../../src/domain/json/json-reader.ts';
 import type { Ended } from './toolhost-command.ts';
 
-/** What a command has of `process` for itself. */
+/** Properties of `process` that each command has for itself. */
 type Own = Pick<NodeJS.Process, 'env' | 'exit'> & {
   stdin: Readable;
   stdout: Writable;
@@ -16,10 +16,15 @@ type Own = Pick<NodeJS.Process, 'env' | 'exit'> & {
 
 repairJsonParse();
 
-/** Commands by the asynchronous work that they cause, so that several may run at once, beside services and tests. */
+/**
+ * Running commands by their asynchronous context, so that several commands, services, and tests may run at the same
+ * time.
+ */
 const running = new AsyncLocalStorage<Own>();
 
-/** To all but the work of a command `process` is what it was. Node itself and the runner of tests do not come by here. */
+/**
+ * Only a command's own code sees its replacement of `process`. Node itself and the test runner do not use this proxy.
+ */
 globalThis.process = new Proxy(process, {
   get(real, name) {
     const own = running.getStore();
@@ -31,14 +36,17 @@ globalThis.process = new Proxy(process, {
   },
 });
 
-/** Replaces the environment; `input` is the standard input, `cwd` the working folder; `isTerminal`: output is shown. */
+/**
+ * Replaces the environment. `input` is the standard input, `cwd` the working folder, and `isTerminal` makes the output
+ * a terminal.
+ */
 type Place = { env: NodeJS.ProcessEnv; input?: string; cwd?: string; isTerminal?: boolean };
 
 /**
- * Runs a command of the command line in this process; for many tests a process for each would be most of their work. It
- * ends when its work has ended, whatever it leaves open, and what follows a `process.exit` still runs, unheard. It hears
- * no signal, and its log goes to the standard error of the tests. Memory, threads, the clock and the connections that
- * `fetch` keeps are those of the tests.
+ * Runs a command in this process, because a new process for each command would dominate the run time of many tests. The
+ * command ends when its work has ended, whatever it leaves open. Code after a `process.exit` still runs, without effect
+ * on the result. The command receives no signals, and its log goes to the standard error of the tests. It shares
+ * memory, threads, the clock, and the connections that `fetch` keeps open with the tests.
  */
 export async function runInProcess(
   args: readonly string[],
@@ -46,7 +54,7 @@ export async function runInProcess(
 ): Promise<Ended> {
   const [stdout, stderr] = [collect(isTerminal), collect(isTerminal)];
   const exited = Promise.withResolvers<number>();
-  // Listeners for signals stay with the command.
+  // Signal listeners stay with the command.
   const own: Own = Object.assign(new EventEmitter(), {
     env,
     stdin: Readable.from(input === '' ? [] : [Buffer.from(input)], { objectMode: false }),
@@ -62,9 +70,9 @@ export async function runInProcess(
 
 const usualFolder = process.cwd();
 
-/** The working folder is one of the whole process, so a command that names its own runs alone. */
+/** The working folder belongs to the whole process, so a command that sets its own runs alone. */
 async function inFolder<Result>(folder: string | undefined, work: () => Promise<Result>): Promise<Result> {
-  assert.equal(process.cwd(), usualFolder, 'no command runs beside one that has a folder of its own');
+  assert.equal(process.cwd(), usualFolder, 'a command that sets its own working folder must run alone');
   if (folder === undefined) return work();
   process.chdir(folder);
   try {

@@ -7,17 +7,19 @@ import { beginToolhost, toolhost } from './toolhost-command.ts';
 type Report = { healthy: boolean; checks: Check[]; clients: ClientVerdict[] };
 export type Examined = Report & { code: number | null; stderr: string };
 
-/** The usual 10 s are less than a busy machine may take. Where a test gives a time of its own, that comes last and counts. */
+/** A busy machine may exceed the default of 10 s. A timeout that a test passes comes last and wins. */
 const patient = ['--timeout', '300'];
 
-/** What `toolhost doctor --json` finds. */
+/** Runs `toolhost doctor --json` and returns its report. */
 export async function examine(url: string, token?: string, ...more: string[]): Promise<Examined> {
   const env = token === undefined ? {} : { TOOLHOST_TOKEN: token };
   const { code, stdout, stderr } = await toolhost(['doctor', url, '--json', ...patient, ...more], { env });
   return { code, stderr, ...(JSON.parse(stdout) as Report) };
 }
 
-/** The same with a login, which `person` finishes: it goes on from the printed address to the loopback address. */
+/**
+ * Runs `toolhost doctor --json` with a login that `person` finishes, from the printed address to the loopback address.
+ */
 export async function examineWithLogin(
   url: string,
   person: (address: string) => Promise<string | URL> = redirectOf,

@@ -7,13 +7,13 @@ import { usualOptions } from '../store/usual-options.ts';
 import { type MovableClock, movableClock } from './movable-clock.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 
-/** The service on one of the two engines. Time stands still but for `wait`. */
+/** The service on one of the two engines. Time passes only with `advanceTime`. */
 export type EngineToolhost = {
   toolhost: TestToolhost;
   now(): number;
-  /** Lets time pass, for the service and its database. */
+  /** Advances the time of the service and its database. */
   wait(ms: number): Promise<void>;
-  /** A connection of the test's own. */
+  /** Opens a connection of the test itself. */
   database(): Promise<Database>;
   stop(): Promise<void>;
 };
@@ -41,7 +41,7 @@ export async function startOn(
     async wait(ms) {
       await clock?.stopAt(now + ms);
       now += ms;
-      // A look that was under way between the two may have compared the old time with the new one.
+      // A poll that was running between the two steps may have compared the old time with the new one.
       await toolhost.running.app.runner.onCommitted();
     },
     database() {

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { beginToolhost } from './toolhost-command.ts';
 
-/** A command that prints records until it is ended. */
+/** A command that prints records until it is stopped. */
 export type FollowCommand = {
-  /** The lines that it has printed. */
+  /** Returns the lines that it has printed. */
   lines(): string[];
-  /** The ids of the records that it has printed as JSON. */
+  /** Returns the ids of the records that it has printed as JSON. */
   ids(): string[];
-  /** What it has written to standard error. */
+  /** Returns its standard error so far. */
   notes(): string;
-  /** Presses Ctrl-C. */
+  /** Stops it like Ctrl-C. */
   end(): Promise<{ code: number | null; stderr: string }>;
 };
 

@@ -3,13 +3,16 @@ import { request as httpRequest } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { Json } from './toolhost.ts';
 
-/** A request whose body is held back. */
+/** A request whose body has not been sent yet. */
 export type HeldBody = {
-  /** Sends the body, and resolves with the answer. */
+  /** Sends the body and resolves with the response. */
   finish(): Promise<{ status: number; body: Json }>;
 };
 
-/** Sends the headers of a POST, whose body is a value or JSON text, and waits until the service has begun to handle it (RFC 9110, 10.1.1: 100-continue). */
+/**
+ * Sends the headers of a POST, whose body is a value or JSON text, and waits until the service has begun to handle the
+ * request (RFC 9110, 10.1.1: 100-continue).
+ */
 export async function holdBody(
   url: string,
   headers: Record<string, string>,

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 type Json = { [field: string]: unknown };
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A service of somebody else that a person points the command line at. */
+/** Another party's service that a person points the command line to. */
 export type HostileService = {
   url: string;
   /** Method and path of each request, without the query. */
   readonly requests: string[];
-  /** How it answers from now on. */
+  /** Sets the response to all further requests. */
   answers(answer: Answer): void;
-  /** An environment in which commands use it. */
+  /** Environment in which commands use this service. */
   env: Record<string, string>;
   close(): void;
 };
@@ -41,7 +41,7 @@ export async function startHostileService(): Promise<HostileService> {
   };
 }
 
-/** Answers with JSON by the path below `/api/v1`; every other path is not found. */
+/** Responds with JSON by the path below `/api/v1`. Every other path is not found. */
 export function answersJson(of: (path: string, query: URLSearchParams) => unknown): Answer {
   return (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
@@ -76,7 +76,7 @@ export function configOf(slug: string, more: Json = {}): Json {
 const limit = { from: 'default' };
 const limits = { calls_per_second: limit, concurrent_calls: limit };
 
-/** What an honest service answers about any server. */
+/** Returns the valid response about any server. */
 export function honestAnswer(path: string): unknown {
   const list = listedEntries[path];
   if (list) return { [list.field]: [list.entry(1), list.entry(2)] };
@@ -92,7 +92,7 @@ export function honestAnswer(path: string): unknown {
   return undefined;
 }
 
-/** An entry of each list that commands read, with the path of the list and the field that holds its entries. */
+/** Entries of each list that commands read, by the path of the list, with the field that holds them. */
 export const listedEntries: { [path: string]: { field: string; entry: (index: number) => Json } } = {
   '/servers': { field: 'servers', entry: (index) => serverEntry(`server-${index}`, { label: 'mine' }) },
   '/calls': {

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { signInPerson } from '../oauth/signed-in-agent.ts';
 import { beginToolhost, type CommandOptions, type Ended } from './toolhost-command.ts';
 
-/** `toolhost login`, which waits for a person. */
+/** A running `toolhost login`, which waits for a person. */
 export type LoginCommand = {
-  /** The address that it prints. Rejects when the command ends before. */
+  /** Address that it prints. Rejects when the command exits first. */
   address: Promise<string>;
   /** Types a line. */
   paste(line: string): void;
-  /** What it has written to standard error so far. */
+  /** Returns its standard error so far. */
   notes(): string;
   ended: Promise<Ended>;
 };
@@ -26,13 +26,15 @@ export function beginLogin(args: readonly string[], options: CommandOptions = {}
       const shown = /^ {2}(https?:\S+)$/m.exec(stderr)?.[1];
       if (shown) resolve(shown);
     });
-    void ended.then((end) => reject(new Error(`it ended before it asked anybody: ${end.code} ${end.stderr}`)));
+    void ended.then((end) =>
+      reject(new Error(`the command exited before it printed an address: ${end.code} ${end.stderr}`)),
+    );
   });
   address.catch(() => undefined);
   return { address, paste: (line) => void child.stdin.write(`${line}\n`), notes: () => stderr, ended };
 }
 
-/** Logs the person of local mode in, with a browser on the same machine. */
+/** Logs in the person of local mode, with a browser on the same machine. */
 export async function logInWithCommand(args: readonly string[], options: CommandOptions): Promise<Ended> {
   const login = beginLogin(args, options);
   await fetch(await signInPerson(await login.address));

@@ -2,13 +2,13 @@ import pg from 'pg';
 
 /** The clock of one PostgreSQL database, which a test can move or stop. */
 export type MovableClock = {
-  /** Moves it by so many ms; the service notices at its next look for changes. */
+  /** Moves the clock by this many ms. The service notices at its next poll for changes. */
   move(ms: number): Promise<void>;
-  /** Stops it at a time, epoch ms. */
+  /** Stops the clock at a time in epoch ms. */
   stopAt(at: number): Promise<void>;
 };
 
-/** Puts a `clock_timestamp` before the engine's own, for every connection to the database that is made from now on. */
+/** Shadows the engine's `clock_timestamp` for every connection that is opened to the database from now on. */
 export async function movableClock(url: string): Promise<MovableClock> {
   const run = async (...statements: string[]) => {
     const client = new pg.Client({ connectionString: url });

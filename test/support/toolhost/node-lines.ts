@@ -2,8 +2,8 @@ import { dirname } from 'node:path';
 import { needNpmProgram } from '../npm.ts';
 
 /**
- * The folder of the program `node` of a version, which the npm package `node` brings.
- * @throws Error that says what could not be installed
+ * Returns the folder of the `node` program of a version, from the npm package `node`.
+ * @throws Error that names the version that could not be installed
  */
 export async function needNode(version: string): Promise<string> {
   if (`v${version}` === process.version) return dirname(process.execPath);

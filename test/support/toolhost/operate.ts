@@ -2,7 +2,7 @@ import { type Input, type Output, operatorOperations } from '../../../src/operat
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import type { TestToolhost } from './toolhost.ts';
 
-/** Runs work of the service's operator inside its process. */
+/** Runs an operation of the service operator inside the service's process. */
 export function operate<Name extends keyof typeof operatorOperations>(
   toolhost: TestToolhost,
   name: Name,

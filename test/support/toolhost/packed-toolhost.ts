@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { root } from '../../files.ts';
 import { npm, writeEmptyProject } from '../npm.ts';
 
-/** The package as a person gets it: packed, and installed into an empty folder. */
+/** The package as a user gets it: packed, and installed into an empty folder. */
 export type PackedToolhost = {
-  /** The folder into which it was installed. */
+  /** Folder into which it was installed. */
   folder: string;
-  /** The file that `npm pack` made. */
+  /** File that `npm pack` created. */
   tarball: string;
   program: string;
-  /** The folder of the compiled program. */
+  /** Folder of the compiled program. */
   lib: string;
   remove(): Promise<void>;
 };

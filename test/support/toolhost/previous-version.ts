@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../files.ts';
 
-/** An earlier version, as an installation of its own. */
+/** A separate installation of an earlier version. */
 export type PreviousVersion = {
-  /** Its `bin/toolhost`. */
+  /** Path of its `bin/toolhost`. */
   program: string;
   remove(): Promise<void>;
 };
@@ -15,10 +15,10 @@ export type PreviousVersion = {
 type Locked = { packages: Record<string, { version?: string; dev?: boolean }> };
 
 const run = promisify(execFile);
-/** What a process of the service is made of. */
+/** Paths in the repository that a process of the service needs. */
 const parts = ['bin', 'src', 'migrations', 'examples', 'package.json', 'package-lock.json'];
 
-/** Installs the version of a commit or tag. Rejects with what to do when it is not to be had. */
+/** Installs the version of a commit or tag. Rejects with instructions when the commit is not available. */
 export async function installPreviousVersion(commit: string): Promise<PreviousVersion> {
   await fetchCommit(commit);
   const folder = await mkdtemp(join(tmpdir(), 'toolhost-previous-'));
@@ -35,7 +35,7 @@ export async function installPreviousVersion(commit: string): Promise<PreviousVe
   return { program: join(folder, 'bin', 'toolhost'), remove };
 }
 
-/** A clone of the newest commit only, as in many pipelines, gets the older commit from where it was cloned from. */
+/** Fetches a commit from the clone's origin, because many pipelines clone only the newest commit. */
 async function fetchCommit(commit: string): Promise<void> {
   const isThere = () =>
     run('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).then(
@@ -43,15 +43,15 @@ async function fetchCommit(commit: string): Promise<void> {
       () => false,
     );
   if (await isThere()) return;
-  // Where this fails, too, the error below says what to do.
+  // If this fails as well, the error below says what to do.
   await run('git', ['fetch', '--quiet', '--depth=1', 'origin', commit], { cwd: root }).catch(() => undefined);
   if (await isThere()) return;
   throw new Error(
-    `this clone does not have commit ${commit}; run "git fetch --unshallow", or clone with the whole history`,
+    `This clone does not have commit ${commit}. Run "git fetch --unshallow", or clone with the whole history.`,
   );
 }
 
-/** The packages of this checkout serve it where they have the versions that it was locked to; otherwise it gets its own. */
+/** Shares this checkout's packages if they have the locked versions, and otherwise installs the version's own. */
 async function installPackages(folder: string): Promise<void> {
   const [own, theirs] = await Promise.all([root, folder].map((at) => readJson<Locked>(join(at, 'package-lock.json'))));
   const isSame = Object.entries(theirs?.packages ?? {}).every(

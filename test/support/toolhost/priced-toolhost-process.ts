@@ -1,6 +1,7 @@
 /**
- * The real service in a process of its own, which watches its event loop: `priced-toolhost.ts` starts it and asks.
- * Time is that of the thread's processor, so what else the machine does counts neither for a block nor for the unit.
+ * Runs the real service in a separate process that watches its event loop. The parent process starts it and sends the
+ * requests. Time is the CPU time of the thread, so other work on the machine affects neither the measured block nor the
+ * unit.
  */
 import { type Json, startToolhost } from './toolhost.ts';
 
@@ -11,14 +12,16 @@ export type Question =
   | { ask: 'key'; options: Json };
 
 /**
- * `blockMs` is the longest that the loop was held since `watch`; `unitMs` is what the unit of work took, just now where
- * that could decide.
+ * `blockMs` is the longest time that the event loop was blocked since `watch`. `unitMs` is the time of one unit of
+ * work, measured now if that could change the verdict.
  */
 export type Reply = { url: string } | { key: string } | { blockMs: number; unitMs: number } | { watching: true };
 
 const rows = Array.from({ length: 4000 }, (_, i) => ({ id: i, name: `row ${i}`, tags: ['a', 'b'], price: i / 8 }));
 const document = JSON.stringify(rows);
-/** So often the document is read and written in 25 ms on the idle machine for which the bound was set. */
+/**
+ * Number of times that the document is parsed and serialized in 25 ms on the idle machine for which the bound was set.
+ */
 const rounds = 18;
 
 function cpuMs(): number {
@@ -37,7 +40,7 @@ function unitMs(): number {
 
 let leastUnitMs = 0;
 
-/** The least unit that was measured earlier is enough where a block is far below `most` of it. */
+/** Returns an earlier, minimal measurement of the unit if the block is far below `maxUnits` units. */
 function unitFor(block: number, most: number): number {
   if (leastUnitMs > 0 && block <= (most * leastUnitMs) / 2) return leastUnitMs;
   const measured = unitMs();
@@ -45,7 +48,7 @@ function unitFor(block: number, most: number): number {
   return measured;
 }
 
-/** Between two looks at the time, in ms: as often as a timer can, without using a whole core. */
+/** Time between two checks of the clock, in ms: as often as a timer can run without using a whole core. */
 const tickMs = 1;
 let ticking: NodeJS.Timeout | undefined;
 let last = 0;
@@ -70,7 +73,7 @@ async function answer(question: Question): Promise<Reply> {
       toolhost = await startToolhost({ egress: question.egress, env: question.env });
       return { url: toolhost.url };
     case 'key':
-      if (!toolhost) throw new Error('the service was not started');
+      if (!toolhost) throw new Error('start the service before creating a key');
       return { key: await toolhost.key(question.options) };
     case 'watch':
       blockMs = 0;

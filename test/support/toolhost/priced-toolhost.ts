@@ -11,30 +11,30 @@ import type { Json } from './toolhost.ts';
 
 export type Answered = { status: number; text: string; body: Json };
 
-/** The service in a process of its own, whose event loop is watched, and an upstream beside it. */
+/** The service in a separate process whose event loop is watched, and an upstream. */
 export type PricedToolhost = {
   url: string;
   key: string;
   upstream: RecordingUpstream;
-  /** A request of the REST API. */
+  /** Sends a request to the REST API. */
   rest(method: string, path: string, body?: unknown): Promise<Answered>;
-  /** A POST of JSON text. */
+  /** Sends a POST with JSON text. */
   post(path: string, body: string): Promise<Answered>;
-  /** A legacy JSON-RPC request. */
+  /** Sends a stateful JSON-RPC request. */
   rpc(slug: string, method: string, params: Json): Promise<Answered>;
-  /** A `tools/call` with its arguments as JSON text. */
+  /** Sends a `tools/call` with its arguments as JSON text. */
   call(slug: string, tool: string, args: string): Promise<Answered>;
   /**
-   * Does something, and fails when the service's event loop was held longer than `most` units of work take on the same
-   * machine; one unit unless said otherwise. A run that came in the way of a collection of the whole heap, or of a cold
-   * start, is done once more.
+   * Does some work, and fails if it blocked the service's event loop for longer than `maxUnits` units of work take on
+   * the same machine (default: one unit). A run that exceeds the budget is repeated, because a full garbage collection
+   * or a cold start may have caused it.
    */
   costsLittle<Result>(what: string, work: () => Promise<Result>, most?: number): Promise<Result>;
   stop(): Promise<void>;
 };
 
 const attempts = 8;
-const child = join(import.meta.dirname, 'priced-toolhost-process.ts');
+const child = new URL('./priced-toolhost-process.ts', import.meta.url);
 
 export async function startPricedToolhost(env: Record<string, string> = {}): Promise<PricedToolhost> {
   const upstream = await startRecordingUpstream();
@@ -62,7 +62,7 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
     const probes = probe(url, probing.signal);
     await work();
     probing.abort();
-    assert.ok((await probes) > 0, '/livez answers meanwhile');
+    assert.ok((await probes) > 0, '/livez did not respond during the work');
     const { blockMs, unitMs } = await ask<{ blockMs: number; unitMs: number }>(forked, {
       ask: 'report',
       most,
@@ -95,7 +95,7 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
       if (process.env.TEST_LOG) console.log(what, ratios.map((ratio) => ratio.toFixed(2)).join(' '));
       assert.ok(
         Math.min(...ratios) <= most,
-        `${what}: held the event loop for ${ratios.map((r) => r.toFixed(1))} units`,
+        `${what}: blocked the event loop for ${ratios.map((r) => r.toFixed(1))} units`,
       );
       return result as Awaited<ReturnType<typeof work>>;
     },
@@ -108,11 +108,11 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
   };
 }
 
-/** The flags with which `bin/toolhost` starts Node. */
+/** Returns the flags with which `bin/toolhost` starts Node. */
 function flagsOfProgram(): string[] {
   const script = readFileSync(join(root, 'bin', 'toolhost'), 'utf8');
   const [, flags] =
-    /^exec "\$node" (.+) "\$here\/src/m.exec(script) ?? assert.fail('bin/toolhost starts Node otherwise');
+    /^exec "\$node" (.+) "\$here\/src/m.exec(script) ?? assert.fail('bin/toolhost does not start Node as expected');
   return (flags as string).split(' ');
 }
 
@@ -129,7 +129,7 @@ async function ask<Answer extends Reply>(forked: ChildProcess, question: Questio
 
 const probeMs = 5;
 
-/** Asks /livez until it is stopped; how often it was answered. */
+/** Requests /livez until it is aborted. Returns the number of responses. */
 async function probe(url: string, signal: AbortSignal): Promise<number> {
   let answered = 0;
   do {

@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers';
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
-/** Ends what hangs; far longer than any script takes on a busy machine. */
+/** Kills a script that hangs. Far longer than any script takes on a busy machine. */
 const limitMs = 10 * 60_000;
 
-/** The environment of a child that knows nothing of this machine's user and leaves its files in `home`. */
+/** Returns the environment of a child process that cannot see this machine's user and writes its files to `home`. */
 export function environmentIn(home: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
@@ -16,17 +16,19 @@ export function environmentIn(home: string): Record<string, string> {
     TMPDIR: home,
     XDG_CACHE_HOME: home,
     XDG_CONFIG_HOME: home,
-    // Programs that open a browser open nothing.
+    // Programs that open a browser run `true` instead.
     BROWSER: 'true',
-    // The same large programs start again and again.
+    // Caches compiled code, because the same large programs start repeatedly.
     NODE_COMPILE_CACHE: home,
   };
 }
 
-/** `onLine` sees each line of either output as it comes; when what it began fails, so does the run. */
+/** `onLine` receives each line of either output as it arrives. If the work that it starts fails, the run fails, too. */
 export type RunOptions = { env?: Record<string, string>; onLine?: (line: string) => Promise<void> | undefined };
 
-/** Runs a script on this Node, in `home` and without input; resolves when it has ended and its output is read. */
+/**
+ * Runs a script on this Node, in `home` and without input. Resolves when the script has exited and its output was read.
+ */
 export async function runScript(
   script: string,
   args: readonly string[],
@@ -57,7 +59,7 @@ export async function runScript(
   return { code, signal, stdout, stderr };
 }
 
-/** The details of a failed run for the test's report. */
+/** Formats the details of a failed run for the test report. */
 export function transcript({ code, signal, stdout, stderr }: Ended): string {
   return `exit ${code ?? signal}\n--- stdout\n${stdout}\n--- stderr\n${stderr}`;
 }

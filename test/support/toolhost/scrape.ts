@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { shedKinds } from '../../../src/domain/work/memory-budget.ts';
 
-/** The answer of `/metrics`, parsed as strictly as by Prometheus. */
+/** Response of `/metrics`, parsed as strictly as by Prometheus. */
 export type Scrape = {
   text: string;
   families: Map<string, { type: string; help: string; labels: Set<string> }>;
-  /** The value of the one line of a name and labels. */
+  /** Returns the value of the only line with a name and labels. */
   value(name: string, labels?: Record<string, string>): number;
-  /** The sum of all lines of a name that have these labels. */
+  /** Returns the sum of all lines of a name that have these labels. */
   sum(name: string, labels?: Record<string, string>): number;
-  /** Cumulative counts of a histogram, by upper bound. */
+  /** Returns the cumulative counts of a histogram, by upper bound. */
   buckets(name: string): [number, number][];
 };
 
@@ -25,7 +25,7 @@ export function parseMetrics(text: string): Scrape {
   for (const row of text.trimEnd().split('\n')) {
     const [, kind, name, rest] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(row) ?? [];
     if (kind === 'HELP') {
-      assert.ok(!families.has(name as string), `${name} comes twice`);
+      assert.ok(!families.has(name as string), `${name} appears twice`);
       current = name as string;
       families.set(current, { type: '', help: rest as string, labels: new Set() });
     } else if (kind === 'TYPE') {
@@ -43,7 +43,7 @@ export function parseMetrics(text: string): Scrape {
 }
 
 function parseLine(row: string): Line {
-  const [, name, labelText = '', value] = linePattern.exec(row) ?? assert.fail(`not a line of metrics: ${row}`);
+  const [, name, labelText = '', value] = linePattern.exec(row) ?? assert.fail(`not a metrics line: ${row}`);
   const labels = Object.fromEntries([...labelText.matchAll(/([a-z]+)="([^"]*)"/g)].map(([, key, text]) => [key, text]));
   return { name: name as string, labels, value: Number(String(value).replace('Inf', 'Infinity')) };
 }
@@ -65,7 +65,7 @@ function reading(lines: readonly Line[]): Pick<Scrape, 'value' | 'sum' | 'bucket
   };
 }
 
-/** How much of a kind the service has ended or refused so that others have room. */
+/** Returns how much work of a kind the service ended or refused under load. */
 export async function countGivenUp(url: string, what: (typeof shedKinds)[number]): Promise<number> {
   return (await scrape(url)).value('toolhost_given_up_total', { what });
 }

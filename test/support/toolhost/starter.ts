@@ -3,8 +3,8 @@ import { type Database, openDatabase } from '../../../src/store/database.ts';
 import { ignored } from '../store/usual-options.ts';
 
 /**
- * A separate process that opens the databases named on its standard input, one JSON line each, and prints the results.
- * Each is kept open until the next line.
+ * Opens the databases named on standard input, one JSON line each, and prints the results. Runs as a separate process.
+ * Each database stays open until the next line.
  */
 let held: Database | undefined;
 process.stdout.write('ready\n');
@@ -22,7 +22,8 @@ async function open(line: string): Promise<string> {
       await held.db.selectFrom('servers').selectAll().execute();
       return 'opened';
     } catch (error) {
-      // On a busy machine another one takes longer than this one waits; like an operator, this starts again.
+      // On a busy machine, another process may hold the lock for longer than this one waits. Like an operator, this one
+      // retries.
       if (!/is locked by another program/.test(String(error))) return String(error);
       await held?.close();
       held = undefined;

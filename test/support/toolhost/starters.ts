@@ -6,7 +6,10 @@ import type { DatabaseOptions } from '../../../src/store/database.ts';
 
 /** Several processes that open one database at the same moment. */
 export type Starters = {
-  /** The result of each: `opened`, or its error. They keep the database open until the next request. */
+  /**
+   * Returns the result of each process: `opened`, or its error. The processes keep the database open until the next
+   * request.
+   */
   open(options: DatabaseOptions): Promise<string[]>;
   stop(): Promise<void>;
 };

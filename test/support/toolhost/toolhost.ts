@@ -12,7 +12,7 @@ import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 
 export type Json = { [key: string]: unknown };
 
-/** An answer over HTTP; `body` is parsed when it is JSON. */
+/** HTTP response. `body` is parsed if it is JSON. */
 export type Reply<Body = Json> = { status: number; headers: Headers; text: string; body: Body };
 
 export type ToolReply = {
@@ -27,8 +27,8 @@ export type TestToolhost = {
   running: RunningService;
   dataDir: string;
   /**
-   * A new API key; of another workspace when one is named, which is made when it does not exist. The servers that it is
-   * limited to need not be there, as with a key whose servers were deleted.
+   * Creates an API key, in another workspace if one is named. That workspace is created if it does not exist. The
+   * servers that the key is limited to need not exist, as with a key whose servers were deleted.
    */
   key(options?: { scopes?: KeyScope[]; workspace?: string; servers?: string[]; expiresAt?: string }): Promise<string>;
   rest(
@@ -36,9 +36,9 @@ export type TestToolhost = {
     path: string,
     options?: { key?: string; body?: unknown; headers?: Record<string, string> },
   ): Promise<Reply>;
-  /** POSTs anything to an MCP endpoint. */
+  /** POSTs any body to an MCP endpoint. */
   post(slug: string, body: unknown, options?: { token?: string; headers?: Record<string, string> }): Promise<Reply>;
-  /** A legacy JSON-RPC request. */
+  /** Sends a stateful JSON-RPC request. */
   rpc(
     slug: string,
     token: string | undefined,
@@ -46,7 +46,7 @@ export type TestToolhost = {
     params?: Json,
     headers?: Record<string, string>,
   ): Promise<Reply>;
-  /** A request of revision 2026-07-28 with the metadata and headers that it needs. */
+  /** Sends a request of revision 2026-07-28 with the metadata and headers that it requires. */
   modern(
     slug: string,
     token: string | undefined,
@@ -54,9 +54,9 @@ export type TestToolhost = {
     params?: Json,
     headers?: Record<string, string>,
   ): Promise<Reply>;
-  /** The result of a `tools/call`; throws when the answer is none. */
+  /** Returns the result of a `tools/call`. Throws if the response is an error. */
   callTool(slug: string, token: string | undefined, name: string, args?: Json): Promise<ToolReply>;
-  /** Creates a server as the management key of the local workspace; throws when it is refused. */
+  /** Creates a server with the management key of the local workspace. Throws if the service refuses it. */
   createServer(config: Json): Promise<Reply>;
   stop(): Promise<void>;
 };
@@ -99,13 +99,13 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     },
     {
       ...defaultRuntimeOptions,
-      // The tests in the same process delay its event loop; only tests of overload may be affected by that.
+      // Other tests in the same process delay its event loop. Only tests of overload may depend on that.
       createLoopLag: () => ({ ms: 0, start: () => undefined, stop: () => undefined }),
       reportShare: 1,
-      // A call that waits for a slot gets it, however busy the machine is; tests of the wait set their own.
+      // A call that waits for a slot gets it, however busy the machine is. Tests of the wait set their own limit.
       queueMs: 60_000,
       postgresLimits: patientLimits,
-      // Old rows that a test stores stay until the test itself has them pruned.
+      // Old rows that a test stores remain until the test itself prunes them.
       leaderPollIntervalMs: 24 * 60 * 60_000,
       ...options.surroundings,
     },
@@ -196,12 +196,12 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     modern,
     async callTool(slug, token, name, args = {}) {
       const { body, status, text } = await rpc(slug, token, 'tools/call', { name, arguments: args });
-      if (!body.result) throw new Error(`no result: ${status} ${text}`);
+      if (!body.result) throw new Error(`the response has no result: ${status} ${text}`);
       return body.result as ToolReply;
     },
     async createServer(config) {
       const reply = await rest('POST', '/servers', { body: config });
-      if (reply.status !== 201) throw new Error(`not created: ${reply.status} ${reply.text}`);
+      if (reply.status !== 201) throw new Error(`the server was not created: ${reply.status} ${reply.text}`);
       return reply;
     },
     async stop() {

@@ -9,23 +9,23 @@ export type CollectedSpan = {
   parentSpanId: string;
   traceState: string;
   name: string;
-  /** 2 is a server span, 3 a client span. */
+  /** Span kind: 2 for a server span, 3 for a client span. */
   kind: number;
   attributes: Record<string, string | number>;
-  /** 2 is an error. */
+  /** Status code: 2 for an error. */
   status: number;
   statusMessage: string;
   durationMs: number;
   resource: Record<string, string | number>;
 };
 
-/** An OTLP collector over HTTP (opentelemetry-proto, collector/trace/v1) that keeps what it was sent. */
+/** An OTLP collector over HTTP (opentelemetry-proto, collector/trace/v1) that stores the spans that it receives. */
 export type TraceCollector = {
   url: string;
   port: number;
   spans: CollectedSpan[];
   requests: { path: string; headers: IncomingHttpHeaders; body: Buffer }[];
-  /** Answers with this status from now on. */
+  /** Responds with this status from now on. */
   answerWith(status: number): void;
   close(): Promise<void>;
 };
@@ -59,7 +59,10 @@ export async function startTraceCollector(port = 0): Promise<TraceCollector> {
   };
 }
 
-/** A protobuf message: its fields by number. Varints and fixed64 are bigints, everything with a length is bytes. */
+/**
+ * Fields of a protobuf message by number. Varints and fixed64 values are bigints, and every length-delimited value is
+ * bytes.
+ */
 type Fields = Map<number, (bigint | Buffer)[]>;
 
 function decode(bytes: Buffer): Fields {
@@ -92,7 +95,7 @@ const bytesOf = (fields: Fields, field: number) => (fields.get(field)?.[0] as Bu
 const text = (fields: Fields, field: number) => bytesOf(fields, field).toString('utf8');
 const number = (fields: Fields, field: number) => Number(fields.get(field)?.[0] ?? 0);
 
-/** KeyValue is 1 key, 2 value; AnyValue is 1 string, 2 bool, 3 int. */
+/** Converts attributes. KeyValue is 1 key, 2 value; AnyValue is 1 string, 2 bool, 3 int. */
 function attributesOf(list: readonly Fields[]): Record<string, string | number> {
   return Object.fromEntries(
     list.map((pair) => {

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
 
 export interface AuthorizingProxy {
-  /** Its origin; a service behind it must list this in ALLOWED_ORIGINS. */
+  /** Origin of the proxy. A service behind it must list this in ALLOWED_ORIGINS. */
   readonly url: string;
-  /** Sets the target of requests, and the bearer that each of them gets. */
+  /** Sets the target of requests and the bearer token that each of them gets. */
   forwardTo(target: string, token: string): void;
   close(): Promise<void>;
 }
@@ -16,19 +16,22 @@ interface Destination {
   token: string;
 }
 
-/** Those of one connection (RFC 9110, 7.6.1); node:http says its own. */
+/** Headers of one connection (RFC 9110, 7.6.1). node:http sets its own. */
 const hopByHop = new Set(['connection', 'keep-alive']);
 
 type Pair = [name: string, value: string];
 
-/** The fields with their spelling, order and repetitions, less those of the connection. */
+/** Returns the headers with their spelling, order, and repetitions, without those of the connection. */
 function endToEnd(rawHeaders: readonly string[]): Pair[] {
   const pairs: Pair[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) pairs.push([rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '']);
   return pairs.filter(([name]) => !hopByHop.has(name.toLowerCase()));
 }
 
-/** The proxy's own name becomes the service's; any other goes on as it came, so that the service checks it. */
+/**
+ * Replaces the proxy's own host name with that of the service. Any other host is forwarded unchanged, so that the
+ * service checks it.
+ */
 function forwarded(rawHeaders: readonly string[], ownHost: string, { target, token }: Destination): Pair[] {
   const pairs = endToEnd(rawHeaders).map(([name, value]): Pair => {
     const isOwnHost = name.toLowerCase() === 'host' && value === ownHost;
@@ -37,7 +40,7 @@ function forwarded(rawHeaders: readonly string[], ownHost: string, { target, tok
   return [...pairs, ['Authorization', `Bearer ${token}`]];
 }
 
-/** A reverse proxy for clients that cannot send a credential. */
+/** Starts a reverse proxy for clients that cannot send a credential. */
 export async function startAuthorizingProxy(): Promise<AuthorizingProxy> {
   const agent = new Agent({ keepAlive: true });
   let destination: Destination | undefined;
@@ -58,7 +61,7 @@ export async function startAuthorizingProxy(): Promise<AuthorizingProxy> {
     });
     outgoing.once('response', (answer) => {
       response.writeHead(answer.statusCode ?? 502, endToEnd(answer.rawHeaders).flat());
-      // Either side may leave in mid-answer; `pipeline` then closes the other.
+      // Either side may disconnect during the response. `pipeline` then closes the other side.
       pipeline(answer, response, () => undefined);
     });
     outgoing.once('error', () => response.destroy());

@@ -8,7 +8,7 @@ const dripMs = 20;
 const json = { 'content-type': 'application/json' };
 const chunked = head('200 OK', { ...json, 'transfer-encoding': 'chunked' });
 
-/** Each record of a long list in a chunk of its own, as honest upstreams send them. */
+/** Number of records in a long list, each sent in a separate chunk, as well-behaved upstreams do. */
 export const streamedRows = 20_000;
 const row = JSON.stringify({ id: 1, name: 'A row of an ordinary size', note: 'x'.repeat(60) });
 const rowChunks = () => {
@@ -29,7 +29,7 @@ const saysAndResets =
   ({ socket }) =>
     void socket.write(bytes, () => socket.resetAndDestroy());
 
-/** Says the first, then the other every few milliseconds until the client leaves. */
+/** Sends the first text, then the second every few milliseconds until the client disconnects. */
 const drips =
   (first: string, other: string): Behaviour =>
   ({ socket }) => {
@@ -38,7 +38,7 @@ const drips =
     socket.once('close', () => clearInterval(timer));
   };
 
-/** A right answer after so many ms as the path says, 1,900 when it says nothing. */
+/** Sends a valid response after the number of ms in the path (default: 1,900). */
 const slow: Behaviour = ({ socket, argument }) => {
   const timer = setTimeout(() => socket.write(whole('{"slow":true}')), Number(argument || 1900));
   socket.once('close', () => clearTimeout(timer));
@@ -49,13 +49,13 @@ function* forEver(first: string, piece: Buffer): Generator<Buffer> {
   for (;;) yield piece;
 }
 
-/** Sends as fast as the client reads, until it leaves. */
+/** Sends as fast as the client reads, until it disconnects. */
 const floods = (first: string, piece: string): Behaviour => {
   const many = Buffer.from(piece.repeat(Math.ceil(16_384 / piece.length)));
   return ({ socket }) => ignoreLeaving(pipeline(Readable.from(forEver(first, many)), socket));
 };
 
-/** A few kilobytes that become many megabytes; packed at the first call. */
+/** Sends a few kilobytes that decompress to many megabytes. They are compressed at the first request. */
 const bomb = (coding: string, pack: (bytes: Buffer) => Buffer): Behaviour => {
   let answer: Buffer | undefined;
   return ({ socket }) => {
@@ -66,7 +66,7 @@ const bomb = (coding: string, pack: (bytes: Buffer) => Buffer): Behaviour => {
 
 const quickly = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 
-/** What may be wrong with an answer on the wire, by the name that the first segment of the path gives it. */
+/** Responses that are broken on the wire, by the name in the first segment of the path. */
 export const brokenAnswers: readonly [name: string, behaviour: Behaviour][] = [
   ['say', ({ socket, argument }) => void socket.write(whole(JSON.stringify({ said: argument })))],
   ['slow', slow],
@@ -84,7 +84,7 @@ export const brokenAnswers: readonly [name: string, behaviour: Behaviour][] = [
   ['deflate-bomb', bomb('deflate', deflateSync)],
   ['br-bomb', bomb('br', (bytes) => brotliCompressSync(bytes, quickly))],
   ['zstd-bomb', bomb('zstd', zstdCompressSync)],
-  // Less is announced than comes, so the rest looks like the next answer.
+  // Less is announced than sent, so the remainder looks like the next response.
   ['short-length', says(`${head('200 OK', { ...json, 'content-length': 5 })}{"a":1}`)],
   ['long-length', says(`${head('200 OK', { ...json, 'content-length': 1000 })}{"a":1}`)],
   ['two-lengths', says(`HTTP/1.1 200 OK\r\ncontent-length: 7\r\ncontent-length: 2\r\n\r\n{"a":1}`)],

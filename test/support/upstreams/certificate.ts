@@ -1,9 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A certificate that signs itself, and its key, in PEM. */
+/** A self-signed certificate and its key, in PEM. */
 export type Certificate = { cert: string; key: string };
 
-/** One element of DER (X.690, 8.1 and 10.1): tag, length in as few bytes as can be, content. */
+/** Encodes one DER element (X.690, 8.1 and 10.1): tag, length in as few bytes as possible, content. */
 function der(tag: number, ...content: Buffer[]): Buffer {
   const body = Buffer.concat(content);
   const { length } = body;
@@ -21,7 +21,7 @@ const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'));
 const commonName = '550403';
 const subjectAlternativeName = '551d11';
 
-/** For one host name, good from 2020 to 2049 or to the year that is given (RFC 5280, 4.1). */
+/** Creates a certificate for one host name, valid from 2020 to 2049 or to the given year (RFC 5280, 4.1). */
 export function selfSigned(hostname: string, until = 2049): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(set(sequence(oid(commonName), der(0x0c, Buffer.from(hostname)))));

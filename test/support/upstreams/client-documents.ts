@@ -9,20 +9,20 @@ import { selfSigned } from './certificate.ts';
 import { listenOnWebPort } from './listener.ts';
 import type { Answer } from './recording-upstream.ts';
 
-/** A web site that clients describe themselves on, at a public name that stands for this machine. */
+/** A website on which clients publish their metadata documents, at a public name that resolves to this machine. */
 export type ClientDocumentSite = {
   readonly port: number;
-  /** Name look-ups that know the site and nothing else, and its address as one of the public internet. */
+  /** Resolver that knows only this site, and the site's address as a public one. */
   readonly surroundings: { resolve: Resolve; extraPublicAddresses: EgressAllow };
-  /** Serves something under a path; gives its https address. With 'hang' it never answers. */
+  /** Serves a response at a path and returns its https URL. With 'hang', the site never responds. */
   serve(path: string, answer: Answer | 'hang'): string;
-  /** Serves a client's own description; gives its client id. */
+  /** Serves a client's metadata document and returns its client id. */
   publish(path: string, document?: Json, headers?: Record<string, string>): string;
-  /** Connections so far, also those that never came to a request. */
+  /** Number of connections so far, including those without a request. */
   readonly connections: number;
-  /** Every request so far. */
+  /** All requests so far. */
   readonly requests: readonly IncomingMessage[];
-  /** Paths that were asked for since the last take. */
+  /** Removes and returns the paths requested since the last call. */
   take(): string[];
   close(): Promise<void>;
 };

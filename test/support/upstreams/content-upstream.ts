@@ -14,7 +14,7 @@ interface Content {
   body: string | Buffer;
 }
 
-/** One red pixel. */
+/** PNG image of one red pixel. */
 export const PNG: Buffer = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==',
   'base64',
@@ -23,7 +23,7 @@ export const PNG: Buffer = Buffer.from(
 /** Eight samples of silence: mono, 8 kHz, 8 bits (128 is the middle). */
 export const WAV: Buffer = wav(Buffer.alloc(8, 128));
 
-/** No text in any encoding: it holds NUL and bytes that UTF-8 never has. */
+/** Bytes that are not text in any encoding: NUL, and bytes that never occur in UTF-8. */
 export const BINARY: Buffer = Buffer.from([0x00, 0x01, 0x02, 0xfe, 0xff, 0x00, 0x7f, 0x80]);
 
 export const TEXT = 'This is a simple text response for testing.';
@@ -83,7 +83,7 @@ function contentOf(path: string | undefined): Content {
   }
 }
 
-/** Serves one answer of each kind that the conformance fixtures need. */
+/** Serves one response of each kind that the conformance fixtures need. */
 export async function startContentUpstream(): Promise<ContentUpstream> {
   const server = createServer((request, response) => {
     const { status, type, body } = contentOf(request.url?.split('?', 1)[0]);

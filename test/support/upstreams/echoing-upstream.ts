@@ -5,42 +5,42 @@ import { head } from './raw-answers.ts';
 
 /** One request as the upstream read it. */
 export type EchoedRequest = {
-  /** The value of `Authorization`, or of the query parameter `api_key`; empty without both. */
+  /** Value of `Authorization`, or of the query parameter `api_key`. Empty without both. */
   user: string;
-  /** The query parameter `text`. */
+  /** Value of the query parameter `text`. */
   text: string;
-  /** How many requests the upstream had before this one, on all connections. */
+  /** Number of earlier requests to the upstream, on all connections. */
   index: number;
 };
 
-/** Some bytes, and how long to wait before they are sent, in ms. */
+/** Bytes to send, and the delay before them in ms. */
 export type Piece = { afterMs: number; bytes: string };
 
 export type EchoingUpstream = {
   readonly url: string;
   readonly port: number;
-  /** TCP connections accepted so far. */
+  /** Number of TCP connections accepted so far. */
   readonly connections: number;
-  /** Connections that are open now. */
+  /** Number of connections that are open now. */
   readonly openSockets: number;
   readonly requests: readonly EchoedRequest[];
-  /** The credentials that each connection carried, in order of the connections. */
+  /** Credentials that each connection carried, in the order of the connections. */
   readonly usersOfConnections: readonly ReadonlySet<string>[];
   close(): Promise<void>;
 };
 
-/** The true answer to a request: its user and its text. */
+/** Formats the correct response to a request: its user and its text. */
 export function echo({ user, text }: EchoedRequest, fields: Record<string, string | number> = {}): string {
   return said(JSON.stringify({ user, text }), fields);
 }
 
-/** A whole answer with this JSON. */
+/** Formats a complete response with this JSON. */
 export function said(body: string, fields: Record<string, string | number> = {}): string {
   return `${head('200 OK', { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...fields })}${body}`;
 }
 
 export type EchoingOptions = {
-  /** The bytes sent for a request; its true answer when absent. */
+  /** Returns the bytes to send for a request. The default is its correct response. */
   answer?: (request: EchoedRequest) => readonly Piece[];
 };
 
@@ -50,7 +50,7 @@ function readHead(fields: string): Pick<EchoedRequest, 'user' | 'text'> {
   return { user: authorization ?? searchParams.get('api_key') ?? '', text: searchParams.get('text') ?? '' };
 }
 
-/** An upstream that echoes the user and text of a request, and may send unrequested bytes besides. */
+/** Starts an upstream that echoes the user and text of a request, and may send additional unsolicited bytes. */
 export async function startEchoingUpstream(options: EchoingOptions = {}): Promise<EchoingUpstream> {
   const { answer = (request) => [{ afterMs: 0, bytes: echo(request) }] } = options;
   const sockets = new Set<Socket>();
@@ -71,7 +71,7 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
     const users = new Set<string>();
     usersOfConnections.push(users);
     socket.once('close', () => sockets.delete(socket));
-    // Clients that end the connection are what this is about.
+    // Clients that end the connection are the subject of these tests.
     socket.on('error', () => undefined);
     let pending = '';
     socket.on('data', (data) => {

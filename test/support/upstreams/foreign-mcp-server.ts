@@ -5,15 +5,15 @@ import { text } from 'node:stream/consumers';
 
 type Json = { [key: string]: unknown };
 
-/** An answer, before it is written. */
+/** A response before it is written. */
 export type Answered = { status: number; headers: Record<string, string>; body?: unknown };
 
-/** What was asked, in terms of the server. */
+/** A request in terms of the server's steps. */
 export type Asked = { step: Step; origin: string; request: IncomingMessage; body: string; message: Json };
 
 export type Step = 'resource' | 'issuer' | 'register' | 'authorize' | 'token' | 'revoke' | 'mcp' | 'nothing';
 
-/** Changes an answer of a server that is otherwise without fault; undefined leaves it. */
+/** Changes a response of an otherwise correct server. Undefined leaves it unchanged. */
 export type Fault = (asked: Asked, answered: Answered) => Answered | undefined;
 
 export type ForeignMcpServer = { readonly address: string; close(): Promise<void> };
@@ -33,8 +33,8 @@ const tools: Json[] = [
 ];
 
 /**
- * An MCP server with a login of its own, as others write them, at `/mcp`; it takes the token `the-right-token`, which a
- * login gives. The person is logged in already and agrees to everything.
+ * Starts a third-party MCP server with its own login at `/mcp`. It accepts the token `the-right-token`, which a login
+ * issues. The person is already logged in and consents to everything.
  */
 export async function startForeignMcpServer(fault: Fault = () => undefined): Promise<ForeignMcpServer> {
   const server = createServer((request, response) => {

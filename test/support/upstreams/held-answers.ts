@@ -4,24 +4,27 @@ import { eventually } from '../eventually.ts';
 
 type Release = () => Promise<void>;
 
-/** Answers of the service that reach a page only when a test lets them. */
+/** Responses of the service that reach a page only when a test releases them. */
 export type HeldAnswers = {
-  /** Waits for the answer to the next request, and returns a function that releases it and resolves when the page has drawn it. */
+  /**
+   * Waits for the response to the next request, and returns a function that releases it and resolves when the page has
+   * rendered it.
+   */
   next(): Promise<Release>;
-  /** Releases the newest held answer, if there is one. */
+  /** Releases the newest held response, if there is one. */
   release(): Promise<void>;
-  /** Stops holding answers, and releases the held ones. */
+  /** Stops holding responses and releases the held ones. */
   stop(): Promise<void>;
 };
 
-/** When the page has drawn what has happened so far. */
+/** Resolves when the page has rendered everything that has happened so far. */
 export async function drawn(page: Page): Promise<void> {
   await page.evaluate(
     'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))',
   );
 }
 
-/** Holds the answers to the requests of this method and path, and with this in their body. */
+/** Holds the responses to requests with this method, path, and text in their body. */
 export async function holdAnswers(page: Page, method: string, path: string, holds = ''): Promise<HeldAnswers> {
   const waiting: Release[] = [];
   let isHolding = true;
@@ -31,7 +34,7 @@ export async function holdAnswers(page: Page, method: string, path: string, hold
     if (!isHolding || !isMeant) return route.fallback();
     const response = await route.fetch();
     const release = async () => {
-      // A page that has asked something else meanwhile has given this request up.
+      // A page that has sent another request in the meantime has aborted this one.
       if (request.failure() !== null) return;
       await route.fulfill({ response });
       await eventually(() => assert.ok(request.timing().responseEnd >= 0 || request.failure()), 20_000);
@@ -42,7 +45,7 @@ export async function holdAnswers(page: Page, method: string, path: string, hold
   };
   await page.route((url) => url.pathname === path, hold);
   return {
-    next: () => eventually(() => waiting.shift() ?? assert.fail(`nothing was asked of ${path}`), 20_000),
+    next: () => eventually(() => waiting.shift() ?? assert.fail(`no request was sent to ${path}`), 20_000),
     release: async () => waiting.pop()?.(),
     async stop() {
       isHolding = false;

@@ -7,7 +7,7 @@ import { brokenAnswers } from './broken-answers.ts';
 import { type Behaviour, head, ignoreLeaving, type RawExchange, whole } from './raw-answers.ts';
 
 export interface HostileRequest {
-  /** 'GET /path?query' as it came. */
+  /** Request line 'GET /path?query' as received. */
   readonly line: string;
   /** Resolves when the connection that carried the request is closed. */
   readonly closed: Promise<void>;
@@ -16,11 +16,14 @@ export interface HostileRequest {
 export interface HostileUpstream {
   readonly url: string;
   readonly port: number;
-  /** Open connections, idle ones too: after an abort undici opens a spare one. To see a client leave, use `closed`. */
+  /**
+   * Number of open connections, including idle ones. After an abort, undici opens a spare one, so use `closed` to see a
+   * client disconnect.
+   */
   readonly openSockets: number;
-  /** Every request, oldest first. */
+  /** All requests, oldest first. */
   readonly requests: readonly HostileRequest[];
-  /** Resolves with the nth request, at once when it is already there. */
+  /** Resolves with the nth request, immediately if it has already arrived. */
   waitForRequest(nth?: number): Promise<HostileRequest>;
   close(): Promise<void>;
 }
@@ -28,7 +31,7 @@ export interface HostileUpstream {
 const MEGABYTE = 1024 * 1024;
 const BOMB_MEGABYTES = 200;
 
-/** Says that 1,000 bytes come, and sends eleven. */
+/** Announces 1,000 bytes and sends eleven. */
 function beginning(): string {
   return `${head('200 OK', { 'content-type': 'application/json', 'content-length': 1000 })}{"begun": "`;
 }
@@ -78,7 +81,7 @@ function redirect({ socket, argument, query }: RawExchange): void {
   socket.write(whole('{}', { location: query.get('to') ?? '' }, `${argument} Elsewhere`));
 }
 
-// The socket dies between the end of this answer and the client's next request, whichever side notices first.
+// The socket closes between the end of this response and the client's next request, whichever side notices first.
 function keepAliveClose({ socket }: RawExchange): void {
   socket.end(whole('{"last":true}', { connection: 'keep-alive', 'keep-alive': 'timeout=60' }), () => socket.destroy());
 }
@@ -129,7 +132,7 @@ function bodyEnd(bytes: Buffer, fields: string, start: number): number {
   return lastChunk < 0 ? Number.POSITIVE_INFINITY : lastChunk + 7;
 }
 
-/** One whole request from the front of the bytes, or nothing as long as it is not all there. */
+/** Parses one complete request from the start of the bytes. Returns undefined while it is incomplete. */
 function parse(bytes: Buffer): Parsed | undefined {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
@@ -150,11 +153,11 @@ function serve(socket: Socket, arrived: (request: HostileRequest) => void): void
       if (socket.writable) behave(socket, request.line.split(' ')[1] ?? '/');
     }
   });
-  // Clients that give up are what these tests are about; 'close' follows and does the tidying.
+  // Clients that disconnect are the subject of these tests. 'close' follows and cleans up.
   socket.on('error', () => undefined);
 }
 
-/** An HTTP server that misbehaves in the way which the first segment of the path names. */
+/** Starts an HTTP server that misbehaves in the way that the first segment of the path names. */
 export async function startHostileUpstream(): Promise<HostileUpstream> {
   const sockets = new Set<Socket>();
   const requests: HostileRequest[] = [];

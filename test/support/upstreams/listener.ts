@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** Accepts and counts connections, and never answers: it proves that nothing connected. */
+/** Accepts and counts connections and never responds. Tests use it to prove that nothing connected. */
 export type Listener = { readonly port: number; readonly connections: number; close(): Promise<void> };
 
 export async function startListener(host = '127.0.0.1', port = 0): Promise<Listener> {
@@ -30,10 +30,10 @@ export async function startListener(host = '127.0.0.1', port = 0): Promise<Liste
   };
 }
 
-/** A listener on a port that a configuration may name without the operator's leave. */
+/** Starts a listener on a port that a configuration may name without the operator's permission. */
 export const startWebPortListener = (host = '127.0.0.1') => onFreePort(8100, 8999, (port) => startListener(host, port));
 
-/** Lets a server of a test's own listen on such a port, and gives it. */
+/** Lets a test's own server listen on such a port, and returns the port. */
 export const listenOnWebPort = (server: Server) =>
   onFreePort(8100, 8999, async (port) => {
     await once(server.listen(port, '127.0.0.1'), 'listening');
@@ -41,20 +41,20 @@ export const listenOnWebPort = (server: Server) =>
   });
 
 /**
- * A port on which nothing listens, for a program that must be given one or that must find nothing there. It is below the
- * ephemeral range, so that no outgoing connection and no listener on port 0 takes it later.
+ * Returns a port on which nothing listens, for a program that must be given one or must find nothing there. It is below
+ * the ephemeral range, so that no outgoing connection and no listener on port 0 takes it later.
  */
 export async function freePort(): Promise<number> {
   const [port] = (await freePorts(1)) as [number];
   return port;
 }
 
-/** Several of them, which differ. */
+/** Returns several different free ports. */
 export async function freePorts(count: number): Promise<number[]> {
   return Promise.all(Array.from({ length: count }, () => onFreePort(12_000, 32_000, take)));
 }
 
-/** The first of two neighbors that are free: one for the service, and one for the API of its worked example. */
+/** Returns the first of two adjacent free ports: one for the service, and one for the API of its worked example. */
 export const freeNeighbors = (): Promise<number> =>
   onFreePort(12_000, 32_000, async (port) => (await take(port + 1)) && take(port));
 
@@ -66,8 +66,9 @@ async function take(port: number): Promise<number> {
 }
 
 /**
- * Keeps a free port from the other processes of the tests until this one ends: what will listen there may start late or
- * never. The UDP port of the same number stands for it, because TCP does not use that. @throws EADDRINUSE
+ * Reserves a free port against the other test processes until this process ends, because its listener may start late or
+ * never. Binds the UDP port of the same number, which TCP does not use.
+ * @throws EADDRINUSE
  */
 async function reserve(port: number): Promise<void> {
   const socket = createSocket('udp4');
@@ -76,7 +77,7 @@ async function reserve(port: number): Promise<void> {
   socket.unref();
 }
 
-/** Listens on any free port from `first` on, and below `end`. */
+/** Listens on any free port from `first` to below `end`. */
 async function onFreePort<Result>(
   first: number,
   end: number,

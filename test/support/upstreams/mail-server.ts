@@ -1,10 +1,10 @@
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** A message as it arrived: its envelope, and its text with the headers. */
+/** A received message: its envelope, and its text with the headers. */
 export type Mail = { to: string[]; text: string };
 
-/** An SMTP server that keeps what it is sent. `refuses` makes it refuse every recipient. */
+/** Starts an SMTP server that stores the messages that it receives. `refuses` makes it reject every recipient. */
 export async function startMailServer() {
   const mails: Mail[] = [];
   const state = { refuses: false };

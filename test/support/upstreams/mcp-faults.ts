@@ -1,16 +1,16 @@
 import type { Answered, Fault, Step } from './foreign-mcp-server.ts';
 
-/** Replaces the answer to one step. */
+/** Replaces the response to one step. */
 export const at =
   (step: Step, change: (usual: Answered, asked: Parameters<Fault>[0]) => Answered | undefined): Fault =>
   (asked, usual) =>
     asked.step === step ? change(usual, asked) : undefined;
 
-/** Replaces fields of a JSON answer to one step. */
+/** Replaces fields of the JSON response to one step. */
 export const fields = (step: Step, change: { [name: string]: unknown }) =>
   at(step, (usual) => ({ ...usual, body: { ...(usual.body as object), ...change } }));
 
-/** Replaces the answer to one MCP method, once it is admitted. */
+/** Replaces the response to one MCP method, after the request was authorized. */
 export const method = (name: string, change: (usual: Answered) => Answered) =>
   at('mcp', (usual, { message }) => (message.method === name && usual.status < 300 ? change(usual) : undefined));
 

@@ -1,6 +1,6 @@
 export type Part = { name: string; fileName: string | undefined; type: string; content: Buffer };
 
-/** The parts of a multipart body in their order, by RFC 2046, 5.1. */
+/** Parses the parts of a multipart body in order (RFC 2046, 5.1). */
 export function partsOf(contentType: string, body: Buffer): Part[] {
   const boundary = /boundary="?([^";]+)"?/.exec(contentType)?.[1];
   if (boundary === undefined) throw new Error(`no boundary in ${contentType}`);

@@ -1,17 +1,20 @@
 import type { Resolve } from '../../../src/outbound/connector.ts';
 
-/** Name servers as libuv asks them: a few names at a time, in order, and none of them can be cancelled. */
+/** Name servers as libuv queries them: a few lookups at the same time, in order, and none can be canceled. */
 export type NameServers = {
   resolve: Resolve;
-  /** Names that were asked for, in order. */
+  /** Names that were looked up, in order. */
   readonly asked: readonly string[];
-  /** Names that wait for a thread of libuv. */
+  /** Number of names that wait for a libuv thread. */
   readonly queued: number;
-  /** Lets the name servers answer that have been silent. */
+  /** Lets the silent name servers respond. */
   release(): void;
 };
 
-/** Name servers that are silent about all names below `silent.example`, and say 127.0.0.1 for every other one. */
+/**
+ * Creates name servers that are silent about all names below `silent.example`, and return 127.0.0.1 for every other
+ * name.
+ */
 export function nameServers(threads: number): NameServers {
   const asked: string[] = [];
   const queue: (() => void)[] = [];

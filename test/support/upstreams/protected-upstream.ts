@@ -1,16 +1,18 @@
 import type { HonestProvider } from '../oauth/honest-provider.ts';
 import { type RecordedRequest, startRecordingUpstream } from './recording-upstream.ts';
 
-/** A token of the provider as received: `location` is `authorization: Bearer *`, `x-api-key: *` or `?key=*`, by its type. */
+/**
+ * A received token of the provider. `location` is `authorization: Bearer *`, `x-api-key: *`, or `?key=*`, by its type.
+ */
 export type Presented = { location: string; token: string; live: boolean };
 
-/** An API that takes only live access tokens of one provider. */
+/** An API that accepts only live access tokens of one provider. */
 export type ProtectedUpstream = {
   readonly url: string;
   readonly port: number;
-  /** Every request so far, with any credential or none. */
+  /** All requests so far, with or without a credential. */
   readonly requests: readonly RecordedRequest[];
-  /** Removes and returns the tokens presented since the last take. */
+  /** Removes and returns the tokens presented since the last call. */
   take(): Presented[];
   close(): Promise<void>;
 };

@@ -11,24 +11,24 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 export interface RecordedRequest {
   readonly method: string;
-  /** Path and query exactly as they came, nothing decoded or normalised. */
+  /** Path and query exactly as received, neither decoded nor normalized. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
-  /** Name, value, name, value … with the client's spelling, order and repetitions. */
+  /** Name, value, name, value, and so on, with the client's spelling, order, and repetitions. */
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
-  /** True once the client has gone before its answer was complete. */
+  /** True if the client disconnected before the response was complete. */
   readonly aborted: boolean;
   /** Resolves when either side has ended the exchange. */
   readonly closed: Promise<'answered' | 'aborted'>;
-  /** Gives the answer to a request whose handler said 'hold'. */
+  /** Sends the response to a request whose handler returned 'hold'. */
   release(answer?: Answer): void;
 }
 
 export interface Answer {
   status?: number;
   headers?: OutgoingHttpHeaders;
-  /** Text and bytes go as they are, anything else as JSON. */
+  /** Sends text and bytes unchanged, and anything else as JSON. */
   body?: unknown;
   delayMs?: number;
 }
@@ -38,15 +38,17 @@ export type Handler = (request: RecordedRequest) => Answer | 'hold' | Promise<An
 export interface RecordingUpstream {
   readonly url: string;
   readonly port: number;
-  /** Every request so far, oldest first: complete ones, and those whose client left in mid-body. */
+  /** All requests so far, oldest first: complete ones, and those whose client disconnected while sending the body. */
   readonly requests: readonly RecordedRequest[];
-  /** TCP connections accepted so far, also those that never sent a byte. */
+  /** Number of TCP connections accepted so far, including those that never sent a byte. */
   readonly connections: number;
-  /** `route` is 'GET /path' (no query), or '*' for everything that has no handler of its own. */
+  /**
+   * Sets the handler of a route. `route` is 'GET /path' (no query), or '*' for all requests without their own handler.
+   */
   on(route: string, handler: Handler): void;
-  /** Gives the requests so far and forgets them. */
+  /** Removes and returns the requests so far. */
   take(): RecordedRequest[];
-  /** Resolves with the nth request since the last take(), at once when it is already there. */
+  /** Resolves with the nth request since the last take(), immediately if it has already arrived. */
   waitForRequest(nth?: number): Promise<RecordedRequest>;
   close(): Promise<void>;
 }
@@ -63,7 +65,7 @@ async function readBody(message: IncomingMessage): Promise<Buffer> {
   try {
     for await (const chunk of message) chunks.push(chunk);
   } catch {
-    // The client left in mid-body: what came is still recorded.
+    // The client disconnected while sending the body. The received bytes are still recorded.
   }
   return Buffer.concat(chunks);
 }
@@ -123,7 +125,7 @@ async function exchange(
   send(response, answer);
 }
 
-/** An upstream that records every request and answers as the test sets; by default it echoes. */
+/** Starts an upstream that records every request and responds as the test sets. By default, it echoes the request. */
 export async function startRecordingUpstream(): Promise<RecordingUpstream> {
   const handlers = new Map<string, Handler>();
   const requests: RecordedRequest[] = [];

@@ -3,13 +3,15 @@ import { createServer, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** An ordinary load balancer: it checks readiness periodically, and sends requests in turn to the ready targets. */
+/**
+ * An ordinary load balancer. It checks readiness periodically and distributes requests evenly among the ready targets.
+ */
 export type RoundRobin = {
   url: string;
   add(target: string): void;
-  /** Sends nothing more to the target. Resolves when the requests that it got are answered. */
+  /** Stops sending requests to the target. Resolves when its current requests are complete. */
   remove(target: string): Promise<void>;
-  /** Resolves when the target has said that it is ready, or that it is not. */
+  /** Resolves when the target has reported this readiness. */
   seen(target: string, ready: boolean): Promise<void>;
   close(): Promise<void>;
 };

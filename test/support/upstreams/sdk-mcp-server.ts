@@ -7,14 +7,14 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 
 export type SdkMcpServer = {
   readonly address: string;
-  /** Sessions that were opened and not ended. */
+  /** Returns the number of open sessions. */
   sessions(): number;
   close(): Promise<void>;
 };
 
 /**
- * An MCP server of the official SDK, with sessions. It answers in event streams, and a GET opens one that stays open
- * and silent.
+ * Starts an MCP server of the official SDK, with sessions. It responds with event streams, and a GET opens a stream
+ * that stays open and silent.
  */
 export async function startSdkMcpServer(): Promise<SdkMcpServer> {
   const sessions = new Map<string, StreamableHTTPServerTransport>();

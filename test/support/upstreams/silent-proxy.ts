@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Stands between a client and a server, and can fall silent: connections stay open and nothing comes through. */
+/** A proxy between a client and a server that can fall silent: connections stay open and no data passes. */
 export type SilentProxy = {
   readonly port: number;
   silence(): void;
-  /** Breaks every connection, and each new one, until it is healed. */
+  /** Breaks every existing and new connection until `heal` is called. */
   cut(): void;
-  /** Lets new connections through; the old ones stay silent for ever. */
+  /** Lets new connections through. The old ones stay silent permanently. */
   heal(): void;
   close(): Promise<void>;
 };

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 
 export type WireReply = { status: number; headers: http.IncomingHttpHeaders; text: string };
 
-/** One request whose headers are all set by the test, also those that fetch sets or normalises. */
+/** Sends one request whose headers are all set by the test, including those that fetch sets or normalizes. */
 export async function wire(url: string, options: http.RequestOptions = {}, body?: string | Buffer): Promise<WireReply> {
   const request = http.request(url, options);
   request.end(body);
@@ -13,7 +13,7 @@ export async function wire(url: string, options: http.RequestOptions = {}, body?
   return { status: response.statusCode ?? 0, headers: response.headers, text: await text(response) };
 }
 
-/** Sends bytes over a new connection and returns the whole answer when the server has closed it. */
+/** Sends bytes over a new connection and returns the complete response when the server has closed the connection. */
 export async function untilClosed(url: string, bytes: string | Buffer): Promise<string> {
   const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
   let got = '';

@@ -1,11 +1,11 @@
 /**
- * Counts the files and functions of `src/` that run for a request: the real service in a process of its own, by V8's
+ * Counts the files and functions of `src/` that run for a request, with the real service in a separate process and V8's
  * precise coverage. `yardstick.ts` starts it.
  *
- * The counts are exact. One request is made at a time, up to the end of the work that it leaves behind. Only what ran in
- * every round counts, not what a timer or a slow turn of the event loop adds to some of them. Intervals stand still: the
- * looks for changes, and the writing of records once a second, are done for all requests together. Functions count with
- * a name or without, and modules themselves do not.
+ * The counts are exact. Requests run one by one, each until its background work has ended. Only functions that ran in
+ * every round count, so a timer or a slow event loop cannot add to them. Intervals are mocked, because polling for
+ * changes and writing call records once a second belong to all requests together. Anonymous functions count, modules do
+ * not.
  */
 import assert from 'node:assert/strict';
 import { Session } from 'node:inspector/promises';
@@ -22,13 +22,13 @@ export type RequestCounts = { [request: string]: { files: number; functions: num
 
 const warmUpRounds = 3;
 const measuredRounds = 10;
-/** Nothing of `src/` runs for so long when the work of a request has ended. */
+/** Idle time after which the work of a request has ended. */
 const quietMs = 20;
 const source = `${pathToFileURL(join(root, 'src')).href}/`;
 
 const session = new Session();
 
-/** The functions that ran since the last look, each as its file and its offset there. */
+/** Returns the functions that ran since the last call, each as its file and offset. */
 async function takeRun(): Promise<Set<string>> {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   const run = new Set<string>();
@@ -43,7 +43,7 @@ async function takeRun(): Promise<Set<string>> {
   return run;
 }
 
-/** The functions that ran, once the work that is under way has ended. */
+/** Waits until all work has ended and returns the functions that ran. */
 async function takeRunToItsEnd(): Promise<Set<string>> {
   let all = new Set<string>();
   for (;;) {
@@ -69,7 +69,7 @@ async function countOf(request: () => Promise<unknown>): Promise<RequestCounts[s
 }
 
 mock.timers.enable({ apis: ['setInterval'] });
-// The settings of operators instead of those that are usual in tests.
+// Uses production settings instead of the test defaults.
 const world = await startLoginWorld({
   env: { LOG_LEVEL: 'info', CALLS_PER_SECOND: '60', QUOTAS: '' },
   surroundings: defaultRuntimeOptions,
@@ -109,7 +109,7 @@ const requests: { [name: string]: () => Promise<unknown> } = {
     await discover('oauth-authorization-server');
     await world.tokens(await world.client(loginServer));
   },
-  // Jobs on other threads do not count.
+  // Coverage excludes jobs on other threads.
   'import, on the main thread': async () => {
     const { status, text } = await toolhost.rest('POST', '/import', { body: { document } });
     assert.equal(status, 200, text);

@@ -1,4 +1,4 @@
-/** `npm run yardstick`: prints the numbers and their budgets. With `--set` it lowers the budgets to the numbers, and raises none. */
+/** `npm run yardstick`: prints the numbers and their budgets. With `--set`, lowers the budgets to the numbers and raises none. */
 import { isSlack, lowerBudgets, type Measure, measureAll, tooMuch } from './yardstick.ts';
 
 function table(measures: readonly Measure[]): string {
@@ -6,7 +6,7 @@ function table(measures: readonly Measure[]): string {
   const row = (name: string, now: unknown, budget: unknown, remark = '') =>
     `${name.padEnd(width)} ${String(now).padStart(8)} ${String(budget).padStart(8)}  ${remark}`.trimEnd();
   const remarkOn = (measure: Measure) =>
-    measure.now > measure.budget ? 'too much' : isSlack(measure) ? 'lower the budget' : '';
+    measure.now > measure.budget ? 'above budget' : isSlack(measure) ? 'lower the budget' : '';
   const rows = measures.map((measure) => row(measure.name, measure.now, measure.budget, remarkOn(measure)));
   return [row('', 'now', 'budget'), ...rows].join('\n');
 }
@@ -16,7 +16,7 @@ console.log(table(measures));
 for (const sentence of tooMuch(measures)) console.log(`\n${sentence}`);
 if (process.argv.includes('--set')) {
   lowerBudgets(measures);
-  console.log('\nThe budgets in test/yardstick.json were lowered to what was measured.');
+  console.log('\nThe budgets in test/yardstick.json were lowered to the measured numbers.');
 } else if (measures.some(isSlack)) {
-  console.log('\nLower the budgets to what was measured: npm run yardstick -- --set');
+  console.log('\nLower the budgets to the measured numbers: npm run yardstick -- --set');
 }

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { root } from '../../files.ts';
 import type { RequestCounts } from './count-requests.ts';
 
-/** A number that may only fall. */
+/** Measured number that may only decrease. */
 export type Measure = { name: string; now: number; budget: number };
 
 type Budgets = { [name: string]: number };
 
 const file = join(root, 'test', 'yardstick.json');
 
-/** Measures what costs a reader of the code: how much of it a request runs, and how long it is. */
+/** Measures the cost of reading the code: how much of it a request executes, and how many lines it has. */
 export async function measureAll(): Promise<Measure[]> {
   const budgets = JSON.parse(readFileSync(file, 'utf8')) as Budgets;
   const numbers = [
@@ -26,7 +26,7 @@ export async function measureAll(): Promise<Measure[]> {
 }
 
 async function countRequests(): Promise<RequestCounts> {
-  // What counts does not depend on the settings of this process: its environment, its flags, a cache of compiled code.
+  // Isolates the counts from the environment, the flags, and the compile cache of this process.
   const child = fork(join(import.meta.dirname, 'count-requests.ts'), {
     env: {},
     execArgv: [],
@@ -37,35 +37,35 @@ async function countRequests(): Promise<RequestCounts> {
     counts = message as RequestCounts;
   });
   const [code] = await once(child, 'close');
-  if (counts === undefined) throw new Error(`the count of the requests ended with ${code}`);
+  if (counts === undefined) throw new Error(`count-requests.ts exited with ${code} and reported no counts`);
   return counts;
 }
 
-/** Ends of lines in the TypeScript files below a folder, which are those in git: nothing else is made there. */
+/** Counts the lines of the TypeScript files below a folder. All of them are in git; nothing is generated there. */
 function linesOf(folder: string): number {
   return globSync(`${folder}/**/*.{ts,tsx}`, { cwd: root })
     .map((path) => readFileSync(join(root, path), 'utf8').split('\n').length - 1)
     .reduce((sum, lines) => sum + lines, 0);
 }
 
-/** What to do about each number that is above its budget. */
+/** Returns a message for each number above its budget. */
 export function tooMuch(measures: readonly Measure[]): string[] {
   return measures
     .filter(({ now, budget }) => now > budget)
     .map(
       ({ name, now, budget }) =>
-        `${name} rose from ${budget} to ${now}: remove something else, or raise the budget in test/yardstick.json and give the reason in the commit.`,
+        `${name} rose from ${budget} to ${now}. Remove something else, or raise the budget in test/yardstick.json and give the reason in the commit.`,
     );
 }
 
-/** A budget that is higher by more than this share no longer keeps anything from growing back. */
+/** Maximum share by which a budget may exceed its number. A looser budget would let the code grow back. */
 const mostSlack = 0.01;
 
 export function isSlack({ now, budget }: Measure): boolean {
   return budget - now > budget * mostSlack;
 }
 
-/** Lowers the budgets to what is measured, and raises none. */
+/** Lowers the budgets to the measured numbers and raises none. */
 export function lowerBudgets(measures: readonly Measure[]): void {
   const budgets: Budgets = Object.fromEntries(
     measures.map(({ name, now, budget }) => [name, Math.min(now, budget || now)]),
