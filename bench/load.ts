@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Job } from './own-load.ts';
-import { cores, findProgram, node, pinned } from './processes.ts';
+import { cores, findProgram, node, pinCommand } from './processes.ts';
 
 /** POST request that the load repeats. */
 export type Target = { url: string; headers: Record<string, string>; body: string };
@@ -15,7 +15,7 @@ export type LoadGenerator = { name: string; run: (target: Target, seconds: numbe
 
 /** Generates load at a fixed rate, which `wrk` cannot do. */
 export function runAtRate(target: Target, perSecond: number, seconds: number): Promise<Sample> {
-  return runOwn(target, seconds, perSecond);
+  return runBuiltIn(target, seconds, perSecond);
 }
 
 export const connections = 64;
@@ -25,20 +25,23 @@ const run = promisify(execFile);
 /** Returns `wrk` if it is installed and rounds last whole seconds, otherwise the built-in generator. */
 export function loadGenerator(seconds: number): LoadGenerator {
   const wrk = findProgram('wrk');
-  return wrk === undefined || !Number.isInteger(seconds) ? own : withWrk(wrk);
+  return wrk === undefined || !Number.isInteger(seconds) ? builtInGenerator : withWrk(wrk);
 }
 
-const own: LoadGenerator = { name: 'bench/own-load.ts', run: (target, seconds) => runOwn(target, seconds) };
+const builtInGenerator: LoadGenerator = {
+  name: 'bench/own-load.ts',
+  run: (target, seconds) => runBuiltIn(target, seconds),
+};
 
-async function runOwn({ url, headers, body }: Target, seconds: number, perSecond?: number): Promise<Sample> {
+async function runBuiltIn({ url, headers, body }: Target, seconds: number, perSecond?: number): Promise<Sample> {
   const { port, pathname, search } = new URL(url);
   const rate = perSecond === undefined ? {} : { perSecond };
   const job: Job = { port: Number(port), path: pathname + search, headers, body, seconds, connections, ...rate };
-  return JSON.parse(await output([node, join(import.meta.dirname, 'own-load.ts'), JSON.stringify(job)], seconds));
+  return JSON.parse(await runForOutput([node, join(import.meta.dirname, 'own-load.ts'), JSON.stringify(job)], seconds));
 }
 
 function withWrk(wrk: string): LoadGenerator {
-  const version = /wrk \S+/.exec(stdoutOf(wrk, '-v'))?.[0] ?? 'wrk';
+  const version = /wrk \S+/.exec(readStdout(wrk, '-v'))?.[0] ?? 'wrk';
   return {
     name: version,
     async run(target, seconds) {
@@ -47,7 +50,7 @@ function withWrk(wrk: string): LoadGenerator {
       writeFileSync(script, luaScript(target));
       try {
         const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script];
-        const text = await output([wrk, ...options, target.url], seconds);
+        const text = await runForOutput([wrk, ...options, target.url], seconds);
         return JSON.parse(/^bench (.*)$/m.exec(text)?.[1] ?? '');
       } finally {
         rmSync(folder, { recursive: true });
@@ -57,7 +60,7 @@ function withWrk(wrk: string): LoadGenerator {
 }
 
 /** Returns standard output even if the program fails: `wrk -v` exits with an error status. */
-function stdoutOf(program: string, option: string): string {
+function readStdout(program: string, option: string): string {
   try {
     return execFileSync(program, [option], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   } catch (error) {
@@ -65,19 +68,19 @@ function stdoutOf(program: string, option: string): string {
   }
 }
 
-async function output(command: string[], seconds: number): Promise<string> {
-  const [program = '', ...args] = pinned(cores.load, command);
+async function runForOutput(command: string[], seconds: number): Promise<string> {
+  const [program = '', ...args] = pinCommand(cores.load, command);
   const { stdout } = await run(program, args, { timeout: seconds * 1000 + graceMs });
   return stdout;
 }
 
 function luaScript({ headers, body }: Target): string {
-  const quoted = (text: string) => `[==[${text}]==]`;
+  const quote = (text: string) => `[==[${text}]==]`;
   return `
 wrk.method = 'POST'
-wrk.body = ${quoted(body)}
+wrk.body = ${quote(body)}
 ${Object.entries(headers)
-  .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
+  .map(([name, value]) => `wrk.headers[ ${quote(name)} ] = ${quote(value)}`)
   .join('\n')}
 done = function(summary, latency)
   local e = summary.errors

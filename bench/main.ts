@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { against } from './against.ts';
+import { compareWithCommit } from './against.ts';
 import { figures } from './figures.ts';
-import { imports } from './imports.ts';
+import { measureImports } from './imports.ts';
 import { pinSelf, stopAll } from './processes.ts';
-import { reports } from './reports.ts';
-import { quickSize, type Size, smallestSize, wholeSize } from './sizes.ts';
-import { soak } from './soak.ts';
+import { measureReports } from './reports.ts';
+import { fullSize, quickSize, type Size, smallestSize } from './sizes.ts';
+import { runSoak } from './soak.ts';
 
 const { values: options, positionals } = parseArgs({
   options: {
@@ -28,27 +28,29 @@ const { values: options, positionals } = parseArgs({
 /** Report as Markdown, its file name for `--write`, and measurements that make the run fail. */
 type Report = { text: string; file?: string; failures?: string[] };
 
-function sizeOfRun(): Size {
+function getSize(): Size {
   if (options.smallest) return smallestSize;
-  return options.quick ? quickSize : wholeSize;
+  return options.quick ? quickSize : fullSize;
 }
 
 async function runMode(folder: string): Promise<Report> {
-  const size = sizeOfRun();
+  const size = getSize();
   const amount = positionals[0] === undefined ? undefined : Number(positionals[0]);
   if (options.against !== undefined) {
     const rounds = options.rounds === undefined ? {} : { minRounds: Number(options.rounds), budgetMs: 0 };
-    return { text: await against(folder, options.against, { ...size, against: { ...size.against, ...rounds } }) };
+    return {
+      text: await compareWithCommit(folder, options.against, { ...size, against: { ...size.against, ...rounds } }),
+    };
   }
   if (options.soak) {
-    const text = await soak(folder, { ...size.soak, minutes: amount ?? size.soak.minutes });
+    const text = await runSoak(folder, { ...size.soak, minutes: amount ?? size.soak.minutes });
     return { text, file: 'report-soak.md' };
   }
   if (options.reports) {
     const scaled = { ...size, reports: { ...size.reports, scale: amount ?? size.reports.scale } };
-    return { ...(await reports(folder, scaled)), file: 'report-reports.md' };
+    return { ...(await measureReports(folder, scaled)), file: 'report-reports.md' };
   }
-  if (options.imports) return { text: await imports(folder, size.imports), file: 'report-imports.md' };
+  if (options.imports) return { text: await measureImports(folder, size.imports), file: 'report-imports.md' };
   return { text: await figures(folder, size, options.quick), file: 'report.md' };
 }
 

@@ -5,7 +5,7 @@ import { insertServer } from '../src/store/servers/servers.ts';
 import { insertWorkspace } from '../src/store/workspaces.ts';
 import { version } from '../src/version.ts';
 import { post } from './post.ts';
-import { residentMb, root } from './processes.ts';
+import { getResidentMb, root } from './processes.ts';
 import { median } from './rounds.ts';
 import type { Size } from './sizes.ts';
 import { type ServiceOptions, startService, toolConfig } from './toolhost-process.ts';
@@ -31,12 +31,12 @@ export async function measureManyServers(
   options: ServiceOptions,
   { servers, calledServers }: Pick<Size, 'servers' | 'calledServers'>,
 ): Promise<ManyServers> {
-  await fill(options, servers);
+  await fillStore(options, servers);
   const service = await startService(options);
   try {
-    const call = (index: number) => timed(`${service.url}/mcp/${slugOf(index)}`);
+    const call = (index: number) => measureCallMs(`${service.url}/mcp/${toSlug(index)}`);
     for (let i = 0; i < 200; i++) await call(0);
-    const before = residentMb(service.child.pid);
+    const before = getResidentMb(service.child.pid);
     const cold: number[] = [];
     const warm: number[] = [];
     const step = Math.max(1, Math.floor(servers / calledServers));
@@ -44,17 +44,17 @@ export async function measureManyServers(
       cold.push(await call(index));
       warm.push(await call(index));
     }
-    const addedMb = residentMb(service.child.pid) - before;
+    const addedMb = getResidentMb(service.child.pid) - before;
     return { servers, addedMb, coldMs: median(cold), warmMs: median(warm) };
   } finally {
     await service.child.stop();
   }
 }
 
-const slugOf = (index: number) => `many-${index}`;
+const toSlug = (index: number) => `many-${index}`;
 
 /** Inserts the servers directly into the store, because creating them through the API would take too long. */
-async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Promise<void> {
+async function fillStore({ dataDir, upstream }: ServiceOptions, servers: number): Promise<void> {
   const database = await openDatabase({
     postgres: undefined,
     file: join(dataDir, 'toolhost.sqlite'),
@@ -66,13 +66,13 @@ async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Pro
     onDatabaseError: console.error,
     onWarning: console.error,
   });
-  const config = validConfig(upstream);
+  const config = makeConfig(upstream);
   const now = Date.now();
   await insertWorkspace(database.db, { id: 'local', name: 'Local', at: now });
   for (let from = 0; from < servers; from += rowsPerTransaction) {
     await database.db.transaction().execute(async (transaction) => {
       for (let i = from; i < Math.min(from + rowsPerTransaction, servers); i++) {
-        const slug = slugOf(i);
+        const slug = toSlug(i);
         const times = { createdAt: now, updatedAt: now, createdBy: 'bench' };
         const server = { ...times, id: `srv_${slug}`, workspaceId: 'local', slug, name: slug, version: 1 };
         await insertServer(transaction, { ...server, config: { ...config, name: slug, slug } });
@@ -83,7 +83,7 @@ async function fill({ dataDir, upstream }: ServiceOptions, servers: number): Pro
 }
 
 /** Returns a configuration with all defaults, as the service stores it. */
-function validConfig(upstream: string): ServerConfig {
+function makeConfig(upstream: string): ServerConfig {
   const tools = Array.from({ length: toolsPerServer }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
   const raw = { name: 'Many', slug: 'many', authentication: { type: 'Bearer' }, tools };
   const { config, problems } = checkServerConfig(raw, { managementSlug: 'manage', urlProblem: () => undefined });
@@ -100,7 +100,7 @@ const headers = {
 const params = { name: 'get_items_3', arguments: { id: '7' } };
 const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
 
-async function timed(url: string): Promise<number> {
+async function measureCallMs(url: string): Promise<number> {
   const startedAt = performance.now();
   await post({ url, headers, body });
   return performance.now() - startedAt;

@@ -31,66 +31,66 @@ let failures = 0;
 let running = true;
 
 function percentile(share: number): number {
-  let left = Math.ceil(calls * share);
+  let remaining = Math.ceil(calls * share);
   for (let step = 0; step < histogram.length; step++) {
-    left -= histogram[step] ?? 0;
-    if (left <= 0) return step / stepsPerMs;
+    remaining -= histogram[step] ?? 0;
+    if (remaining <= 0) return step / stepsPerMs;
   }
   return histogram.length / stepsPerMs;
 }
 
 /** Idle connections, and due times of calls that wait for one. Used only at a fixed rate. */
-const idle: ((dueAt: number) => void)[] = [];
-const due: number[] = [];
+const idleSenders: ((dueAt: number) => void)[] = [];
+const dueTimes: number[] = [];
 
-function sendDue(): void {
-  while (due.length > 0 && idle.length > 0) idle.pop()?.(due.shift() ?? performance.now());
+function sendDueCalls(): void {
+  while (dueTimes.length > 0 && idleSenders.length > 0) idleSenders.pop()?.(dueTimes.shift() ?? performance.now());
 }
 
-function keepRate(perSecond: number): void {
+function startFixedRate(perSecond: number): void {
   let nextAt = performance.now();
   setInterval(() => {
-    for (const now = performance.now(); nextAt <= now && running; nextAt += 1000 / perSecond) due.push(nextAt);
-    sendDue();
+    for (const now = performance.now(); nextAt <= now && running; nextAt += 1000 / perSecond) dueTimes.push(nextAt);
+    sendDueCalls();
   }, 1);
 }
 
 /** Opens a connection that has at most one request in flight. */
-function drive(): Socket {
+function openConnection(): Socket {
   const socket = connect({ port: job.port, host: '127.0.0.1', noDelay: true });
-  let sentAt = 0;
+  let requestDueAt = 0;
   let head = '';
-  let missing = 0;
+  let remainingBytes = 0;
   const send = (dueAt: number) => {
-    sentAt = dueAt;
+    requestDueAt = dueAt;
     socket.write(request);
   };
-  const next = () => {
+  const sendNext = () => {
     if (job.perSecond === undefined) send(performance.now());
     else {
-      idle.push(send);
-      sendDue();
+      idleSenders.push(send);
+      sendDueCalls();
     }
   };
   const finish = () => {
-    const step = Math.min(Math.round((performance.now() - sentAt) * stepsPerMs), histogram.length - 1);
+    const step = Math.min(Math.round((performance.now() - requestDueAt) * stepsPerMs), histogram.length - 1);
     histogram[step] = (histogram[step] ?? 0) + 1;
     calls++;
-    if (running) next();
+    if (running) sendNext();
   };
-  socket.on('connect', next);
+  socket.on('connect', sendNext);
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (missing === 0) {
+    if (remainingBytes === 0) {
       head += chunk.toString('latin1');
-      const end = head.indexOf('\r\n\r\n');
-      if (end < 0) return;
+      const headEnd = head.indexOf('\r\n\r\n');
+      if (headEnd < 0) return;
       if (!head.startsWith('HTTP/1.1 200')) failures++;
-      missing = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0) - (head.length - end - 4);
+      remainingBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0) - (head.length - headEnd - 4);
       head = '';
-    } else missing -= chunk.length;
-    if (missing <= 0) {
-      missing = 0;
+    } else remainingBytes -= chunk.length;
+    if (remainingBytes <= 0) {
+      remainingBytes = 0;
       finish();
     }
   });
@@ -102,8 +102,8 @@ function drive(): Socket {
 }
 
 const startedAt = performance.now();
-const sockets = Array.from({ length: job.connections }, drive);
-if (job.perSecond !== undefined) keepRate(job.perSecond);
+const sockets = Array.from({ length: job.connections }, openConnection);
+if (job.perSecond !== undefined) startFixedRate(job.perSecond);
 setTimeout(() => {
   running = false;
   const seconds = (performance.now() - startedAt) / 1000;

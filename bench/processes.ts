@@ -30,7 +30,7 @@ export const cores = { service: 0, load: 1 };
 export const isPinned = taskset !== undefined && availableParallelism() >= 2;
 
 /** Returns a command that runs on one core if the machine supports pinning. */
-export function pinned(core: number | undefined, command: string[]): string[] {
+export function pinCommand(core: number | undefined, command: string[]): string[] {
   return isPinned && taskset && core !== undefined ? [taskset, '-c', String(core), ...command] : command;
 }
 
@@ -57,26 +57,26 @@ export type ChildOptions = {
 };
 
 /** Maximum start time of a process, generous enough for a busy machine. */
-export const startMs = 60_000;
-const stopMs = 30_000;
-const living = new Set<ChildProcess>();
+export const startTimeoutMs = 60_000;
+const stopTimeoutMs = 30_000;
+const runningChildren = new Set<ChildProcess>();
 
 /** Starts a process and resolves when its output reports that it is ready. */
 export function startChild(command: string[], options: ChildOptions): Promise<Child> {
-  const [program = '', ...args] = pinned(options.core, command);
+  const [program = '', ...args] = pinCommand(options.core, command);
   const child = spawn(program, args, { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  living.add(child);
+  runningChildren.add(child);
   let stdout = '';
   let stderr = '';
   return new Promise((resolve, reject) => {
-    const fail = (why: string) => {
+    const fail = (reason: string) => {
       child.kill('SIGKILL');
-      reject(new Error(`${command.join(' ')}: ${why}\n${stderr}`));
+      reject(new Error(`${command.join(' ')}: ${reason}\n${stderr}`));
     };
-    const timer = setTimeout(() => fail(`not ready after ${startMs} ms`), startMs);
+    const timer = setTimeout(() => fail(`not ready after ${startTimeoutMs} ms`), startTimeoutMs);
     child.on('error', (error) => fail(error.message));
     child.on('exit', (code) => {
-      living.delete(child);
+      runningChildren.delete(child);
       fail(`exited with code ${code}`);
     });
     child.stderr.on('data', (chunk) => {
@@ -106,7 +106,7 @@ export function startChild(command: string[], options: ChildOptions): Promise<Ch
 function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), stopMs);
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
     child.on('exit', () => {
       clearTimeout(timer);
       resolve();
@@ -117,13 +117,13 @@ function stopChild(child: ChildProcess): Promise<void> {
 
 /** Stops all remaining processes. */
 export async function stopAll(): Promise<void> {
-  await Promise.all([...living].map(stopChild));
+  await Promise.all([...runningChildren].map(stopChild));
 }
 
 /** Length of the clock tick in which Linux reports CPU time. */
 const msPerTick = 10;
 
-function statFields(pid: number | 'self'): number[] {
+function readStatFields(pid: number | 'self'): number[] {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // The second field is a name in parentheses that may contain spaces.
   return text
@@ -135,26 +135,28 @@ function statFields(pid: number | 'self'): number[] {
 const field = { utime: 11, stime: 12, childrenUtime: 13, childrenStime: 14 };
 
 /** Returns the CPU time of all threads of a process, in ms. */
-export function cpuMs(pid: number): number {
-  const stat = statFields(pid);
+export function getCpuMs(pid: number): number {
+  const stat = readStatFields(pid);
   return ((stat[field.utime] ?? 0) + (stat[field.stime] ?? 0)) * msPerTick;
 }
 
 /** Returns the running child processes of a process. */
-export function childPids(pid: number): number[] {
+export function getChildPids(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
 }
 
 /** Returns the CPU time of the bench: this process, its running children, and its ended children. */
-function ownCpuMs(): number {
-  const pids = [...living].flatMap((child) => (child.exitCode === null && child.pid !== undefined ? [child.pid] : []));
-  const self = statFields('self');
+function getBenchCpuMs(): number {
+  const pids = [...runningChildren].flatMap((child) =>
+    child.exitCode === null && child.pid !== undefined ? [child.pid] : [],
+  );
+  const self = readStatFields('self');
   const ended = ((self[field.childrenUtime] ?? 0) + (self[field.childrenStime] ?? 0)) * msPerTick;
-  return ended + [process.pid, ...pids].reduce((sum, pid) => sum + cpuMs(pid), 0);
+  return ended + [process.pid, ...pids].reduce((sum, pid) => sum + getCpuMs(pid), 0);
 }
 
 /** Returns the CPU time of the whole machine without idle time. `stolen` went to other virtual machines. */
-function machineCpuMs(): { busy: number; stolen: number } {
+function getMachineCpuMs(): { busy: number; stolen: number } {
   const line = readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line.split(/\s+/).slice(1).map(Number);
   return { busy: (user + nice + system + irq + softirq) * msPerTick, stolen: stolen * msPerTick };
@@ -171,23 +173,23 @@ export type Disturbance = {
 /** Starts to measure disturbances. The returned function reports their mean since then. */
 export function watchDisturbance(): () => Disturbance {
   const at = performance.now();
-  const before = { own: ownCpuMs(), ...machineCpuMs() };
+  const before = { own: getBenchCpuMs(), ...getMachineCpuMs() };
   return () => {
-    const { busy, stolen } = machineCpuMs();
-    const others = busy - before.busy - (ownCpuMs() - before.own);
+    const { busy, stolen } = getMachineCpuMs();
+    const others = busy - before.busy - (getBenchCpuMs() - before.own);
     const ms = performance.now() - at;
     return { others: Math.max(0, others) / ms, stolen: (stolen - before.stolen) / ms };
   };
 }
 
 /** Returns the number of open sockets of a process, including listening ones. */
-export function openSockets(pid: number): number {
+export function countOpenSockets(pid: number): number {
   const folder = `/proc/${pid}/fd`;
-  return readdirSync(folder).filter((name) => linkOf(join(folder, name)).startsWith('socket:')).length;
+  return readdirSync(folder).filter((name) => readLinkOrEmpty(join(folder, name)).startsWith('socket:')).length;
 }
 
 /** Returns the target of a link, or an empty string, because a descriptor may close between listing and reading. */
-function linkOf(path: string): string {
+function readLinkOrEmpty(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
@@ -196,7 +198,7 @@ function linkOf(path: string): string {
 }
 
 /** Returns the resident memory of a process, in MB. */
-export function residentMb(pid: number): number {
+export function getResidentMb(pid: number): number {
   const kb = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   return Number(kb ?? 0) / 1024;
 }

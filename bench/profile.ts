@@ -9,20 +9,20 @@ import { parseArgs } from 'node:util';
 import { loadGenerator } from './load.ts';
 import { cores, node, pinSelf, root, startChild, stopAll } from './processes.ts';
 import { warmUp } from './rounds.ts';
-import { smallestSize, wholeSize } from './sizes.ts';
+import { fullSize, smallestSize } from './sizes.ts';
 import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts';
 
 type Frame = { functionName: string; url: string; lineNumber: number };
 type Node = { id: number; callFrame: Frame; children?: number[] };
 type Profile = { nodes: Node[]; startTime: number; samples: number[]; timeDeltas: number[] };
 
-const notWork = new Set(['(root)', '(idle)']);
+const idleFrames = new Set(['(root)', '(idle)']);
 const { values: options, positionals } = parseArgs({
   options: { smallest: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const [bytes = '1k', seconds = '8'] = positionals;
-const { warmUpCalls } = options.smallest ? smallestSize : wholeSize;
+const { warmUpCalls } = options.smallest ? smallestSize : fullSize;
 
 /** Returns self times by node ID, from the samples between two times in µs of the monotonic clock. */
 function selfTimes(profile: Profile, from: number, to: number): Map<number, number> {
@@ -37,8 +37,8 @@ function selfTimes(profile: Profile, from: number, to: number): Map<number, numb
 }
 
 function sourceLocation({ url, lineNumber }: Frame): string {
-  const short = url.replace(`file://${root}/`, '').replace(/^.*node_modules\//, '');
-  return short ? `${short}:${lineNumber + 1}` : '';
+  const shortPath = url.replace(`file://${root}/`, '').replace(/^.*node_modules\//, '');
+  return shortPath ? `${shortPath}:${lineNumber + 1}` : '';
 }
 
 function add(sums: Map<string, number>, key: string, time: number): void {
@@ -57,12 +57,12 @@ function printProfile(profile: Profile, from: number, to: number): void {
   /** Walks the tree. `open` contains the calling functions, so that recursion counts once. */
   function walk(entry: Node, open: readonly string[]): number {
     const { callFrame } = entry;
-    const own = notWork.has(callFrame.functionName) ? 0 : (times.get(entry.id) ?? 0);
+    const selfTime = idleFrames.has(callFrame.functionName) ? 0 : (times.get(entry.id) ?? 0);
     const label = `${callFrame.functionName || '(anonymous)'} ${sourceLocation(callFrame)}`;
-    busy += own;
-    add(self, label, own);
-    add(files, sourceLocation(callFrame).replace(/:\d+$/, '') || callFrame.functionName, own);
-    let sum = own;
+    busy += selfTime;
+    add(self, label, selfTime);
+    add(files, sourceLocation(callFrame).replace(/:\d+$/, '') || callFrame.functionName, selfTime);
+    let sum = selfTime;
     for (const child of entry.children ?? []) sum += walk(byId.get(child) as Node, [...open, label]);
     if (!open.includes(label)) add(inclusive, label, sum);
     return sum;
@@ -90,18 +90,23 @@ try {
     ready: /^ready (\S+)$/m,
   });
   // bin/toolhost adds its own Node flags.
-  const profiled = ['env', `NODE_OPTIONS=--cpu-prof --cpu-prof-dir=${folder}`, join(root, 'bin', 'toolhost'), 'serve'];
-  const service = await startService({ dataDir: join(folder, 'data'), upstream: upstream.ready }, profiled);
+  const profiledCommand = [
+    'env',
+    `NODE_OPTIONS=--cpu-prof --cpu-prof-dir=${folder}`,
+    join(root, 'bin', 'toolhost'),
+    'serve',
+  ];
+  const service = await startService({ dataDir: join(folder, 'data'), upstream: upstream.ready }, profiledCommand);
   const params = { name: toolName(bytes), arguments: { id: '7', limit: 20, status: 'active' } };
   const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', params);
   const load = loadGenerator(Number(seconds));
   await warmUp({ name: toolName(bytes), target }, load, { warmUpCalls, seconds: 1 });
   const from = monotonicUs();
-  const { calls, seconds: took } = await load.run(target, Number(seconds));
+  const { calls, seconds: elapsedSeconds } = await load.run(target, Number(seconds));
   const to = monotonicUs();
   await service.child.stop();
   const file = readdirSync(folder).find((name) => mainThread.test(name)) ?? '';
-  console.log(`${Math.round(calls / took)} calls/s under the profiler`);
+  console.log(`${Math.round(calls / elapsedSeconds)} calls/s under the profiler`);
   printProfile(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Profile, from, to);
 } finally {
   await stopAll();

@@ -20,7 +20,7 @@ export async function startReferences(folder: string): Promise<References> {
 async function startNginx(folder: string, upstreamPort: string): Promise<References['nginx']> {
   const nginx = findProgram('nginx');
   if (nginx === undefined) return undefined;
-  const port = await freePort();
+  const port = await findFreePort();
   const config = join(folder, 'nginx.conf');
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => {
     mkdirSync(join(folder, kind), { recursive: true });
@@ -50,11 +50,11 @@ http {
     ready: /^(ready)$/m,
   });
   const url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`);
+  await waitUntilReady(`${url}/ready`);
   return { ...child, url };
 }
 
-function freePort(): Promise<number> {
+function findFreePort(): Promise<number> {
   return new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
       const { port } = server.address() as AddressInfo;
@@ -63,7 +63,7 @@ function freePort(): Promise<number> {
   });
 }
 
-async function answers(url: string): Promise<void> {
+async function waitUntilReady(url: string): Promise<void> {
   for (let attempt = 0; attempt < 50; attempt++) {
     const isUp = await fetch(url).then(
       (response) => response.ok,

@@ -11,7 +11,7 @@ import { Pool } from 'undici';
 const origin = process.argv[2] ?? '';
 const pool = new Pool(origin, { connections: 128, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allowH2: false });
 const requestHeaders = ['Accept', 'application/json', 'User-Agent', 'bench-relay', 'Authorization', 'Bearer x'];
-const fixed = new Map<string, Buffer>();
+const fixedResponses = new Map<string, Buffer>();
 
 /** Relays a response as Latin-1 text, which preserves the bytes and allows one write with the head. */
 function relay(path: string, response: ServerResponse): void {
@@ -38,11 +38,11 @@ function relay(path: string, response: ServerResponse): void {
   );
 }
 
-function answerFixed(size: string, response: ServerResponse): void {
-  let bytes = fixed.get(size);
+function sendFixed(size: string, response: ServerResponse): void {
+  let bytes = fixedResponses.get(size);
   if (!bytes) {
     bytes = Buffer.alloc(Number(size), 'x');
-    fixed.set(size, bytes);
+    fixedResponses.set(size, bytes);
   }
   response.writeHead(200, ['Content-Type', 'application/json', 'Content-Length', String(bytes.length)]);
   response.end(bytes);
@@ -58,7 +58,7 @@ const server = createServer({ ...timeouts, noDelay: true }, (request, response) 
   const path = request.url ?? '/';
   request.on('data', () => {});
   request.on('end', () => {
-    if (path.startsWith('/fixed/')) answerFixed(path.slice('/fixed/'.length), response);
+    if (path.startsWith('/fixed/')) sendFixed(path.slice('/fixed/'.length), response);
     else relay(path, response);
   });
 });

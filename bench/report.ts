@@ -28,59 +28,59 @@ export type Facts = {
 };
 
 /** Returns the complete report as Markdown. */
-export function reportText(rows: readonly Row[], outcome: Outcome, facts: Facts): string {
+export function formatReport(rows: readonly Row[], outcome: Outcome, facts: Facts): string {
   return [
     '# Figures',
-    machineText(facts),
-    mainTable(rows, outcome),
-    otherTable(rows, outcome, facts),
-    notes(outcome, facts),
+    formatMachine(facts),
+    formatMainTable(rows, outcome),
+    formatDetailsTable(rows, outcome, facts),
+    formatNotes(outcome, facts),
   ].join('\n\n');
 }
 
 /** Returns the date, machine, and versions of a report. */
-export function machineItems(): string[] {
+export function getMachineItems(): string[] {
   const [cpu] = cpus();
   return [
     new Date().toISOString().slice(0, 16).replace('T', ' '),
     `${cpus().length} cores of ${cpu?.model ?? 'an unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}`,
-    `Node ${process.versions.node}, Toolhost ${versionOf(root)} (${commit()}), undici ${versionOf(join(root, 'node_modules', 'undici'))}`,
+    `Node ${process.versions.node}, Toolhost ${readVersion(root)} (${readCommit()}), undici ${readVersion(join(root, 'node_modules', 'undici'))}`,
     isPinned
       ? `pinned: measured process to core ${cores.service}, load and upstream to core ${cores.load}`
       : 'not pinned: taskset or a second core is missing, so the figures depend on the scheduler',
   ];
 }
 
-function machineText(facts: Facts): string {
+function formatMachine(facts: Facts): string {
   const { rounds, seconds, warmUpCalls } = facts.plan;
   const items = [
-    ...machineItems(),
-    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${nginxVersion()}` : '; without nginx, which is not installed'}`,
+    ...getMachineItems(),
+    `load: ${facts.generator}, ${connections} connections; reference: bench/relay.ts${facts.hasNginx ? ` and ${readNginxVersion()}` : '; without nginx, which is not installed'}`,
     `${rounds} interleaved rounds of ${seconds} s, after ${warmUpCalls.toLocaleString('en')} calls per row; every figure is the median of its rounds`,
   ];
   return items.map((item) => `- ${item}`).join('\n');
 }
 
-function mainTable(rows: readonly Row[], { rounds }: Outcome): string {
-  const of = (row: Row) => rounds.get(row) ?? [];
+function formatMainTable(rows: readonly Row[], { rounds }: Outcome): string {
+  const getRounds = (row: Row) => rounds.get(row) ?? [];
   const lines: string[][] = [];
   for (const row of rows) {
-    const cpu = medianOf(of(row), 'cpuUsPerCall');
+    const cpu = getMedian(getRounds(row), 'cpuUsPerCall');
     const ratio = (role: 'relay' | 'nginx') => {
-      const other = rows.find((candidate) => candidate.group === row.group && candidate.role === role);
-      return other && other !== row ? medianRatio(of(row), of(other)).toFixed(2) : '';
+      const reference = rows.find((candidate) => candidate.group === row.group && candidate.role === role);
+      return reference && reference !== row ? getMedianRatio(getRounds(row), getRounds(reference)).toFixed(2) : '';
     };
-    const all = of(row).map((round) => round.cpuUsPerCall);
+    const all = getRounds(row).map((round) => round.cpuUsPerCall);
     lines.push([
       row.group,
       row.name,
-      Math.round(median(of(row).map(({ calls, seconds }) => calls / seconds))).toLocaleString('en'),
+      Math.round(median(getRounds(row).map(({ calls, seconds }) => calls / seconds))).toLocaleString('en'),
       cpu.toFixed(1),
       `${Math.min(...all).toFixed(1)} to ${Math.max(...all).toFixed(1)}`,
       ratio('relay'),
       ratio('nginx'),
-      medianOf(of(row), 'p50Ms').toFixed(2),
-      medianOf(of(row), 'p99Ms').toFixed(2),
+      getMedian(getRounds(row), 'p50Ms').toFixed(2),
+      getMedian(getRounds(row), 'p99Ms').toFixed(2),
       row.goal,
     ]);
   }
@@ -96,10 +96,10 @@ function mainTable(rows: readonly Row[], { rounds }: Outcome): string {
     'p99 ms',
     'goal',
   ];
-  return table(head, lines);
+  return formatTable(head, lines);
 }
 
-function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): string {
+function formatDetailsTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): string {
   const highestMb = (role: Row['role']) =>
     Math.max(
       ...rows
@@ -109,7 +109,7 @@ function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): st
     );
   const { latency, many } = facts;
   const ms = (value: number) => `${value.toFixed(2)} ms`;
-  return table(
+  return formatTable(
     ['measurement', 'figure', 'goal'],
     [
       [
@@ -137,9 +137,9 @@ function otherTable(rows: readonly Row[], { rounds }: Outcome, facts: Facts): st
   );
 }
 
-function notes({ repeated, keptDisturbed }: Outcome, { complaints }: Facts): string {
+function formatNotes({ repeated, countedDisturbed }: Outcome, { complaints }: Facts): string {
   const lines = [
-    `Rounds repeated because other programs used the CPU: ${repeated}. Disturbed rounds that count: ${keptDisturbed}.`,
+    `Rounds repeated because other programs used the CPU: ${repeated}. Disturbed rounds that count: ${countedDisturbed}.`,
   ];
   if (complaints > 0)
     lines.push(
@@ -148,25 +148,25 @@ function notes({ repeated, keptDisturbed }: Outcome, { complaints }: Facts): str
   return `${lines.join('\n')}\n`;
 }
 
-function medianOf(rounds: readonly Round[], figure: 'cpuUsPerCall' | 'p50Ms' | 'p99Ms'): number {
+function getMedian(rounds: readonly Round[], figure: 'cpuUsPerCall' | 'p50Ms' | 'p99Ms'): number {
   return median(rounds.map((round) => round[figure]));
 }
 
 /** Compares round by round, because a slow minute of the machine affects both contestants. */
-function medianRatio(rounds: readonly Round[], others: readonly Round[]): number {
-  return median(rounds.map((round, i) => round.cpuUsPerCall / (others[i]?.cpuUsPerCall ?? Number.NaN)));
+function getMedianRatio(rounds: readonly Round[], referenceRounds: readonly Round[]): number {
+  return median(rounds.map((round, i) => round.cpuUsPerCall / (referenceRounds[i]?.cpuUsPerCall ?? Number.NaN)));
 }
 
-export function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
+export function formatTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...lines.map(line)].join('\n');
 }
 
-function versionOf(folder: string): string {
+function readVersion(folder: string): string {
   return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
-function commit(): string {
+function readCommit(): string {
   try {
     const git = (...args: string[]) =>
       execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -178,7 +178,7 @@ function commit(): string {
 }
 
 /** nginx writes its version to standard error. */
-function nginxVersion(): string {
+function readNginxVersion(): string {
   const nginx = findProgram('nginx') ?? 'nginx';
   return execFileSync('sh', ['-c', '"$0" -v 2>&1', nginx], { encoding: 'utf8' })
     .replace(/^.*nginx\//s, 'nginx ')

@@ -3,34 +3,34 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine } from '../src/store/db.ts';
 import { loadGenerator } from './load.ts';
-import { cores, cpuMs, node, startChild } from './processes.ts';
-import type { FullStore } from './reports-store.ts';
-import { type Asker, ask, type Slow } from './reports-walk.ts';
+import { cores, getCpuMs, node, startChild } from './processes.ts';
+import type { FilledStore } from './reports-store.ts';
+import { type Sender, type SlowRequest, sendRequest } from './reports-walk.ts';
 import { median, type Plan, warmUp } from './rounds.ts';
 import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts';
 
-export type BesideCalls = {
+export type CallImpact = {
   engine: Engine;
   callsPerSecond: number;
   /** Median share of calls per second that is lost during reports, and median share of additional CPU time per call. */
-  lostCalls: number;
-  moreCpu: number;
+  lostCallShare: number;
+  addedCpuShare: number;
   /** Numbers of reports that succeeded and of reports that the service rejected temporarily. */
-  answered: number;
-  refused: number;
+  succeeded: number;
+  rejected: number;
 };
 
-export type LoadPlan = Omit<Plan, 'patientMs'>;
+export type LoadPlan = Omit<Plan, 'quietWaitMs'>;
 
 const clients = 10;
 
 /** Alternates rounds with and without reports, so that a slow minute of the machine affects both. */
-export async function measureBesideCalls(
-  store: FullStore,
-  asker: Asker,
-  slowest: readonly Slow[],
+export async function measureCallImpact(
+  store: FilledStore,
+  sender: Sender,
+  slowest: readonly SlowRequest[],
   plan: LoadPlan,
-): Promise<BesideCalls> {
+): Promise<CallImpact> {
   const upstream = await startChild([node, join(import.meta.dirname, 'upstream.ts')], {
     core: cores.load,
     ready: /^ready (\S+)$/m,
@@ -40,37 +40,50 @@ export async function measureBesideCalls(
   const load = loadGenerator(plan.seconds);
   const call = { name: toolName('1k'), arguments: { id: '42', limit: 50, status: 'active' } };
   const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', call);
-  const count = { answered: 0, refused: 0 };
-  const round = async (isBeside: boolean) => {
-    const reporting = new AbortController();
-    const repeated = isBeside
-      ? Array.from({ length: clients }, (_, i) => repeat(service.url, asker, slowest.slice(i), reporting.signal))
+  const count = { succeeded: 0, rejected: 0 };
+  const round = async (hasReports: boolean) => {
+    const abortReports = new AbortController();
+    const repeated = hasReports
+      ? Array.from({ length: clients }, (_, i) =>
+          repeatReports(service.url, sender, slowest.slice(i), abortReports.signal),
+        )
       : [];
-    const before = cpuMs(service.child.pid);
+    const before = getCpuMs(service.child.pid);
     const { calls, failures, ...sample } = await load.run(target, plan.seconds);
-    const spent = cpuMs(service.child.pid) - before;
-    reporting.abort();
-    for (const { answered, refused } of await Promise.all(repeated)) {
-      count.answered += answered;
-      count.refused += refused;
+    const usedCpuMs = getCpuMs(service.child.pid) - before;
+    abortReports.abort();
+    for (const { answered: succeeded, refused: rejected } of await Promise.all(repeated)) {
+      count.succeeded += succeeded;
+      count.rejected += rejected;
     }
     if (failures > calls * plan.maxFailures)
-      throw new Error(`${failures} of ${calls} calls failed ${isBeside ? 'during' : 'without'} reports`);
-    return { callsPerSecond: calls / sample.seconds, cpuOfCall: spent / calls };
+      throw new Error(`${failures} of ${calls} calls failed ${hasReports ? 'during' : 'without'} reports`);
+    return { callsPerSecond: calls / sample.seconds, cpuMsPerCall: usedCpuMs / calls };
   };
   try {
     await warmUp({ name: 'calls during reports', target }, load, plan);
-    const pairs: { without: Awaited<ReturnType<typeof round>>; beside: Awaited<ReturnType<typeof round>> }[] = [];
+    const pairs: {
+      withoutReports: Awaited<ReturnType<typeof round>>;
+      withReports: Awaited<ReturnType<typeof round>>;
+    }[] = [];
     for (let i = 0; i < plan.rounds; i++) {
       const first = await round(i % 2 === 0);
       const second = await round(i % 2 !== 0);
-      pairs.push(i % 2 === 0 ? { beside: first, without: second } : { without: first, beside: second });
+      pairs.push(
+        i % 2 === 0 ? { withReports: first, withoutReports: second } : { withoutReports: first, withReports: second },
+      );
     }
     return {
       engine: store.engine,
-      callsPerSecond: median(pairs.map(({ without }) => without.callsPerSecond)),
-      lostCalls: 1 - median(pairs.map(({ without, beside }) => beside.callsPerSecond / without.callsPerSecond)),
-      moreCpu: median(pairs.map(({ without, beside }) => beside.cpuOfCall / without.cpuOfCall)) - 1,
+      callsPerSecond: median(pairs.map(({ withoutReports }) => withoutReports.callsPerSecond)),
+      lostCallShare:
+        1 -
+        median(
+          pairs.map(({ withoutReports, withReports }) => withReports.callsPerSecond / withoutReports.callsPerSecond),
+        ),
+      addedCpuShare:
+        median(pairs.map(({ withoutReports, withReports }) => withReports.cpuMsPerCall / withoutReports.cpuMsPerCall)) -
+        1,
       ...count,
     };
   } finally {
@@ -80,10 +93,10 @@ export async function measureBesideCalls(
 }
 
 /** Runs one client that requests reports sequentially and pauses after a 429 as Retry-After says. */
-async function repeat(url: string, asker: Asker, reports: readonly Slow[], signal: AbortSignal) {
+async function repeatReports(url: string, sender: Sender, reports: readonly SlowRequest[], signal: AbortSignal) {
   const count = { answered: 0, refused: 0 };
   for (let i = 0; !signal.aborted; i++) {
-    const response = await ask(url, asker, (reports[i % reports.length] as Slow).request);
+    const response = await sendRequest(url, sender, (reports[i % reports.length] as SlowRequest).request);
     await response.arrayBuffer();
     if (response.ok) count.answered++;
     else if (response.status === 429) {

@@ -9,15 +9,15 @@ import { insertSession } from '../src/store/people/sessions.ts';
 import { version } from '../src/version.ts';
 import { startPostgres } from '../test/support/store/postgres.ts';
 import { root } from './processes.ts';
-import { large, older, type World } from './reports-rows.ts';
+import { largeWorkspace, olderWorkspace, type RowCounts } from './reports-rows.ts';
 
 /** Full store, and the settings for a service on it. */
-export type FullStore = {
+export type FilledStore = {
   engine: Engine;
   env: Record<string, string>;
   /** Session cookies of a person who owns every workspace, by the workspace that the session shows. */
   sessions: { [workspace: string]: string };
-  filledMs: number;
+  fillMs: number;
   stop(): Promise<void>;
 };
 
@@ -27,9 +27,9 @@ const sessionMs = 24 * 60 * 60 * 1000;
 export async function fillStore(
   engine: Engine,
   folder: string,
-  world: World,
+  world: RowCounts,
   statements: readonly string[],
-): Promise<FullStore> {
+): Promise<FilledStore> {
   const file = join(folder, engine, 'toolhost.sqlite');
   const postgres = engine === 'postgres' ? await startPostgres() : undefined;
   const url = await postgres?.createDatabase();
@@ -37,13 +37,14 @@ export async function fillStore(
   await (await open()).close();
   const startedAt = performance.now();
   await (url === undefined ? runOnSqlite(file, statements) : runOnPostgres(url, statements));
-  const filledMs = performance.now() - startedAt;
+  const fillMs = performance.now() - startedAt;
   const database = await open();
-  const sessions: FullStore['sessions'] = {};
-  for (const workspace of [large, older]) sessions[workspace] = await signIn(database, workspace, world.now);
+  const sessions: FilledStore['sessions'] = {};
+  for (const workspace of [largeWorkspace, olderWorkspace])
+    sessions[workspace] = await signIn(database, workspace, world.now);
   await database.close();
   const env = { DATA_DIR: join(folder, engine), ...(url !== undefined && { DATABASE_URL: url }) };
-  return { engine, env, sessions, filledMs, stop: async () => postgres?.stop() };
+  return { engine, env, sessions, fillMs, stop: async () => postgres?.stop() };
 }
 
 function openStore(file: string, url: string | undefined): Promise<Database> {

@@ -8,7 +8,7 @@ export type Size = {
   /** Maximum share of failed calls. A service that gets no CPU time for a moment rejects some. */
   maxFailures: number;
   /** Time after the warm-up during which rounds wait for a quiet machine. */
-  patientMs: number;
+  quietWaitMs: number;
   /** Number of servers to create sequentially, and of starts to time. */
   creations: number;
   starts: number;
@@ -16,39 +16,39 @@ export type Size = {
   servers: number;
   calledServers: number;
   /**
-   * Each round of `--against` starts both services and takes `measurements` of each row, with a new `patientMs`. After
+   * Each round of `--against` starts both services and takes `measurements` of each row, with a new `quietWaitMs`. After
    * `minRounds`, rounds continue as long as they end within `budgetMs` after the start of the bench.
    */
-  against: { minRounds: number; budgetMs: number; measurements: number; seconds: number; patientMs: number };
-  soak: { minutes: number; workspaces: number; serversEach: number; phaseSeconds: number; coolDownMs: number };
+  against: { minRounds: number; budgetMs: number; measurements: number; seconds: number; quietWaitMs: number };
+  soak: { minutes: number; workspaces: number; serversPerWorkspace: number; phaseSeconds: number; coolDownMs: number };
   /** A scale of 1 is a million calls. */
-  reports: { scale: number; maxRequestsOfOperation: number; rounds: number; seconds: number };
+  reports: { scale: number; maxRequestsPerOperation: number; rounds: number; seconds: number };
   imports: { rounds: number; seconds: number };
 };
 
-export const wholeSize: Size = {
+export const fullSize: Size = {
   rounds: 5,
   seconds: 2,
   warmUpCalls: 110_000,
   maxFailures: 0.01,
-  patientMs: 200_000,
+  quietWaitMs: 200_000,
   creations: 50,
   starts: 5,
   servers: 100_000,
   calledServers: 3000,
-  against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, patientMs: 20_000 },
+  against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, quietWaitMs: 20_000 },
   // The service closes idle upstream connections in less than these 15 s.
-  soak: { minutes: 10, workspaces: 10, serversEach: 100, phaseSeconds: 10, coolDownMs: 15_000 },
-  reports: { scale: 1, maxRequestsOfOperation: Number.POSITIVE_INFINITY, rounds: 6, seconds: 3 },
+  soak: { minutes: 10, workspaces: 10, serversPerWorkspace: 100, phaseSeconds: 10, coolDownMs: 15_000 },
+  reports: { scale: 1, maxRequestsPerOperation: Number.POSITIVE_INFINITY, rounds: 6, seconds: 3 },
   imports: { rounds: 5, seconds: 6 },
 };
 
 export const quickSize: Size = {
-  ...wholeSize,
+  ...fullSize,
   rounds: 3,
   seconds: 1,
   warmUpCalls: 20_000,
-  patientMs: 15_000,
+  quietWaitMs: 15_000,
   creations: 15,
   starts: 2,
   servers: 2000,
@@ -60,13 +60,13 @@ export const smallestSize: Size = {
   seconds: 0.5,
   warmUpCalls: 1,
   maxFailures: 1,
-  patientMs: 0,
+  quietWaitMs: 0,
   creations: 1,
   starts: 1,
   servers: 20,
   calledServers: 20,
-  against: { minRounds: 2, budgetMs: 0, measurements: 1, seconds: 0.5, patientMs: 0 },
-  soak: { minutes: 0.01, workspaces: 2, serversEach: 10, phaseSeconds: 1, coolDownMs: 0 },
-  reports: { scale: 0.00001, maxRequestsOfOperation: 1, rounds: 1, seconds: 0.5 },
+  against: { minRounds: 2, budgetMs: 0, measurements: 1, seconds: 0.5, quietWaitMs: 0 },
+  soak: { minutes: 0.01, workspaces: 2, serversPerWorkspace: 10, phaseSeconds: 1, coolDownMs: 0 },
+  reports: { scale: 0.00001, maxRequestsPerOperation: 1, rounds: 1, seconds: 0.5 },
   imports: { rounds: 1, seconds: 0.5 },
 };

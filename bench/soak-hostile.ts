@@ -6,13 +6,13 @@ import type { Target } from './load.ts';
 import type { Service } from './toolhost-process.ts';
 
 /** Targets that the load requests in rotation. A target without a body is a GET request. */
-export type HostileLoad = { name: string; perSecond: number; targets: (Omit<Target, 'body'> & { body?: string })[] };
+export type AttackLoad = { name: string; perSecond: number; targets: (Omit<Target, 'body'> & { body?: string })[] };
 
 const dayMs = 24 * 60 * 60 * 1000;
 const json = 'application/json';
 
 /** Returns schemas and configurations that are small to send and slow to check. */
-export function nastyConfigs(upstream: string): object[] {
+export function expensiveConfigs(upstream: string): object[] {
   const withTool = (tool: object) => ({
     name: 'Nasty',
     slug: 'nasty-configuration',
@@ -29,7 +29,7 @@ export function nastyConfigs(upstream: string): object[] {
 }
 
 /** Returns tools with large responses and a configuration that makes the responses slow to parse. */
-export function largeAnswerTools(upstream: string): object[] {
+export function largeResponseTools(upstream: string): object[] {
   const tool = (name: string, more: object) => ({
     name,
     description: `Get a large response and process it with ${name}.`,
@@ -37,19 +37,19 @@ export function largeAnswerTools(upstream: string): object[] {
     url: `${upstream}/8m-array`,
     ...more,
   });
-  const parts = Array.from({ length: 200 }, () => ({ type: ['object', 'string'] }));
+  const subschemas = Array.from({ length: 200 }, () => ({ type: ['object', 'string'] }));
   return [
     tool('large_fields', { response_fields: Array.from({ length: 100 }, (_, n) => `owner.field_${n}`) }),
     tool('large_transform', { response_transform: '17.owner' }),
     tool('large_schema', {
       response_transform: '.',
-      output_schema: { type: 'object', properties: { items: { type: 'array', items: { allOf: parts } } } },
+      output_schema: { type: 'object', properties: { items: { type: 'array', items: { allOf: subschemas } } } },
     }),
   ];
 }
 
 /** Requests reports over thirty days, and lists that match nothing. */
-export function reportLoad({ url, key }: Pick<Service, 'url' | 'key'>): HostileLoad {
+export function reportLoad({ url, key }: Pick<Service, 'url' | 'key'>): AttackLoad {
   const since = new Date(Date.now() - 30 * dayMs).toISOString();
   const paths = [
     `/statistics?since=${since}`,
@@ -63,9 +63,9 @@ export function reportLoad({ url, key }: Pick<Service, 'url' | 'key'>): HostileL
   return { name: 'reports', perSecond: 20, targets: paths.map((path) => ({ url: `${url}/api/v1${path}`, headers })) };
 }
 
-export function configurationLoad({ url, key }: Pick<Service, 'url' | 'key'>, upstream: string): HostileLoad {
+export function configurationLoad({ url, key }: Pick<Service, 'url' | 'key'>, upstream: string): AttackLoad {
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': json };
-  const targets = nastyConfigs(upstream).map((config) => ({
+  const targets = expensiveConfigs(upstream).map((config) => ({
     url: `${url}/api/v1/check`,
     headers,
     body: JSON.stringify(config),
@@ -74,16 +74,16 @@ export function configurationLoad({ url, key }: Pick<Service, 'url' | 'key'>, up
 }
 
 /** Calls the servers of other workspaces with invented bearer tokens. The upstream rejects each one after a delay. */
-export function madeUpBearerLoad(targets: Target[]): HostileLoad {
-  const made = targets.map((target, n) => ({
+export function invalidBearerLoad(targets: Target[]): AttackLoad {
+  const targetsWithBearer = targets.map((target, n) => ({
     ...target,
     headers: { ...target.headers, Authorization: `Bearer made-up-${n}` },
   }));
-  return { name: 'invalid bearer tokens', perSecond: 100, targets: made };
+  return { name: 'invalid bearer tokens', perSecond: 100, targets: targetsWithBearer };
 }
 
 /** Sends requests that the service rejects: large bodies without a credential, unknown slugs, and invalid keys. */
-export function refusedLoad({ url, headers }: Target, service: Pick<Service, 'url'>): HostileLoad {
+export function rejectedRequestLoad({ url, headers }: Target, service: Pick<Service, 'url'>): AttackLoad {
   const body = JSON.stringify({
     jsonrpc: '2.0',
     method: 'tools/list',

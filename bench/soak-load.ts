@@ -15,68 +15,68 @@ export type SoakJob = {
   port: number;
   honest: SoakCall[];
   /** Additional loads of the attack phases, each at its own rate. */
-  hostile: { name: string; perSecond: number; calls: SoakCall[] }[];
+  attacks: { name: string; perSecond: number; calls: SoakCall[] }[];
   honestPerSecond: number;
   /** Direct requests to the upstream of the honest calls, which measure delays of the machine itself. */
   direct: { port: number; perSecond: number; path: string };
-  phases: { hostile: boolean; seconds: number }[];
+  phases: { isAttack: boolean; seconds: number }[];
 };
 
 export type PhaseResult = {
-  hostile: boolean;
+  isAttack: boolean;
   honestCalls: number;
   /** Number of honest calls with another response than that of their upstream, or with none seconds after the phase. */
   failures: number;
   p50Ms: number;
   p99Ms: number;
-  highestMs: number;
+  maxMs: number;
   /** 99th percentile of the direct requests to the upstream. */
   directP99Ms: number;
   /** 99th percentile of the event loop delay of this process. */
-  loadLagP99Ms: number;
+  generatorLagP99Ms: number;
   /** Number of responses to each attack load by HTTP status, with `tool error` for a 200 with isError. */
-  hostileAnswers: Record<string, Record<string, number>>;
+  attackResponses: Record<string, Record<string, number>>;
 };
 
-type Answered = { status: number; isToolError: boolean };
+type CallResponse = { status: number; isToolError: boolean };
 
 const tickMs = 5;
-const calmMs = 5000;
-const mostHostileWaiting = 5000;
+const drainTimeoutMs = 5000;
+const maxPendingAttacks = 5000;
 const job = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as SoakJob;
 const agents = job.honest.map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
-const hostileAgent = new Agent({ keepAlive: true });
+const attackAgent = new Agent({ keepAlive: true });
 const directAgent = new Agent({ keepAlive: true });
 
-function post(call: SoakCall, agent: Agent, port = job.port): Promise<Answered> {
+function post(call: SoakCall, agent: Agent, port = job.port): Promise<CallResponse> {
   return new Promise((resolve) => {
     const fail = () => resolve({ status: 0, isToolError: false });
     const { path, headers, body } = call;
     const method = body === undefined ? 'GET' : 'POST';
-    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
-      readEnd(response).then((end) => {
-        resolve({ status: response.statusCode ?? 0, isToolError: end.includes('"isError":true') });
+    const clientRequest = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
+      readResponseEnd(response).then((responseEnd) => {
+        resolve({ status: response.statusCode ?? 0, isToolError: responseEnd.includes('"isError":true') });
       }, fail);
     });
-    sent.on('error', fail);
-    sent.end(body);
+    clientRequest.on('error', fail);
+    clientRequest.end(body);
   });
 }
 
 /** Reads a complete response and returns its end, which shows if the tool failed. */
-async function readEnd(response: IncomingMessage): Promise<string> {
-  let last = '';
-  for await (const chunk of response) last = (last + (chunk as Buffer).toString('latin1')).slice(-2000);
-  return last;
+async function readResponseEnd(response: IncomingMessage): Promise<string> {
+  let tail = '';
+  for await (const chunk of response) tail = (tail + (chunk as Buffer).toString('latin1')).slice(-2000);
+  return tail;
 }
 
 /** Calls `send` at a fixed rate, with the time at which each call was due, until stopped. */
-function atRate(perSecond: number, send: (n: number, dueAt: number) => void): () => void {
-  const begunAt = performance.now();
-  let sent = 0;
+function sendAtRate(perSecond: number, send: (n: number, dueAt: number) => void): () => void {
+  const startedAt = performance.now();
+  let sentCount = 0;
   const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - begunAt) * perSecond) / 1000);
-    for (; sent < due; sent++) send(sent, begunAt + ((sent + 1) * 1000) / perSecond);
+    const dueCount = Math.floor(((performance.now() - startedAt) * perSecond) / 1000);
+    for (; sentCount < dueCount; sentCount++) send(sentCount, startedAt + ((sentCount + 1) * 1000) / perSecond);
   }, tickMs);
   return () => clearInterval(timer);
 }
@@ -84,16 +84,16 @@ function atRate(perSecond: number, send: (n: number, dueAt: number) => void): ()
 async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> {
   const times: number[] = [];
   const directTimes: number[] = [];
-  const hostileAnswers: PhaseResult['hostileAnswers'] = {};
+  const attackResponses: PhaseResult['attackResponses'] = {};
   const lag = monitorEventLoopDelay({ resolution: 1 });
   let failures = 0;
-  let waiting = 0;
-  let hostileWaiting = 0;
+  let pendingCalls = 0;
+  let pendingAttacks = 0;
   const honest = (n: number, dueAt: number) => {
     const index = n % job.honest.length;
-    waiting++;
+    pendingCalls++;
     void post(job.honest[index] as SoakCall, agents[index] as Agent).then(({ status, isToolError }) => {
-      waiting--;
+      pendingCalls--;
       times.push(performance.now() - dueAt);
       if (status !== 200 || isToolError) failures++;
     });
@@ -102,37 +102,37 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
     const { path, port } = job.direct;
     void post({ path, headers: {} }, directAgent, port).then(() => directTimes.push(performance.now() - dueAt));
   };
-  const hostile = ({ name, calls }: SoakJob['hostile'][number]) => {
-    const answers: Record<string, number> = {};
-    hostileAnswers[name] = answers;
+  const startAttack = ({ name, calls }: SoakJob['attacks'][number]) => {
+    const counts: Record<string, number> = {};
+    attackResponses[name] = counts;
     return (n: number) => {
       // Stops flooding a service that does not respond, because the soak measures the effect on others.
-      if (hostileWaiting > mostHostileWaiting) return;
-      hostileWaiting++;
-      void post(calls[n % calls.length] as SoakCall, hostileAgent).then(({ status, isToolError }) => {
-        hostileWaiting--;
-        const what = isToolError ? 'tool error' : status === 0 ? 'no response' : String(status);
-        answers[what] = (answers[what] ?? 0) + 1;
+      if (pendingAttacks > maxPendingAttacks) return;
+      pendingAttacks++;
+      void post(calls[n % calls.length] as SoakCall, attackAgent).then(({ status, isToolError }) => {
+        pendingAttacks--;
+        const outcome = isToolError ? 'tool error' : status === 0 ? 'no response' : String(status);
+        counts[outcome] = (counts[outcome] ?? 0) + 1;
       });
     };
   };
   lag.enable();
-  const stops = [atRate(job.honestPerSecond, honest), atRate(job.direct.perSecond, direct)];
-  if (phase.hostile) for (const load of job.hostile) stops.push(atRate(load.perSecond, hostile(load)));
+  const stops = [sendAtRate(job.honestPerSecond, honest), sendAtRate(job.direct.perSecond, direct)];
+  if (phase.isAttack) for (const load of job.attacks) stops.push(sendAtRate(load.perSecond, startAttack(load)));
   await sleep(phase.seconds * 1000);
   for (const stop of stops) stop();
   lag.disable();
-  for (let waited = 0; waiting + hostileWaiting > 0 && waited < calmMs; waited += 100) await sleep(100);
+  for (let waited = 0; pendingCalls + pendingAttacks > 0 && waited < drainTimeoutMs; waited += 100) await sleep(100);
   return {
-    hostile: phase.hostile,
+    isAttack: phase.isAttack,
     honestCalls: times.length,
-    failures: failures + waiting,
+    failures: failures + pendingCalls,
     p50Ms: percentile(times, 0.5),
     p99Ms: percentile(times, 0.99),
-    highestMs: percentile(times, 1),
+    maxMs: percentile(times, 1),
     directP99Ms: percentile(directTimes, 0.99),
-    loadLagP99Ms: lag.percentile(99) / 1e6,
-    hostileAnswers,
+    generatorLagP99Ms: lag.percentile(99) / 1e6,
+    attackResponses,
   };
 }
 

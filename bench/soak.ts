@@ -7,27 +7,27 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Target } from './load.ts';
-import { type Child, cores, cpuMs, node, openSockets, residentMb, startChild } from './processes.ts';
+import { type Child, cores, countOpenSockets, getCpuMs, getResidentMb, node, startChild } from './processes.ts';
 import type { Size } from './sizes.ts';
 import {
+  type AttackLoad,
   configurationLoad,
-  type HostileLoad,
-  largeAnswerTools,
-  madeUpBearerLoad,
-  refusedLoad,
+  invalidBearerLoad,
+  largeResponseTools,
+  rejectedRequestLoad,
   reportLoad,
 } from './soak-hostile.ts';
 import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
-import { type MemorySample, type Phase, soakText } from './soak-report.ts';
-import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './toolhost-process.ts';
+import { formatSoakReport, type MemorySample, type Phase } from './soak-report.ts';
+import { createKey, createServer, makeEnvironment, mcpTarget, ready, toolhostPath } from './toolhost-process.ts';
 
 const honestPerSecond = 300;
 const directPerSecond = 50;
 /** Rate of attacking tool calls, above the default limit of 60 per second for each of the four servers. */
-const hostilePerSecond = 500;
-const hostileServers = 4;
+const attacksPerSecond = 500;
+const attackServerCount = 4;
 /** Number of honest servers that unverified callers attack with invented bearer tokens. */
-const attackedServers = 5;
+const victimServerCount = 5;
 const sampleMs = 1000;
 const mebibyte = 1024 * 1024;
 
@@ -35,7 +35,7 @@ const mebibyte = 1024 * 1024;
  * Shares of the attacking tool calls, in percent. Almost half of them are slow but succeed, so that the circuit breaker
  * does not simply open and spare the service the other calls.
  */
-const hostileTools: [name: string, share: number][] = [
+const attackTools: [name: string, share: number][] = [
   ['slow', 40],
   ['endless', 4],
   ['deep-json', 4],
@@ -57,7 +57,7 @@ const hostileTools: [name: string, share: number][] = [
 type Keys = Map<string, string>;
 
 /** Inserts workspaces directly into the database, because the service creates them only when people sign in. */
-async function makeWorkspaces(dataDir: string, env: Record<string, string>, count: number): Promise<Keys> {
+async function insertWorkspaces(dataDir: string, env: Record<string, string>, count: number): Promise<Keys> {
   const workspaces = Array.from({ length: count }, (_, n) => `workspace-${n}`);
   await createKey(env);
   const database = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
@@ -82,16 +82,16 @@ function honestConfig(slug: string, upstream: string, isKeyed: boolean): object 
   return { name: slug, slug, authentication, tools: [get('small', '1k'), get('large', '20k')] };
 }
 
-function hostileConfig(slug: string, upstreams: { honest: string; hostile: string }): object {
-  const tools = hostileTools.map(([name]) => ({
+function adversarialConfig(slug: string, upstreams: { honest: string; adversarial: string }): object {
+  const tools = attackTools.map(([name]) => ({
     name,
     description: `The upstream responds with ${name}.`,
     method: 'GET',
-    url: `${upstreams.hostile}/${name}`,
+    url: `${upstreams.adversarial}/${name}`,
     timeout_ms: 2000,
     response_limit_bytes: mebibyte,
   }));
-  const large = largeAnswerTools(upstreams.honest);
+  const large = largeResponseTools(upstreams.honest);
   return { name: slug, slug, authentication: { type: 'Bearer', token: 'x' }, tools: [...tools, ...large] };
 }
 
@@ -114,57 +114,57 @@ type Callers = {
 };
 
 /** Creates servers and callers sequentially, half of them with an API key and half with the caller's own token. */
-async function makeServers(
+async function createServers(
   service: Child,
   keys: Keys,
-  upstreams: { honest: string; hostile: string },
-  serversEach: number,
+  upstreams: { honest: string; adversarial: string },
+  serversPerWorkspace: number,
 ): Promise<Callers> {
-  const hostileWorkspace = [...keys.keys()].at(-1);
+  const adversarialWorkspace = [...keys.keys()].at(-1);
   const callers: Callers = { honest: [], tokenCallers: [], toolCalls: [], largeCalls: [] };
-  const callOf = (slug: string, bearer: string, tool: string, args = {}): Target =>
+  const makeCall = (slug: string, bearer: string, tool: string, args = {}): Target =>
     mcpTarget({ child: service, url: service.ready, key: '' }, slug, bearer, 'tools/call', {
       name: tool,
       arguments: args,
     });
   for (const [workspace, manager] of keys) {
-    for (let n = 0; n < serversEach; n++) {
+    for (let n = 0; n < serversPerWorkspace; n++) {
       const slug = `${workspace}-${n}`;
-      const isHostile = workspace === hostileWorkspace;
-      const isKeyed = isHostile || n % 2 === 0;
-      const config = isHostile ? hostileConfig(slug, upstreams) : honestConfig(slug, upstreams.honest, isKeyed);
+      const isAdversarial = workspace === adversarialWorkspace;
+      const isKeyed = isAdversarial || n % 2 === 0;
+      const config = isAdversarial ? adversarialConfig(slug, upstreams) : honestConfig(slug, upstreams.honest, isKeyed);
       await createServer({ url: service.ready, key: manager }, config);
       const bearer = isKeyed ? await createCallerKey(service.ready, manager, slug) : `token-of-caller-${slug}`;
-      if (!isHostile) {
-        const call = callOf(slug, bearer, n % 10 === 9 ? 'large' : 'small', { id: '7' });
+      if (!isAdversarial) {
+        const call = makeCall(slug, bearer, n % 10 === 9 ? 'large' : 'small', { id: '7' });
         callers.honest.push(call);
         if (!isKeyed) callers.tokenCallers.push(call);
-      } else if (n < hostileServers) {
-        for (const [tool, share] of hostileTools)
-          for (let copy = 0; copy < share; copy++) callers.toolCalls.push(callOf(slug, bearer, tool));
+      } else if (n < attackServerCount) {
+        for (const [tool, share] of attackTools)
+          for (let copy = 0; copy < share; copy++) callers.toolCalls.push(makeCall(slug, bearer, tool));
         for (const tool of ['large_fields', 'large_transform', 'large_schema'])
-          callers.largeCalls.push(callOf(slug, bearer, tool));
+          callers.largeCalls.push(makeCall(slug, bearer, tool));
       }
     }
   }
-  return { ...callers, toolCalls: shuffled(callers.toolCalls) };
+  return { ...callers, toolCalls: shuffle(callers.toolCalls) };
 }
 
 /** Returns all attacks of the adversarial workspace and of unverified callers. */
-function hostileLoads(service: Child, keys: Keys, callers: Callers, upstream: string): HostileLoad[] {
+function buildAttackLoads(service: Child, keys: Keys, callers: Callers, upstream: string): AttackLoad[] {
   const at = { url: service.ready, key: [...keys.values()].at(-1) ?? '' };
-  const victims = callers.tokenCallers.slice(0, attackedServers);
+  const victims = callers.tokenCallers.slice(0, victimServerCount);
   return [
-    { name: 'tool calls', perSecond: hostilePerSecond, targets: callers.toolCalls },
+    { name: 'tool calls', perSecond: attacksPerSecond, targets: callers.toolCalls },
     { name: 'calls with large responses', perSecond: 3, targets: callers.largeCalls },
     configurationLoad(at, upstream),
     reportLoad(at),
-    madeUpBearerLoad(victims),
-    ...victims.slice(0, 1).map((victim) => refusedLoad(victim, at)),
+    invalidBearerLoad(victims),
+    ...victims.slice(0, 1).map((victim) => rejectedRequestLoad(victim, at)),
   ];
 }
 
-function soakCall({ url, headers, body }: HostileLoad['targets'][number]): SoakCall {
+function toSoakCall({ url, headers, body }: AttackLoad['targets'][number]): SoakCall {
   const { pathname, search } = new URL(url);
   const path = pathname + search;
   if (body === undefined) return { path, headers };
@@ -172,7 +172,7 @@ function soakCall({ url, headers, body }: HostileLoad['targets'][number]): SoakC
 }
 
 /** Reorders items deterministically and spreads every kind evenly. */
-function shuffled<T>(items: readonly T[]): T[] {
+function shuffle<T>(items: readonly T[]): T[] {
   const step = 389;
   return items.map((_, n) => items[(n * step) % items.length] as T);
 }
@@ -187,80 +187,88 @@ async function runLoad(folder: string, service: Child, job: SoakJob) {
     core: cores.load,
     ready: /^(ready)$/m,
   });
-  const begunAt = performance.now();
+  const startedAt = performance.now();
   const sampling = setInterval(() => {
-    samples.push({ minute: (performance.now() - begunAt) / 60_000, residentMb: residentMb(service.pid) });
+    samples.push({ minute: (performance.now() - startedAt) / 60_000, residentMb: getResidentMb(service.pid) });
   }, sampleMs);
-  let mostSockets = 0;
-  let last = { at: begunAt, cpu: cpuMs(service.pid) };
+  let maxSockets = 0;
+  let previous = { at: startedAt, cpu: getCpuMs(service.pid) };
   await new Promise<void>((resolve, reject) => {
     load.onLine((line) => {
       if (line === undefined) reject(new Error(`The load generator exited early: ${load.stderr()}`));
       if (!line?.startsWith('phase ')) return;
-      const now = { at: performance.now(), cpu: cpuMs(service.pid) };
-      const busy = (now.cpu - last.cpu) / (now.at - last.at);
-      last = now;
-      results.push({ ...(JSON.parse(line.slice('phase '.length)) as PhaseResult), busy });
-      mostSockets = Math.max(mostSockets, openSockets(service.pid));
+      const now = { at: performance.now(), cpu: getCpuMs(service.pid) };
+      const busyCores = (now.cpu - previous.cpu) / (now.at - previous.at);
+      previous = now;
+      results.push({ ...(JSON.parse(line.slice('phase '.length)) as PhaseResult), busyCores });
+      maxSockets = Math.max(maxSockets, countOpenSockets(service.pid));
       console.log(`phase ${results.length} of ${job.phases.length}: ${line.slice('phase '.length)}`);
       if (results.length === job.phases.length) resolve();
     });
   });
   clearInterval(sampling);
   await load.stop();
-  return { results, samples, mostSockets };
+  return { results, samples, mostSockets: maxSockets };
 }
 
 /** Returns the report as Markdown. */
-export async function soak(folder: string, size: Size['soak']): Promise<string> {
-  const { minutes, serversEach, phaseSeconds, coolDownMs } = size;
+export async function runSoak(folder: string, size: Size['soak']): Promise<string> {
+  const { minutes, serversPerWorkspace, phaseSeconds, coolDownMs } = size;
   if (!(minutes > 0)) throw new Error('--soak requires a positive number of minutes');
   const script = (name: string) => [node, join(import.meta.dirname, name)];
   const options = { core: cores.load, ready: /^ready (\S+)$/m };
-  const honest = await startChild(script('upstream.ts'), options);
-  const hostile = await startChild(script('hostile.ts'), options);
+  const honestUpstream = await startChild(script('upstream.ts'), options);
+  const adversarialUpstream = await startChild(script('hostile.ts'), options);
   const dataDir = join(folder, 'data');
-  const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, ...unlimited } = environment({
+  const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, ...unlimited } = makeEnvironment({
     dataDir,
-    upstream: honest.ready,
+    upstream: honestUpstream.ready,
   });
-  const env = { ...unlimited, EGRESS_ALLOW: [honest, hostile].map(({ ready }) => new URL(ready).host).join(',') };
-  const keys = await makeWorkspaces(dataDir, env, size.workspaces);
-  const service = await startChild([toolhost, 'serve'], { core: cores.service, env, ready });
-  const callers = await makeServers(service, keys, { honest: honest.ready, hostile: hostile.ready }, serversEach);
-  const loads = hostileLoads(service, keys, callers, honest.ready);
-  const before = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
+  const env = {
+    ...unlimited,
+    EGRESS_ALLOW: [honestUpstream, adversarialUpstream].map(({ ready }) => new URL(ready).host).join(','),
+  };
+  const keys = await insertWorkspaces(dataDir, env, size.workspaces);
+  const service = await startChild([toolhostPath, 'serve'], { core: cores.service, env, ready });
+  const callers = await createServers(
+    service,
+    keys,
+    { honest: honestUpstream.ready, adversarial: adversarialUpstream.ready },
+    serversPerWorkspace,
+  );
+  const loads = buildAttackLoads(service, keys, callers, honestUpstream.ready);
+  const before = { residentMb: getResidentMb(service.pid), sockets: countOpenSockets(service.pid) };
   const pairs = Math.max(1, Math.round((minutes * 60) / (2 * phaseSeconds)));
   // The first phase fills caches and pools and compiles servers. It does not count.
   const phases = Array.from({ length: 2 * pairs + 1 }, (_, n) => ({
-    hostile: n > 0 && n % 2 === 0,
+    isAttack: n > 0 && n % 2 === 0,
     seconds: phaseSeconds,
   }));
   const job: SoakJob = {
     port: Number(new URL(service.ready).port),
-    honest: callers.honest.map(soakCall),
-    hostile: loads.map(({ name, perSecond, targets }) => ({ name, perSecond, calls: targets.map(soakCall) })),
+    honest: callers.honest.map(toSoakCall),
+    attacks: loads.map(({ name, perSecond, targets }) => ({ name, perSecond, calls: targets.map(toSoakCall) })),
     honestPerSecond,
-    direct: { port: Number(new URL(honest.ready).port), perSecond: directPerSecond, path: '/1k/items/7' },
+    direct: { port: Number(new URL(honestUpstream.ready).port), perSecond: directPerSecond, path: '/1k/items/7' },
     phases,
   };
-  const { results, samples, mostSockets } = await runLoad(folder, service, job);
+  const { results, samples, mostSockets: maxSockets } = await runLoad(folder, service, job);
   await sleep(coolDownMs);
-  const after = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
+  const after = { residentMb: getResidentMb(service.pid), sockets: countOpenSockets(service.pid) };
   const metrics = await (await fetch(`${service.ready}/metrics`)).text();
   const alive = await fetch(`${service.ready}/readyz`);
-  return soakText({
+  return formatSoakReport({
     minutes,
     workspaces: keys.size,
-    servers: keys.size * serversEach,
-    callers: callers.honest.length + serversEach,
+    servers: keys.size * serversPerWorkspace,
+    callers: callers.honest.length + serversPerWorkspace,
     honestPerSecond,
-    hostileLoads: loads.map(({ name, perSecond }) => `${perSecond} ${name}`),
-    hostileTools: hostileTools.map(([name, share]) => `${name} ${share}%`),
+    attackLoads: loads.map(({ name, perSecond }) => `${perSecond} ${name}`),
+    attackTools: attackTools.map(([name, share]) => `${name} ${share}%`),
     results: results.slice(1),
     samples,
     before,
-    mostSockets,
+    maxSockets,
     after,
     outboundAfter: metrics.match(/^toolhost_outbound_\S+ \S+$/gm) ?? [],
     isReady: alive.status === 200,

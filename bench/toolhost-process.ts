@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { quotaNames } from '../src/domain/quotas.ts';
 import type { Target } from './load.ts';
-import { type Child, cores, residentMb, root, startChild, startMs } from './processes.ts';
+import { type Child, cores, getResidentMb, root, startChild, startTimeoutMs } from './processes.ts';
 
 /** Real service in a separate process, with the key for the measurements. */
 export type Service = { child: Child; url: string; key: string };
@@ -12,8 +12,8 @@ export type Service = { child: Child; url: string; key: string };
 /** Time for the cleanup that the service runs after its ready line. */
 const settleMs = 1000;
 
-export const toolhost = join(root, 'bin', 'toolhost');
-const run = promisify(execFile);
+export const toolhostPath = join(root, 'bin', 'toolhost');
+const execFileAsync = promisify(execFile);
 export const ready = /^toolhost ready (\S+)$/m;
 
 export const slugs = { keyed: 'bench-keyed', open: 'bench-open', large: 'bench-large' };
@@ -29,7 +29,12 @@ export type ServiceOptions = {
   core?: number | undefined;
 };
 
-export function environment({ dataDir, upstream, workers = 1, databaseUrl }: ServiceOptions): Record<string, string> {
+export function makeEnvironment({
+  dataDir,
+  upstream,
+  workers = 1,
+  databaseUrl,
+}: ServiceOptions): Record<string, string> {
   return {
     DATA_DIR: dataDir,
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
@@ -54,18 +59,18 @@ export async function startService(options: ServiceOptions, launch?: string[]): 
 }
 
 /** Starts the service. The profiler passes its own command as `launch`. */
-export async function startEmptyService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<Service> {
+export async function startEmptyService(options: ServiceOptions, launch = [toolhostPath, 'serve']): Promise<Service> {
   const { core } = { core: cores.service, ...options };
-  const env = environment(options);
+  const env = makeEnvironment(options);
   const key = await createKey(env);
   const child = await startChild(launch, { core, env, ready });
   return { child, url: child.ready, key };
 }
 
 /** Returns the resident memory of a newly started service before any request, in MB. */
-export async function idleMb({ child }: Service): Promise<number> {
+export async function measureIdleMb({ child }: Service): Promise<number> {
   await delay(settleMs);
-  return residentMb(child.pid);
+  return getResidentMb(child.pid);
 }
 
 export async function createServers(service: Service, { upstream }: ServiceOptions): Promise<void> {
@@ -75,7 +80,10 @@ export async function createServers(service: Service, { upstream }: ServiceOptio
 /** Creates a key with every scope in an existing workspace. */
 export async function createKey(env: Record<string, string>, workspace = 'local'): Promise<string> {
   const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--workspace', workspace, '--json'];
-  const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: startMs });
+  const { stdout } = await execFileAsync(toolhostPath, args, {
+    env: { ...process.env, ...env },
+    timeout: startTimeoutMs,
+  });
   return (JSON.parse(stdout) as { key: string }).key;
 }
 
@@ -90,9 +98,9 @@ export async function createServer({ url, key }: Pick<Service, 'url' | 'key'>, c
 }
 
 /** Returns the time from the service command to its ready line, in ms. The service is not pinned, as in real use. */
-export async function readyMs(options: ServiceOptions): Promise<number> {
+export async function measureReadyMs(options: ServiceOptions): Promise<number> {
   const startedAt = performance.now();
-  const child = await startChild([toolhost, 'serve'], { core: undefined, env: environment(options), ready });
+  const child = await startChild([toolhostPath, 'serve'], { core: undefined, env: makeEnvironment(options), ready });
   const ms = performance.now() - startedAt;
   await child.stop();
   return ms;
@@ -117,12 +125,12 @@ export const toolName = (size: string) => `get_${size.replace('-', '_')}`;
 
 function configs(upstream: string): object[] {
   const tools = sizes.map((size) => toolConfig(toolName(size), size, upstream));
-  const many = Array.from({ length: largeTools }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
+  const largeToolList = Array.from({ length: largeTools }, (_, i) => toolConfig(`get_items_${i}`, '1k', upstream));
   const open = { type: 'Bearer' };
   return [
     { name: 'Keyed', slug: slugs.keyed, authentication: { ...open, token: 'token-of-the-upstream' }, tools },
     { name: 'Open', slug: slugs.open, authentication: open, tools },
-    { name: 'Large', slug: slugs.large, authentication: open, tools: many },
+    { name: 'Large', slug: slugs.large, authentication: open, tools: largeToolList },
   ];
 }
 
@@ -131,8 +139,8 @@ export function smallServer(slug: string, upstream: string): object {
   return { name: slug, slug, authentication: { type: 'Bearer' }, tools: [toolConfig('get_items', '1k', upstream)] };
 }
 
-const legacyRevision = '2025-11-25';
-const modernRevision = '2026-07-28';
+const statefulVersion = '2025-11-25';
+const statelessVersion = '2026-07-28';
 
 /** Returns a stateful MCP request for the load. */
 export function mcpTarget(service: Service, slug: string, bearer: string, method: string, params: object): Target {
@@ -142,22 +150,22 @@ export function mcpTarget(service: Service, slug: string, bearer: string, method
       Authorization: `Bearer ${bearer}`,
       'Content-Type': 'application/json',
       Accept: 'application/json, text/event-stream',
-      'MCP-Protocol-Version': legacyRevision,
+      'MCP-Protocol-Version': statefulVersion,
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
   };
 }
 
 /** Returns a stateless MCP request, which has its metadata in every message. */
-export function modernTarget(service: Service, slug: string, bearer: string, params: { name: string }): Target {
+export function statelessTarget(service: Service, slug: string, bearer: string, params: { name: string }): Target {
   const _meta = {
-    'io.modelcontextprotocol/protocolVersion': modernRevision,
+    'io.modelcontextprotocol/protocolVersion': statelessVersion,
     'io.modelcontextprotocol/clientCapabilities': {},
     'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
   };
   const target = mcpTarget(service, slug, bearer, 'tools/call', { ...params, _meta });
   const mirrors = {
-    'MCP-Protocol-Version': modernRevision,
+    'MCP-Protocol-Version': statelessVersion,
     'Mcp-Method': 'tools/call',
     'Mcp-Name': params.name,
   };

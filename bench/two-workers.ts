@@ -1,5 +1,5 @@
 import type { LoadGenerator, Target } from './load.ts';
-import { childPids, cpuMs } from './processes.ts';
+import { getChildPids, getCpuMs } from './processes.ts';
 import { median, type Plan, warmUp } from './rounds.ts';
 import { mcpTarget, type ServiceOptions, slugs, startService, toolName } from './toolhost-process.ts';
 
@@ -8,15 +8,18 @@ import { mcpTarget, type ServiceOptions, slugs, startService, toolName } from '.
  * because the load and the upstream need the other one.
  */
 export async function measureTwoWorkers(options: ServiceOptions, load: LoadGenerator, plan: Plan): Promise<number> {
-  const one = await startWorkers(1, options);
-  const two = await startWorkers(2, options);
-  for (const workers of [one, two]) await warmUp(workers, load, plan);
+  const oneWorker = await startWorkers(1, options);
+  const twoWorkers = await startWorkers(2, options);
+  for (const workers of [oneWorker, twoWorkers]) await warmUp(workers, load, plan);
   const ratios: number[] = [];
   for (let round = 0; round < plan.rounds; round++) {
-    const [alone, shared] = [await cpuUsPerCall(one, load, plan), await cpuUsPerCall(two, load, plan)];
+    const [alone, shared] = [
+      await measureCpuUsPerCall(oneWorker, load, plan),
+      await measureCpuUsPerCall(twoWorkers, load, plan),
+    ];
     ratios.push(shared / alone);
   }
-  await Promise.all([one.stop(), two.stop()]);
+  await Promise.all([oneWorker.stop(), twoWorkers.stop()]);
   return median(ratios);
 }
 
@@ -29,9 +32,9 @@ async function startWorkers(workers: number, options: ServiceOptions): Promise<W
   return { name: `${workers} workers`, pid: service.child.pid, target, stop: service.child.stop };
 }
 
-async function cpuUsPerCall({ pid, target }: Workers, load: LoadGenerator, { seconds }: Plan): Promise<number> {
-  const used = () => [pid, ...childPids(pid)].reduce((sum, each) => sum + cpuMs(each), 0);
-  const before = used();
+async function measureCpuUsPerCall({ pid, target }: Workers, load: LoadGenerator, { seconds }: Plan): Promise<number> {
+  const readCpuMs = () => [pid, ...getChildPids(pid)].reduce((sum, childPid) => sum + getCpuMs(childPid), 0);
+  const before = readCpuMs();
   const { calls } = await load.run(target, seconds);
-  return ((used() - before) * 1000) / calls;
+  return ((readCpuMs() - before) * 1000) / calls;
 }

@@ -8,7 +8,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 
 /** Returns an object or an array of records as JSON text of exactly `bytes` ASCII characters. */
-function jsonOfSize(bytes: number, wrap: (records: object[], padding: string) => unknown): string {
+function makeJson(bytes: number, wrap: (records: object[], padding: string) => unknown): string {
   const records: object[] = [];
   let text = JSON.stringify(wrap(records, ''));
   while (text.length < bytes - 250) {
@@ -29,23 +29,23 @@ function jsonOfSize(bytes: number, wrap: (records: object[], padding: string) =>
 const asObject = (items: object[], note: string) => ({ items, total: items.length, note });
 const asArray = (items: object[], note: string) => [...items, note];
 
-const answers = new Map([
-  ['1k', answerOf(jsonOfSize(1024, asObject))],
-  ['20k', answerOf(jsonOfSize(20 * 1024, asObject))],
-  ['20k-array', answerOf(jsonOfSize(20 * 1024, asArray))],
-  ['8m-array', answerOf(`[${repeatedRecords(410)}]`)],
+const responses = new Map([
+  ['1k', makeResponse(makeJson(1024, asObject))],
+  ['20k', makeResponse(makeJson(20 * 1024, asObject))],
+  ['20k-array', makeResponse(makeJson(20 * 1024, asArray))],
+  ['8m-array', makeResponse(`[${repeatRecords(410)}]`)],
 ]);
 const unauthorized = Buffer.from('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n');
 const refusalMs = 2000;
 const notFound = Buffer.from('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n');
 
 /** Returns the same 20 KB of records repeatedly, because creating so many different ones takes too long. */
-function repeatedRecords(times: number): string {
-  const records = jsonOfSize(20 * 1024, asArray).slice(1, -1);
+function repeatRecords(times: number): string {
+  const records = makeJson(20 * 1024, asArray).slice(1, -1);
   return Array(times).fill(records).join(',');
 }
 
-function answerOf(json: string): Buffer {
+function makeResponse(json: string): Buffer {
   return Buffer.from(
     `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`,
   );
@@ -60,7 +60,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     const isRefused = first === 'guarded' && !/^authorization: bearer token-of-caller-/im.test(head);
     head = '';
     if (isRefused) setTimeout(() => socket.write(unauthorized), refusalMs);
-    else socket.write(answers.get(first === 'guarded' ? second : first) ?? notFound);
+    else socket.write(responses.get(first === 'guarded' ? second : first) ?? notFound);
   });
   socket.on('error', () => socket.destroy());
 });

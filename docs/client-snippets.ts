@@ -9,27 +9,29 @@ const introduction = `Connection snippets for each client. \`NAME\` is the name 
 
 /** Generates the reference page with the connection snippets of all known clients. */
 export function clientsPage(generated: string): string {
-  return ['# Snippets for clients', generated, introduction, ...clients.map(sectionOf)].join('\n');
+  return ['# Snippets for clients', generated, introduction, ...clients.map(formatSection)].join('\n');
 }
 
-function sectionOf({ name, snippet, documentation }: DeclaredClient): string {
-  const given = snippet(withToken);
-  const login = snippet(withLogin);
-  const shown = given ?? login;
-  if (shown === undefined) return '';
+function formatSection({ name, snippet, documentation }: DeclaredClient): string {
+  const tokenSnippet = snippet(withToken);
+  const loginSnippet = snippet(withLogin);
+  const snippetToShow = tokenSnippet ?? loginSnippet;
+  if (snippetToShow === undefined) return '';
   const notes = [
-    given === undefined ? 'Only for servers with a login.' : '',
-    shown.after ?? '',
-    given && login?.after && login.after !== given.after ? `With a login: ${continued(login.after)}` : '',
-    login?.install ? 'The connect page has a link that installs it.' : '',
+    tokenSnippet === undefined ? 'Only for servers with a login.' : '',
+    snippetToShow.after ?? '',
+    tokenSnippet && loginSnippet?.after && loginSnippet.after !== tokenSnippet.after
+      ? `With a login: ${lowercaseStart(loginSnippet.after)}`
+      : '',
+    loginSnippet?.install ? 'The connect page has a link that installs it.' : '',
     `Compared with its [documentation](${documentation.url}) on ${documentation.checked}.`,
   ];
   const note = notes.filter((text) => text !== '').map((text) => `- ${withCode(text)}`);
-  return `## ${name}\n\n${withCode(shown.where)}\n\n${fenced(shown)}\n${note.join('\n')}\n`;
+  return `## ${name}\n\n${withCode(snippetToShow.where)}\n\n${fenced(snippetToShow)}\n${note.join('\n')}\n`;
 }
 
 /** Lowercases the start of a sentence after a colon. Keeps a name in capitals. */
-function continued(text: string): string {
+function lowercaseStart(text: string): string {
   return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 }
 

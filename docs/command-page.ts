@@ -33,24 +33,24 @@ function argumentRow(argument: Argument): string {
   return `| \`${argument.name()}\` | ${cell(sentence(argument.description))} |`;
 }
 
-function usageOf(command: Command): string {
+function formatUsage(command: Command): string {
   const names: string[] = [];
-  for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());
+  for (let ancestor: Command | null = command; ancestor; ancestor = ancestor.parent) names.unshift(ancestor.name());
   return `${names.join(' ')} ${command.usage()}`.replace(' [options]', command.options.length > 0 ? ' [options]' : '');
 }
 
-function sectionOf(command: Command): string {
+function formatSection(command: Command): string {
   const { prose, examples } = textAfter(command);
-  const own = command.options.filter(
+  const ownOptions = command.options.filter(
     (option) => option.helpGroupHeading !== connectionOptionsHeading && !option.hidden,
   );
   const described = command.registeredArguments.filter(({ description }) => description !== '');
-  const isConnected = own.length < command.options.length;
-  const rows = [...described.map(argumentRow), ...own.map(optionRow)];
+  const isConnected = ownOptions.length < command.options.length;
+  const rows = [...described.map(argumentRow), ...ownOptions.map(optionRow)];
   return [
-    `### ${usageOf(command).replace(/ \[options\].*| [<[].*/, '')}\n`,
+    `### ${formatUsage(command).replace(/ \[options\].*| [<[].*/, '')}\n`,
     `${sentence(command.description())}\n`,
-    `\`\`\`text\n${usageOf(command)}\n\`\`\`\n`,
+    `\`\`\`text\n${formatUsage(command)}\n\`\`\`\n`,
     ...(rows.length > 0 ? [`| argument or option | description |\n|---|---|\n${rows.join('\n')}\n`] : []),
     ...(isConnected ? ['See also the [connection options](#connection-options).\n'] : []),
     ...(command.name() === 'serve'
@@ -63,15 +63,15 @@ function sectionOf(command: Command): string {
 }
 
 /** Formats a command and its subcommands, without the `help` command of every group. */
-function sectionsOf(command: Command): string[] {
-  if (command.commands.length === 0) return [sectionOf(command)];
+function formatSections(command: Command): string[] {
+  if (command.commands.length === 0) return [formatSection(command)];
   const { prose, examples } = textAfter(command);
   return [
     `## toolhost ${command.name()}\n`,
     `${sentence(command.description())}\n`,
     ...(prose === '' ? [] : [`${prose}\n`]),
     ...(examples === '' ? [] : [`\`\`\`sh\n${examples}\n\`\`\`\n`]),
-    ...command.commands.map(sectionOf),
+    ...command.commands.map(formatSection),
   ];
 }
 
@@ -97,7 +97,7 @@ export function commandPage(generated: string): string {
     'Commands that connect to a running service share these options.\n',
     `| option | description |\n|---|---|\n${connected.map(optionRow).join('\n')}\n`,
     '## Commands\n',
-    ...single.map(sectionOf),
-    ...groups.flatMap(sectionsOf),
+    ...single.map(formatSection),
+    ...groups.flatMap(formatSections),
   ].join('\n');
 }

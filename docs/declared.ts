@@ -23,7 +23,7 @@ export const declaredFile = join(import.meta.dirname, '..', 'web', 'src', 'serve
  * Generates the field names, allowed values, and limits of a configuration, by path. The dashboard cannot import the
  * declarations themselves, because the schema library is larger than its pages.
  */
-export function declaredText(): string {
+export function formatDeclarations(): string {
   const schema = serverConfigJsonSchema('') as JsonSchema;
   const names: Record<string, string[]> = {};
   const values: Record<string, unknown[]> = {};
@@ -54,9 +54,14 @@ export function declaredText(): string {
   ].join('\n');
 }
 
-type Found<Value> = Record<string, Value[]>;
+type DeclaredValues<Value> = Record<string, Value[]>;
 
-function collect(schema: JsonSchema, path: string, names: Found<string>, values: Found<unknown>): void {
+function collect(
+  schema: JsonSchema,
+  path: string,
+  names: DeclaredValues<string>,
+  values: DeclaredValues<unknown>,
+): void {
   if (schema.enum) values[path] = schema.enum;
   if (schema.const !== undefined) values[path] = [schema.const];
   const { properties, items, additionalProperties: entries, anyOf = [] } = schema;

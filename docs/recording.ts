@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { claudeCode } from '../test/support/agents/agent-kinds.ts';
 import { startAgentWorld } from '../test/support/agents/agent-world.ts';
 import { step } from '../test/support/agents/stub-model.ts';
-import { toolhost } from '../test/support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../test/support/toolhost/toolhost-command.ts';
 
 const orders = [
   { id: 17, customer: 'Ada', status: 'late' },
@@ -17,7 +17,7 @@ const orders = [
 ];
 
 /** Description of a small API, as a user's own program would have it. */
-function descriptionOf(address: string) {
+function makeDescription(address: string) {
   const id = { name: 'id', in: 'path', required: true, schema: { type: 'integer' } };
   const status = { name: 'status', in: 'query', schema: { type: 'string', enum: ['new', 'sent', 'late'] } };
   const note = { type: 'object', required: ['note'], properties: { note: { type: 'string' } } };
@@ -46,7 +46,7 @@ function descriptionOf(address: string) {
 type Line = { text: string; kind: 'command' | 'output' | 'agent'; pauseS: number };
 
 /** Address that the recording shows instead of the actual one. */
-const usualAddress = 'http://127.0.0.1:8080';
+const displayedAddress = 'http://127.0.0.1:8080';
 
 /** Runs the session and returns the terminal lines. */
 async function record(): Promise<Line[]> {
@@ -56,9 +56,9 @@ async function record(): Promise<Line[]> {
   upstream.on('GET /orders', () => ({ body: orders.filter(({ status }) => status === 'late') }));
   upstream.on('POST /orders/17/notes', () => ({ status: 201, body: { id: 3, order: 17 } }));
   try {
-    const key = await world.toolhost.key();
-    writeFileSync(join(folder, 'orders.json'), JSON.stringify(descriptionOf(upstream.url)));
-    const imported = await toolhost(['import', 'orders.json', '--include', '*'], {
+    const key = await world.toolhost.createKey();
+    writeFileSync(join(folder, 'orders.json'), JSON.stringify(makeDescription(upstream.url)));
+    const imported = await runToolhostCommand(['import', 'orders.json', '--include', '*'], {
       cwd: folder,
       env: { TOOLHOST_URL: world.toolhost.url, TOOLHOST_API_KEY: key },
     });
@@ -69,9 +69,9 @@ async function record(): Promise<Line[]> {
       { tool: 'list_orders', args: { status: 'late' } },
       { tool: 'add_note', args: { id: 17, note: 'We look into it.' } },
     ];
-    const { results } = await world.ask(
+    const { results } = await world.runPrompt(
       question,
-      ...calls.map(({ tool, args }) => step(claudeCode.shown('orders', tool), args)),
+      ...calls.map(({ tool, args }) => step(claudeCode.getToolName('orders', tool), args)),
     );
     if (results.length !== calls.length) throw new Error(`${results.length} of ${calls.length} tools were called`);
     const shown = calls.flatMap(({ tool, args }, index): Line[] => [
@@ -92,7 +92,7 @@ async function record(): Promise<Line[]> {
       { text: `$ claude -p ${JSON.stringify(question)}`, kind: 'command', pauseS: 1 },
       ...shown,
     ];
-    return lines.map((line) => ({ ...line, text: line.text.replaceAll(world.toolhost.url, usualAddress) }));
+    return lines.map((line) => ({ ...line, text: line.text.replaceAll(world.toolhost.url, displayedAddress) }));
   } finally {
     await world.stop();
     rmSync(folder, { recursive: true, force: true });

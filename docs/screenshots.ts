@@ -22,13 +22,13 @@ const tryTool: Picture['prepare'] = async (page) => {
   await page.getByRole('region', { name: 'Result' }).scrollIntoViewIfNeeded();
 };
 
-const ofReadme: readonly Picture[] = [
+const readmePictures: readonly Picture[] = [
   { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
 ];
 
 const tabs = ['', 'tools', 'settings', 'calls', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
 const pages: readonly Picture[] = [
-  ...ofReadme,
+  ...readmePictures,
   { name: 'home', path: '/' },
   { name: 'servers', path: '/servers' },
   { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
@@ -56,7 +56,12 @@ async function signIn(page: Page, origin: string): Promise<void> {
 }
 
 /** Takes a screenshot of a page. Screenshots for review show the full page. */
-async function take(page: Page, { path, name, prepare }: Picture, folder: string, fullPage: boolean): Promise<void> {
+async function takeScreenshot(
+  page: Page,
+  { path, name, prepare }: Picture,
+  folder: string,
+  fullPage: boolean,
+): Promise<void> {
   await page.goto(path);
   await page.getByRole('heading', { level: 1 }).waitFor();
   await prepare?.(page);
@@ -76,8 +81,8 @@ try {
     await signIn(page, toolhost.url);
     const target = folder === undefined ? join(import.meta.dirname, 'images') : join(folder, colorScheme);
     mkdirSync(target, { recursive: true });
-    for (const picture of folder === undefined ? ofReadme : pages)
-      await take(page, picture, target, folder !== undefined);
+    for (const picture of folder === undefined ? readmePictures : pages)
+      await takeScreenshot(page, picture, target, folder !== undefined);
     await context.close();
   }
 } finally {

@@ -279,12 +279,12 @@ describe('the house', () => {
     );
   });
 
-  it('has no test that a busy machine fails: limits of time are for `onTime`, free ports for `freePort`', () => {
+  it('has no test that a busy machine fails: limits of time are for `assertWithinDeadline`, free ports for `findFreePort`', () => {
     const luck =
       /(?:performance|Date)\.now\(\) - \w+ <|const (\w+) = await startListener\(\);\s+(?:\w+ = \1\.port;\s+)?await \1\.close/;
     assertNone(
       testFiles().filter((file) => luck.test(readFileSync(join(root, 'test', file), 'utf8'))),
-      'Check the time with `onTime`, and take the port from `freePort`',
+      'Check the time with `assertWithinDeadline`, and take the port from `findFreePort`',
     );
   });
 

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { testFiles } from './files.ts';
 import { requirements } from './requirements.ts';
-import { runsWithEveryChange } from './sets.ts';
+import { runsOnEveryChange } from './sets.ts';
 
-const citation = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|play|rest|ship) [^\]\n]{1,30})\]/g;
+const citationPattern = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|play|rest|ship) [^\]\n]{1,30})\]/g;
 
 /** Returns every citation in a test title, with its file. */
-function citations(): { id: string; file: string }[] {
+function findCitations(): { id: string; file: string }[] {
   return testFiles().flatMap((file) =>
-    [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(citation)].map((match) => ({
+    [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(citationPattern)].map((match) => ({
       id: match[1] as string,
       file,
     })),
@@ -19,7 +19,7 @@ function citations(): { id: string; file: string }[] {
 }
 
 describe('the list of requirements', () => {
-  const cited = citations();
+  const cited = findCitations();
 
   it('includes every id that a test title cites', () => {
     const unknown = cited.filter(({ id }) => !Object.hasOwn(requirements, id));
@@ -27,7 +27,7 @@ describe('the list of requirements', () => {
   });
 
   it('has no requirement without a test that runs on every change', () => {
-    const ids = new Set(cited.filter(({ file }) => runsWithEveryChange(file)).map(({ id }) => id));
+    const ids = new Set(cited.filter(({ file }) => runsOnEveryChange(file)).map(({ id }) => id));
     assert.deepEqual(
       Object.keys(requirements).filter((id) => !ids.has(id)),
       [],

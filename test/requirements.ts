@@ -8,16 +8,16 @@ const specification = 'docs/specification.md';
 const architecture = 'ARCHITECTURE.md';
 const mcp = 'https://modelcontextprotocol.io/specification/2026-07-28';
 const mcpLegacy = 'https://modelcontextprotocol.io/specification/2025-11-25';
-const practices = `${mcp}/basic/security_best_practices`;
+const bestPractices = `${mcp}/basic/security_best_practices`;
 const rfc = (number: number, section = '') =>
   `https://www.rfc-editor.org/rfc/rfc${number}${section && `#section-${section}`}`;
 const cwe = (number: number) => `https://cwe.mitre.org/data/definitions/${number}.html`;
 
-const of = (source: string, claims: Record<string, string>): Record<string, Requirement> =>
+const requirementsFrom = (source: string, claims: Record<string, string>): Record<string, Requirement> =>
   Object.fromEntries(Object.entries(claims).map(([id, claim]) => [id, { claim, source }]));
 
 /** Interface that the service implements, and its decisions where the interface is silent. */
-const interfaces = of(specification, {
+const interfaces = requirementsFrom(specification, {
   'spec 2.2': 'Each authentication type puts the token where the table says.',
   'spec 2.3': 'A server with oauth logs users in at the provider that it names.',
   'spec 4.2': "The management server lists the caller's servers and creates new ones.",
@@ -58,7 +58,7 @@ const tools = `${mcp}/server/tools`;
 
 /** Model Context Protocol. */
 const protocol = {
-  ...of(transport, {
+  ...requirementsFrom(transport, {
     'mcp 1': 'A tools/call request with matching headers gets 200, the same id, and the content.',
     'mcp 5': 'A request without the required metadata gets 400 and −32602.',
     'mcp 7': 'The version header equals the version in the metadata.',
@@ -71,13 +71,13 @@ const protocol = {
     'mcp 29': 'A disconnect cancels the call of a modern client, but not of a legacy client.',
     'mcp 30': 'A body that is too large or has another media type is rejected before anything is sent.',
   }),
-  ...of(`${mcp}/basic/versioning`, {
+  ...requirementsFrom(`${mcp}/basic/versioning`, {
     'mcp 11': 'An unknown version gets −32022 with the supported versions.',
     'mcp 24': 'A legacy request that carries Mcp-Method is served as legacy.',
     'mcp 25': 'Each request has its own protocol generation, regardless of earlier requests on the connection.',
   }),
-  ...of(`${mcp}/server/discover`, { 'mcp 3': 'server/discover returns versions and capabilities.' }),
-  ...of(`${mcp}/basic`, {
+  ...requirementsFrom(`${mcp}/server/discover`, { 'mcp 3': 'server/discover returns versions and capabilities.' }),
+  ...requirementsFrom(`${mcp}/basic`, {
     'mcp 2': 'A modern result names the server.',
     'mcp 6': 'A request without clientInfo is served.',
     'mcp 12': 'An unsupported method gets 404 and −32601 with its id.',
@@ -85,7 +85,7 @@ const protocol = {
     'mcp 28': 'The server sends no requests and no unsolicited messages.',
     'mcp 35': 'A valid traceparent is forwarded, an invalid one is dropped.',
   }),
-  ...of(tools, {
+  ...requirementsFrom(tools, {
     'mcp 4': 'tools/list has a stable order and caching hints.',
     'mcp 13': 'An unknown tool gets −32602.',
     'mcp 14': 'Invalid arguments produce a result with isError.',
@@ -95,19 +95,19 @@ const protocol = {
     'mcp 33': 'Structured content matches the output schema.',
     'mcp 34': 'Tool calls have limits, and one server’s limits do not affect another server.',
   }),
-  ...of(`${mcpLegacy}/basic/lifecycle`, {
+  ...requirementsFrom(`${mcpLegacy}/basic/lifecycle`, {
     'mcp 18': 'initialize negotiates a legacy version and opens no session.',
     'mcp 20': 'A legacy request without a version is served, one with an unknown version is rejected.',
   }),
-  ...of('https://modelcontextprotocol.io/specification/2025-03-26/basic/transports', {
+  ...requirementsFrom('https://modelcontextprotocol.io/specification/2025-03-26/basic/transports', {
     'mcp 17': 'A legacy batch gets a batch of responses; a modern message in a batch is rejected.',
     'mcp 19': 'A notification gets 202 without a body.',
     'mcp 26': 'A client that accepts only JSON, or any type, gets JSON.',
   }),
-  ...of(`${mcp}/basic/utilities/subscriptions`, {
+  ...requirementsFrom(`${mcp}/basic/utilities/subscriptions`, {
     'mcp 27': 'subscriptions/listen is acknowledged, canceled, and ended, because nothing is advertised.',
   }),
-  ...of(authorization, {
+  ...requirementsFrom(authorization, {
     'mcp 36': 'A protected server responds with 401 and the URL of its metadata.',
     'mcp 37': 'A token that is not valid for this server gets invalid_token.',
     'mcp 38': 'A token that lacks a required scope gets insufficient_scope.',
@@ -121,29 +121,31 @@ const protocol = {
     'mcp 57':
       'URLs in metadata come from the configured base URL, or in local mode from the local hostname of the request.',
   }),
-  ...of(rfc(9728), { 'mcp 40': 'The protected resource metadata names exactly the URL of the server.' }),
-  ...of(rfc(9207), { 'mcp 42': 'Redirects to the client carry the issuer, on success and error.' }),
-  ...of(rfc(7636), { 'mcp 43': 'PKCE with S256 is required.' }),
-  ...of(rfc(8252, '7.3'), {
+  ...requirementsFrom(rfc(9728), { 'mcp 40': 'The protected resource metadata names exactly the URL of the server.' }),
+  ...requirementsFrom(rfc(9207), { 'mcp 42': 'Redirects to the client carry the issuer, on success and error.' }),
+  ...requirementsFrom(rfc(7636), { 'mcp 43': 'PKCE with S256 is required.' }),
+  ...requirementsFrom(rfc(8252, '7.3'), {
     'mcp 44': 'A redirect URI is compared exactly, except for the port of a loopback address.',
   }),
-  ...of(practices, {
+  ...requirementsFrom(bestPractices, {
     'mcp 46': 'The user sees a consent page before anything is sent to the provider.',
     'mcp 47': 'Another client in the same browser needs its own consent.',
     'mcp 48': 'A callback that does not belong to the browser’s login is rejected.',
   }),
-  ...of(rfc(6749), {
+  ...requirementsFrom(rfc(6749), {
     'mcp 49': 'A code works once, only for the client, verifier, and redirect URI that it was issued for.',
     'mcp 50': 'The token endpoint response is not cacheable and states its type and lifetime.',
     'mcp 51': 'A refresh replaces the refresh token.',
     'mcp 62': 'An OAuth error has the code of its cause and states the allowed values in our own words.',
     'mcp 53': 'An unknown client gets invalid_client at the token endpoint.',
   }),
-  ...of(rfc(7591), { 'mcp 54': 'Dynamic registration responds with 201 and rejects unsafe redirect URIs.' }),
-  ...of(rfc(6749, '2.3.1'), {
+  ...requirementsFrom(rfc(7591), {
+    'mcp 54': 'Dynamic registration responds with 201 and rejects unsafe redirect URIs.',
+  }),
+  ...requirementsFrom(rfc(6749, '2.3.1'), {
     'mcp 61': 'A client that registers with a secret gets one, and cannot use its tokens without it.',
   }),
-  ...of('https://github.com/modelcontextprotocol/conformance', {
+  ...requirementsFrom('https://github.com/modelcontextprotocol/conformance', {
     'mcp 58': 'The official conformance suite passes with the recorded baselines.',
     'mcp 59': 'Real clients complete a login and a call.',
   }),
@@ -151,24 +153,26 @@ const protocol = {
 
 /** Security. Ids of mechanisms start with M, of failures with G, and others with the letter of the protected asset. */
 const security = {
-  ...of(practices, {
+  ...requirementsFrom(bestPractices, {
     'sec A1': 'An API key of this service never reaches an upstream.',
     'sec A3': 'A server with oauth accepts only live tokens that were issued for it.',
   }),
-  ...of(cwe(601), {
+  ...requirementsFrom(cwe(601), {
     'sec A4': 'An upstream redirect is never followed by default.',
     'sec E8': 'A sign-in returns only to a page of this service.',
   }),
-  ...of(cwe(441), { 'sec A9': 'No header of the caller is forwarded, and exactly one credential is sent.' }),
-  ...of(cwe(532), {
+  ...requirementsFrom(cwe(441), {
+    'sec A9': 'No header of the caller is forwarded, and exactly one credential is sent.',
+  }),
+  ...requirementsFrom(cwe(532), {
     'sec A10': 'No secret appears in logs, responses, or the database.',
     'sec C': 'Metrics contain no value that a tenant or a caller chose.',
     'sec E': 'Metrics count the connections that the address guard blocks.',
   }),
-  ...of(cwe(209), { 'sec A11': 'A placeholder without a value is never sent.' }),
-  ...of(cwe(522), { 'sec A12': 'Each webhook signing secret is known to one origin only.' }),
-  ...of(cwe(93), { 'sec N1': 'Names are one line of visible text, and inert text in every channel.' }),
-  ...of(cwe(918), {
+  ...requirementsFrom(cwe(209), { 'sec A11': 'A placeholder without a value is never sent.' }),
+  ...requirementsFrom(cwe(522), { 'sec A12': 'Each webhook signing secret is known to one origin only.' }),
+  ...requirementsFrom(cwe(93), { 'sec N1': 'Names are one line of visible text, and inert text in every channel.' }),
+  ...requirementsFrom(cwe(918), {
     'sec B1': 'Addresses that are not public are blocked.',
     'sec B2': 'Other spellings of such addresses are blocked.',
     'sec B3': 'A public name with a private address is blocked, and the message does not reveal the address.',
@@ -177,7 +181,7 @@ const security = {
     'sec B10': 'Each operator exception allows exactly one address and port.',
     'sec M1': 'Connections are not shared across workspaces, and an unsolicited response is discarded.',
   }),
-  ...of(cwe(74), {
+  ...requirementsFrom(cwe(74), {
     'sec C1': 'Arguments cannot leave their URL segment or query value.',
     'sec C2': 'Path arguments cannot be empty or dots.',
     'sec C4': 'Arguments appear only in path segments and query values.',
@@ -185,12 +189,12 @@ const security = {
     'sec C8': 'An operator prefix cannot be escaped.',
     'sec C9': 'A transform reads own properties only.',
   }),
-  ...of(cwe(400), {
+  ...requirementsFrom(cwe(400), {
     'sec C10': 'Schemas that take long to validate are rejected.',
     'sec F3': 'Large, deeply nested, and many-part bodies are rejected at bounded cost.',
     'sec G1': 'A malicious upstream response becomes a tool error.',
   }),
-  ...of(rfc(9700), {
+  ...requirementsFrom(rfc(9700), {
     'sec D': 'A token is issued only if the same browser consented for that client and server.',
     'sec D1': 'The consent page says who requests what, and redirects no one.',
     'sec D2': 'Each client needs its own consent.',
@@ -207,36 +211,38 @@ const security = {
     'sec D19': 'Registrations use no storage and are rate limited.',
     'sec D20': 'Client names are shown as inert text.',
   }),
-  ...of(cwe(639), {
+  ...requirementsFrom(cwe(639), {
     'sec E1': 'Objects of another workspace are indistinguishable from objects that do not exist.',
     'sec M9': 'Every query names its workspace, and a login ends when its agreed terms change.',
   }),
-  ...of(specification, { 'sec E2': 'Slugs are reserved, unique regardless of case, and never reassigned.' }),
-  ...of(cwe(613), {
+  ...requirementsFrom(specification, {
+    'sec E2': 'Slugs are reserved, unique regardless of case, and never reassigned.',
+  }),
+  ...requirementsFrom(cwe(613), {
     'sec E3': 'A revoked key is rejected on every replica within seconds.',
     'sec E6': 'Sign-in verifies everything that OpenID Connect requires.',
   }),
-  ...of(cwe(1188), { 'sec E7': 'The service refuses to start with an unsafe setting.' }),
-  ...of(cwe(362), { 'sec F1': 'No response reaches another caller.' }),
-  ...of(transport, { 'sec F2': 'Foreign origins and headers that contradict the body are rejected.' }),
-  ...of(rfc(9112), { 'sec F4': 'Ambiguous requests are rejected, and slow ones time out.' }),
-  ...of(cwe(770), {
+  ...requirementsFrom(cwe(1188), { 'sec E7': 'The service refuses to start with an unsafe setting.' }),
+  ...requirementsFrom(cwe(362), { 'sec F1': 'No response reaches another caller.' }),
+  ...requirementsFrom(transport, { 'sec F2': 'Foreign origins and headers that contradict the body are rejected.' }),
+  ...requirementsFrom(rfc(9112), { 'sec F4': 'Ambiguous requests are rejected, and slow ones time out.' }),
+  ...requirementsFrom(cwe(770), {
     'sec F5': 'A workspace with excessive load does not slow down others.',
     'sec 4.1': 'A late event loop and a failing upstream have bounds.',
   }),
-  ...of(cwe(400), {
+  ...requirementsFrom(cwe(400), {
     'sec R1': "A command limits the bytes, pages, and time that it spends on a service's responses.",
   }),
-  ...of(cwe(73), {
+  ...requirementsFrom(cwe(73), {
     'sec R2': 'No text from a service decides where a command writes or how its output is interpreted.',
   }),
-  ...of(cwe(404), {
+  ...requirementsFrom(cwe(404), {
     'sec G3': 'A client that disconnects frees its connection and its slot.',
     'sec G4': 'A shutdown lets running calls finish.',
     'sec G5': 'Acknowledged writes survive kill -9, a full disk, and a database outage.',
     'sec G6': 'A database whose write-ahead log lost acknowledged writes is not opened.',
   }),
-  ...of(cwe(79), {
+  ...requirementsFrom(cwe(79), {
     'sec M8': 'Upstream responses are data, and credentials are removed from them.',
     'sec M10': 'Pages run only their own scripts and styles.',
   }),
@@ -244,7 +250,7 @@ const security = {
 
 /** Rules that an independent review of the running service found missing. */
 const findings = {
-  ...of(architecture, {
+  ...requirementsFrom(architecture, {
     'find A1': 'A configuration is validated in bounded time, regardless of its schema.',
     'find A2': 'Arguments and responses are validated and parsed in bounded time.',
     'find A3': 'A request from an unverified caller costs next to nothing.',
@@ -258,7 +264,7 @@ const findings = {
     'find C1': 'A database that a version cannot serve is rejected at startup.',
     'find C6': 'Limits apply across all processes.',
   }),
-  ...of('docs/credentials.md', {
+  ...requirementsFrom('docs/credentials.md', {
     'find B3': 'A credential of this service reaches no upstream, in plain text or in one layer of encoding.',
     'find B6': 'A token of a login goes only to hosts that the user agreed to.',
     'find B8':
@@ -273,22 +279,22 @@ const findings = {
       'A rejected token refresh ends a login only if the provider says so, or after three consecutive rejections without a reason over a minute.',
     'find E4': 'An unusable token endpoint response ends the login and states the reason.',
   }),
-  ...of(rfc(9700), {
+  ...requirementsFrom(rfc(9700), {
     'find B4': 'Before consent, a request of an unknown client redirects no one to a URL of that client.',
     'find B5': 'No other parameter can be mistaken for one that the service sets.',
     'find B7': "Client metadata documents are never fetched from the operator's exceptions.",
     'find E5': 'A configuration that cannot work is a problem or a warning.',
   }),
-  ...of('docs/files.md', {
+  ...requirementsFrom('docs/files.md', {
     'find F3': 'A server file references only files of its folder and variables that the caller names.',
   }),
-  ...of('docs/operations/deployment.md', {
+  ...requirementsFrom('docs/operations/deployment.md', {
     'find C2': 'A master key can be replaced while the service runs, and a wrong one is detected at startup.',
     'find C3': 'PostgreSQL can be reached through PgBouncer and TLS.',
     'find C5': 'A shutdown reports every record that it loses, and a process pause is not blamed on an upstream.',
     'find C4': 'A database failure is reported as such and loses no work in progress.',
   }),
-  ...of(specification, {
+  ...requirementsFrom(specification, {
     'find D1': 'Messages in the dashboard refer to the content on screen.',
     'find D2': 'Nothing moves while the pointer is pressed.',
     'find D3': 'Commands reject names that do not exist and suggest ones that work.',
@@ -301,14 +307,14 @@ const findings = {
 };
 
 /** Playground: models and their hosts. */
-const playground = of('docs/playground.md', {
+const playground = requirementsFrom('docs/playground.md', {
   'play 1': 'A model response is read in bounded time and memory, and an error names the limit.',
   'play 2': 'A key with only the call scope makes the service connect only to hosts that an editor configured.',
   'play 3': 'A question to a model counts against call limits and leaves a call record.',
 });
 
 /** Expressiveness of configurations for real APIs, and how they are changed. */
-const configurations = of('docs/configuration.md', {
+const configurations = requirementsFrom('docs/configuration.md', {
   'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
   'conf 2': 'A body can be a form, files, bytes, or JSON from a template, with every method except HEAD.',
   'conf 8': 'The record of a failed call states the reason, without caller values or API texts.',
@@ -323,7 +329,7 @@ const configurations = of('docs/configuration.md', {
 });
 
 /** Servers created from existing API descriptions, collections, and commands. */
-const imports = of('docs/import.md', {
+const imports = requirementsFrom('docs/import.md', {
   'imp 1':
     'API descriptions of every version are parsed leniently, within limits, and their references are never fetched.',
   'imp 2': 'Every client accepts an imported tool, and the tool sends what the description says.',
@@ -334,56 +340,56 @@ const imports = of('docs/import.md', {
 
 /** Guarantees for operators. */
 const shipping = {
-  ...of('docs/operations/installation.md', {
+  ...requirementsFrom('docs/operations/installation.md', {
     'ship 1': 'The npm package installs and runs on every maintained Node.js release line.',
   }),
-  ...of('.github/workflows/release.yml', {
+  ...requirementsFrom('.github/workflows/release.yml', {
     'ship 11': 'Release inputs are pinned, and code of dependencies runs only where nothing can be published.',
   }),
-  ...of('docs/clients.md', {
+  ...requirementsFrom('docs/clients.md', {
     'ship 5': 'A server can have its own host, with the same discovery and login as at its path.',
     'ship 6': 'A command simulates the known clients against any server and reports which would fail, and why.',
   }),
-  ...of('docs/rest-api.md', {
+  ...requirementsFrom('docs/rest-api.md', {
     'rest 1': 'The OpenAPI document of the REST API gives generated clients named types and every possible response.',
   }),
-  ...of('docs/operations/containers.md', {
+  ...requirementsFrom('docs/operations/containers.md', {
     'ship 2': 'The image and the container files are correct, confine the service, and run it.',
   }),
-  ...of('docs/command-line.md', {
+  ...requirementsFrom('docs/command-line.md', {
     'ship 7':
       'The command line logs in without a key, keeps its tokens private, and shows the same data as the service.',
   }),
-  ...of('docs/operations/proxies.md', {
+  ...requirementsFrom('docs/operations/proxies.md', {
     'ship 9': 'Everything works below a path of a host, including discovery, and other paths are left alone.',
   }),
-  ...of('docs/operations/backup.md', {
+  ...requirementsFrom('docs/operations/backup.md', {
     'ship 3':
       'A backup is a consistent snapshot of the database and is restored completely or not at all, on either engine.',
     'ship 10': 'A backup with a missing or wrong signature is restored only with --unverified.',
   }),
-  ...of('docs/operations/upgrades.md', {
+  ...requirementsFrom('docs/operations/upgrades.md', {
     'ship 4': 'A version never misreads a configuration of a newer version: it rejects what it does not know.',
   }),
-  ...of('bench/README.md', {
+  ...requirementsFrom('bench/README.md', {
     'ship bench':
       'Every benchmark mode finishes with its report, and the benchmark of any commit can start this version.',
   }),
-  ...of('README.md', {
+  ...requirementsFrom('README.md', {
     'ship 8': 'Every command on a page runs or says why not, and every page and link of the site resolves.',
   }),
 };
 
 /** Configuration files. */
-const files = of('docs/files.md', {
+const files = requirementsFrom('docs/files.md', {
   'imp 6': 'Servers are defined in files, and the service is updated to match them without surprises.',
 });
-const gallery = of('examples/gallery/README.md', {
+const gallery = requirementsFrom('examples/gallery/README.md', {
   'imp 7': 'Each example sends exactly what the API documents and can start a server in the dashboard.',
 });
 
 /** Agents on a server with many tools or long responses. */
-const agents = of('docs/large-servers.md', {
+const agents = requirementsFrom('docs/large-servers.md', {
   'agent 1':
     'A server of any size costs an agent few tokens: it searches, reads, and calls tools instead of listing all of them.',
   'agent 3': 'No response exceeds its limit, and an agent that got a part can read the remainder.',
@@ -392,7 +398,7 @@ const agents = of('docs/large-servers.md', {
     'A call can be viewed from both sides, replayed, and copied in other forms, and its response reduced to the needed fields.',
 });
 
-const views = of('docs/views.md', {
+const views = requirementsFrom('docs/views.md', {
   'agent 2':
     'A view serves a subset of the tools at its own URL: listed tools can be called, and all others are unknown.',
 });

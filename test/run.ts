@@ -12,42 +12,42 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root, testFiles } from './files.ts';
-import type { Word } from './run/reporter.ts';
+import type { RunnerMessage } from './run/reporter.ts';
 import { endOfFile } from './run/worker.ts';
-import { runsWithEveryChange } from './sets.ts';
+import { runsOnEveryChange } from './sets.ts';
 
 /** Number of worker processes: tests mostly wait, so two processes keep a core busy. */
-const processes = Math.min(2 * availableParallelism(), 8);
+const workerCount = Math.min(2 * availableParallelism(), 8);
 /** Time limit of a test, which then fails by name. A file that exceeds its limit fails with its process. */
-const testMs = 10 * 60_000;
-const fileMs = 2 * testMs;
+const testTimeoutMs = 10 * 60_000;
+const fileTimeoutMs = 2 * testTimeoutMs;
 
 /** Stores the last duration of each file, in seconds. The slowest files start first, so none is left running at the end. */
-const timesFile = join(root, 'node_modules', '.cache', 'test-times.json');
+const durationsFile = join(root, 'node_modules', '.cache', 'test-times.json');
 
-type Ended = { file: string; tests: number; failures: number; seconds: number };
+type FileResult = { file: string; tests: number; failures: number; seconds: number };
 
-const { values, positionals: words } = parseArgs({
+const { values, positionals: pathFilters } = parseArgs({
   allowPositionals: true,
   options: { all: { type: 'boolean', default: false }, name: { type: 'string' } },
 });
-const isWhole = values.all || words.length > 0;
+const isFullSuite = values.all || pathFilters.length > 0;
 const files = testFiles().filter((file) =>
-  words.length > 0 ? words.some((word) => file.includes(word)) : isWhole || runsWithEveryChange(file),
+  pathFilters.length > 0 ? pathFilters.some((filter) => file.includes(filter)) : isFullSuite || runsOnEveryChange(file),
 );
 if (files.length === 0) {
-  process.stderr.write(`No test file has ${words.map((word) => `"${word}"`).join(' or ')} in its path.\n`);
+  process.stderr.write(`No test file has ${pathFilters.map((filter) => `"${filter}"`).join(' or ')} in its path.\n`);
   process.exit(2);
 }
 process.exitCode = (await runAll(files)) ? 0 : 1;
 
-async function runAll(wanted: readonly string[]): Promise<boolean> {
-  const times = readTimes();
+async function runAll(selectedFiles: readonly string[]): Promise<boolean> {
+  const durations = readDurations();
   // The duration of a file that never ran is estimated from its size.
-  const expected = (file: string) => times[file] ?? statSync(join(root, 'test', file)).size / 2_000;
-  const waiting = wanted.toSorted((a, b) => expected(b) - expected(a));
+  const getExpectedDuration = (file: string) => durations[file] ?? statSync(join(root, 'test', file)).size / 2_000;
+  const queue = selectedFiles.toSorted((a, b) => getExpectedDuration(b) - getExpectedDuration(a));
   const startedAt = performance.now();
-  const ended: Ended[] = [];
+  const results: FileResult[] = [];
   const failed: string[] = [];
   let running = 0;
 
@@ -55,28 +55,28 @@ async function runAll(wanted: readonly string[]): Promise<boolean> {
     failed.push(text);
     process.stdout.write(text);
   };
-  const work = async () => {
+  const runQueue = async () => {
     let worker: ChildProcess | undefined;
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
       running++;
       worker ??= startWorker();
-      const end = await runFile(worker, file, onFailure);
+      const result = await runFile(worker, file, onFailure);
       running--;
       if (!worker.connected) worker = undefined;
-      ended.push(end);
-      times[file] = end.seconds;
-      process.stdout.write(lineOf(end, waiting.length + running));
+      results.push(result);
+      durations[file] = result.seconds;
+      process.stdout.write(formatResult(result, queue.length + running));
     }
     worker?.disconnect();
   };
-  await Promise.all(Array.from({ length: Math.min(processes, wanted.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(workerCount, selectedFiles.length) }, runQueue));
 
-  writeTimes(times);
+  writeDurations(durations);
   process.stdout.write(failed.length > 0 ? `\nfailed:\n${failed.join('')}` : '');
-  const tests = ended.reduce((sum, end) => sum + end.tests, 0);
+  const tests = results.reduce((sum, end) => sum + end.tests, 0);
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   process.stdout.write(
-    `\n${ended.length} files in ${seconds} s\n${tests - failed.length} passed, ${failed.length} failed\n`,
+    `\n${results.length} files in ${seconds} s\n${tests - failed.length} passed, ${failed.length} failed\n`,
   );
   return failed.length === 0 && tests > 0;
 }
@@ -87,68 +87,70 @@ function startWorker(): ChildProcess {
     cwd: root,
     execArgv: [
       `--test-reporter=${join(import.meta.dirname, 'run', 'reporter.ts')}`,
-      `--test-timeout=${testMs}`,
+      `--test-timeout=${testTimeoutMs}`,
       ...names.map((name) => `--test-name-pattern=${name}`),
     ],
     // Shares the compile cache of bin/toolhost: all workers and the processes that tests start load the same sources.
     env: {
       NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'toolhost'),
       ...process.env,
-      ...(isWhole && { TEST_SET: 'all' }),
+      ...(isFullSuite && { TEST_SET: 'all' }),
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
 }
 
 /** Runs one file. Its output is shown when one of its tests fails, or immediately when files were named. */
-function runFile(worker: ChildProcess, file: string, onFailure: (text: string) => void): Promise<Ended> {
+function runFile(worker: ChildProcess, file: string, onFailure: (text: string) => void): Promise<FileResult> {
   const startedAt = performance.now();
-  const printed: Buffer[] = [];
+  const outputChunks: Buffer[] = [];
   let failures = 0;
-  const fail = (name: string, reason: string) => {
+  const reportFailure = (name: string, reason: string) => {
     failures++;
-    onFailure(`✖ ${file} › ${name}\n${indented(reason)}\n`);
+    onFailure(`✖ ${file} › ${name}\n${indent(reason)}\n`);
   };
   return new Promise((resolve) => {
-    const onPrinted = (chunk: Buffer) => void (words.length > 0 ? process.stdout.write(chunk) : printed.push(chunk));
-    const end = (tests: number) => {
+    const onOutput = (chunk: Buffer) =>
+      void (pathFilters.length > 0 ? process.stdout.write(chunk) : outputChunks.push(chunk));
+    const finish = (tests: number) => {
       clearTimeout(timer);
-      worker.off('message', onWord).off('close', onClose);
-      for (const output of [worker.stdout, worker.stderr]) output?.off('data', onPrinted);
-      if (failures > 0 && printed.length > 0) process.stdout.write(indented(Buffer.concat(printed).toString()));
+      worker.off('message', onMessage).off('close', onClose);
+      for (const output of [worker.stdout, worker.stderr]) output?.off('data', onOutput);
+      if (failures > 0 && outputChunks.length > 0) process.stdout.write(indent(Buffer.concat(outputChunks).toString()));
       resolve({ file, tests, failures, seconds: (performance.now() - startedAt) / 1000 });
     };
-    const onWord = (word: Word) => ('failure' in word ? fail(word.failure.name, word.failure.reason) : end(word.tests));
+    const onMessage = (message: RunnerMessage) =>
+      'failure' in message ? reportFailure(message.failure.name, message.failure.reason) : finish(message.tests);
     const onClose = (code: number | null, signal: string | null) => {
-      fail('the worker process exited', `exit ${code ?? signal}\n${Buffer.concat(printed)}`);
-      end(1);
+      reportFailure('the worker process exited', `exit ${code ?? signal}\n${Buffer.concat(outputChunks)}`);
+      finish(1);
     };
-    const timer = setTimeout(() => worker.kill('SIGKILL'), fileMs);
-    worker.on('message', onWord).on('close', onClose);
-    for (const output of [worker.stdout, worker.stderr]) output?.on('data', onPrinted);
+    const timer = setTimeout(() => worker.kill('SIGKILL'), fileTimeoutMs);
+    worker.on('message', onMessage).on('close', onClose);
+    for (const output of [worker.stdout, worker.stderr]) output?.on('data', onOutput);
     worker.send(file);
   });
 }
 
-function lineOf({ file, tests, failures, seconds }: Ended, left: number): string {
+function formatResult({ file, tests, failures, seconds }: FileResult, remaining: number): string {
   const mark = failures > 0 ? '✖' : '✔';
-  return `${mark} ${file.padEnd(48)} ${String(tests).padStart(4)} tests ${seconds.toFixed(1).padStart(6)} s, ${left} files left\n`;
+  return `${mark} ${file.padEnd(48)} ${String(tests).padStart(4)} tests ${seconds.toFixed(1).padStart(6)} s, ${remaining} files left\n`;
 }
 
-function indented(text: string): string {
+function indent(text: string): string {
   return `${text.trimEnd().replaceAll(/^/gm, '    ')}\n`;
 }
 
-function readTimes(): Record<string, number> {
+function readDurations(): Record<string, number> {
   try {
-    return JSON.parse(readFileSync(timesFile, 'utf8')) as Record<string, number>;
+    return JSON.parse(readFileSync(durationsFile, 'utf8')) as Record<string, number>;
   } catch {
     // No run has been recorded yet.
     return {};
   }
 }
 
-function writeTimes(times: Record<string, number>): void {
-  mkdirSync(dirname(timesFile), { recursive: true });
-  writeFileSync(timesFile, JSON.stringify(times));
+function writeDurations(durations: Record<string, number>): void {
+  mkdirSync(dirname(durationsFile), { recursive: true });
+  writeFileSync(durationsFile, JSON.stringify(durations));
 }

@@ -5,10 +5,10 @@
 import type { Engine } from '../src/store/db.ts';
 
 /** True if all tests run. */
-export const isWhole = process.env.TEST_SET === 'all';
+export const isFullSuite = process.env.TEST_SET === 'all';
 
 /** Files and folders (with a trailing slash) below `test/` that only `npm run test:all` runs. */
-const onlyInWhole: readonly string[] = [
+const fullSuiteOnly: readonly string[] = [
   'cli/completion-shells.test.ts',
   'cli/doctor-faults.test.ts',
   'cli/doctor-login.test.ts',
@@ -78,14 +78,14 @@ const onlyInWhole: readonly string[] = [
 ];
 
 /** Returns true if a test file, given as a path below `test/`, runs on every change. */
-export function runsWithEveryChange(file: string): boolean {
-  return !onlyInWhole.some((path) => (path.endsWith('/') ? file.startsWith(path) : file === path));
+export function runsOnEveryChange(file: string): boolean {
+  return !fullSuiteOnly.some((path) => (path.endsWith('/') ? file.startsWith(path) : file === path));
 }
 
 /** Engines for tests whose results rarely differ between engines: only SQLite on every change. */
-export const engines: readonly Engine[] = isWhole ? ['sqlite', 'postgres'] : ['sqlite'];
+export const engines: readonly Engine[] = isFullSuite ? ['sqlite', 'postgres'] : ['sqlite'];
 
 /** Number of runs of a property test: `whole` in the full set, a tenth of it on every change. */
-export function tries(whole: number): number {
-  return isWhole ? whole : Math.ceil(whole / 10);
+export function getRunCount(fullCount: number): number {
+  return isFullSuite ? fullCount : Math.ceil(fullCount / 10);
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../src/config.ts';
-import { toolhost } from './support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from './support/toolhost/toolhost-command.ts';
 
 const noFile = () => {
   throw new Error('this test reads no file');
@@ -21,13 +21,13 @@ describe('the service configuration', () => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
-  const serve = (env: NodeJS.ProcessEnv) =>
-    toolhost(['serve'], { env: { DATA_DIR: join(folder, 'data'), PORT: '0', ...env } });
+  const runServe = (env: NodeJS.ProcessEnv) =>
+    runToolhostCommand(['serve'], { env: { DATA_DIR: join(folder, 'data'), PORT: '0', ...env } });
 
   it('reads each secret from a file, also in operator commands', async () => {
     const database = file('database', 'postgres://me:hunter2@127.0.0.1:9/none\n');
     for (const args of [['serve'], ['keys', 'list'], ['backup', join(folder, 'made.backup')]]) {
-      const { code, stderr } = await toolhost(args, { env: { PORT: '0', DATABASE_URL_FILE: database } });
+      const { code, stderr } = await runToolhostCommand(args, { env: { PORT: '0', DATABASE_URL_FILE: database } });
       assert.equal(code, 1, args.join(' '));
       assert.match(stderr, /the database does not (answer|respond): .*ECONNREFUSED/);
       assert.doesNotMatch(stderr, /hunter2/);
@@ -47,7 +47,7 @@ describe('the service configuration', () => {
   });
 
   it('names the variable of a secret file that is missing, empty, or redundant', async () => {
-    const { code, stderr } = await serve({
+    const { code, stderr } = await runServe({
       MASTER_KEY_FILE: join(folder, 'missing'),
       METRICS_TOKEN_FILE: file('empty', '\n'),
       DATABASE_URL: 'postgres://127.0.0.1/a',
@@ -63,8 +63,8 @@ describe('the service configuration', () => {
   });
 
   it('accepts a drain delay for load balancers of 0 to 20 s', () => {
-    const notice = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainDelayMs;
-    assert.deepEqual(['', '0', '2.5', '20'].map(notice), [0, 0, 2500, 20_000]);
-    assert.throws(() => notice('21'), /DRAIN_NOTICE_SECONDS: found "21"; allowed: .* 0 to 20/);
+    const readDrainDelay = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainDelayMs;
+    assert.deepEqual(['', '0', '2.5', '20'].map(readDrainDelay), [0, 0, 2500, 20_000]);
+    assert.throws(() => readDrainDelay('21'), /DRAIN_NOTICE_SECONDS: found "21"; allowed: .* 0 to 20/);
   });
 });

@@ -4,9 +4,9 @@ import { relative } from 'node:path/posix';
 import { Eleventy, type Markdown } from '@11ty/eleventy';
 import { workflowRepository } from '../../package/repository.ts';
 import { createLinks } from './links.ts';
-import { amendMarkdown, headingsOf } from './markdown.ts';
+import { amendMarkdown, getHeadings } from './markdown.ts';
 import { type Chapter, type Page, readChapters, root } from './pages.ts';
-import { indexOf, searchScript } from './search-index.ts';
+import { buildIndex, searchScript } from './search-index.ts';
 
 const layouts = join(import.meta.dirname, 'layout');
 const assets = join(import.meta.dirname, 'assets');
@@ -22,12 +22,12 @@ export async function buildSite(folder: string, published: Published = {}): Prom
   const bySource = new Map(pages.map((page) => [page.source, page]));
   let markdown: Markdown | undefined;
   const anchors = new Map<Page, ReadonlySet<string>>();
-  const anchorsOf = (page: Page) => {
-    const known = anchors.get(page) ?? new Set(markdown ? headingsOf(markdown, page).map(({ slug }) => slug) : []);
-    anchors.set(page, known);
-    return known;
+  const getAnchors = (page: Page) => {
+    const existing = anchors.get(page) ?? new Set(markdown ? getHeadings(markdown, page).map(({ slug }) => slug) : []);
+    anchors.set(page, existing);
+    return existing;
   };
-  const links = createLinks(pages, anchorsOf);
+  const links = createLinks(pages, getAnchors);
   const generator = new Eleventy(layouts, folder, {
     quietMode: true,
     config(configuration) {
@@ -37,16 +37,17 @@ export async function buildSite(folder: string, published: Published = {}): Prom
       });
       configuration.addTransform('wide', readable);
       for (const page of pages)
-        configuration.addTemplate(`${page.target}.md`, page.text, dataOf(page, chapters, published));
+        configuration.addTemplate(`${page.target}.md`, page.text, toPageData(page, chapters, published));
       return { markdownTemplateEngine: false, templateFormats: ['md'] };
     },
   });
   await generator.write();
-  if (links.faults.length > 0) throw new Error(`dead links:\n${[...new Set(links.faults)].toSorted().join('\n')}`);
+  if (links.deadLinks.length > 0)
+    throw new Error(`dead links:\n${[...new Set(links.deadLinks)].toSorted().join('\n')}`);
   for (const [target, source] of links.files) copyTo(join(root, source), join(folder, target));
   cpSync(assets, join(folder, 'assets'), { recursive: true });
   if (!markdown) throw new Error('no page was read');
-  writeFileSync(join(folder, 'assets', 'search-index.json'), JSON.stringify(indexOf(markdown, pages)));
+  writeFileSync(join(folder, 'assets', 'search-index.json'), JSON.stringify(buildIndex(markdown, pages)));
   writeFileSync(join(folder, 'assets', 'search.js'), await searchScript());
 }
 
@@ -64,12 +65,12 @@ function readable(html: string): string {
     .replaceAll('<pre>', '<pre tabindex="0">');
 }
 
-function dataOf(page: Page, chapters: readonly Chapter[], { site, repository }: Published): object {
+function toPageData(page: Page, chapters: readonly Chapter[], { site, repository }: Published): object {
   const to = (target: string) => relative(dirname(page.target), target) || '.';
   const all = chapters.flatMap(({ pages }) => pages);
   const beside = (step: number) => {
-    const one = all[all.indexOf(page) + step];
-    return one && { title: one.title, href: to(one.target) };
+    const neighbor = all[all.indexOf(page) + step];
+    return neighbor && { title: neighbor.title, href: to(neighbor.target) };
   };
   return {
     source: page.source,

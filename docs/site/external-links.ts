@@ -5,15 +5,15 @@ import { readChapters } from './pages.ts';
  * test, because external sites change independently.
  */
 const limitMs = 15_000;
-const addresses = new Map<string, string>();
+const urls = new Map<string, string>();
 for (const { source, text } of readChapters().flatMap(({ pages }) => pages)) {
-  for (const [, address = ''] of text.matchAll(/\]\((https?:\/\/[^\s)]+)\)/g)) addresses.set(address, source);
+  for (const [, url = ''] of text.matchAll(/\]\((https?:\/\/[^\s)]+)\)/g)) urls.set(url, source);
 }
-for (const [address, source] of addresses) {
-  const said = await fetch(address, { signal: AbortSignal.timeout(limitMs) }).then(
+for (const [url, source] of urls) {
+  const failure = await fetch(url, { signal: AbortSignal.timeout(limitMs) }).then(
     ({ status }) => (status < 400 ? undefined : `status ${status}`),
     (error: Error) => error.message,
   );
-  if (said !== undefined) process.stdout.write(`${source}: ${address}: ${said}\n`);
+  if (failure !== undefined) process.stdout.write(`${source}: ${url}: ${failure}\n`);
 }
-process.stdout.write(`${addresses.size} URLs checked\n`);
+process.stdout.write(`${urls.size} URLs checked\n`);

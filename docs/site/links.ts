@@ -9,20 +9,20 @@ export type Links = {
   /** Files that pages link to or show, by their path on the site. */
   files: Map<string, string>;
   /** Messages about dead links. */
-  faults: string[];
+  deadLinks: string[];
 };
 
 /** Files of the repository that are published unchanged. */
 const published =
   /^(?:docs|examples)\/[\w./-]+\.(?:ya?ml|json|png|svg)$|^deploy\/(?:proxies|backup)\/[\w.-]+$|^LICENSE$/;
 
-export function createLinks(pages: readonly Page[], anchorsOf: (page: Page) => ReadonlySet<string>): Links {
+export function createLinks(pages: readonly Page[], getAnchors: (page: Page) => ReadonlySet<string>): Links {
   const bySource = new Map(pages.map((page) => [page.source, page]));
   const files = new Map<string, string>();
-  const faults: string[] = [];
+  const deadLinks: string[] = [];
   return {
     files,
-    faults,
+    deadLinks,
     resolve(page, href) {
       if (/^[a-z][a-z+.-]*:/i.test(href)) return href;
       const [path = '', anchor] = href.split('#', 2);
@@ -30,12 +30,12 @@ export function createLinks(pages: readonly Page[], anchorsOf: (page: Page) => R
       const target = bySource.get(source) ?? bySource.get(join(source, 'README.md'));
       const fragment = anchor === undefined ? '' : `#${anchor}`;
       if (target) {
-        if (anchor !== undefined && !anchorsOf(target).has(anchor))
-          faults.push(`${page.source}: ${href}: ${target.source} has no such heading`);
+        if (anchor !== undefined && !getAnchors(target).has(anchor))
+          deadLinks.push(`${page.source}: ${href}: ${target.source} has no such heading`);
         return relative(dirname(page.target), target.target) + fragment;
       }
       if (!existsSync(join(root, source))) {
-        faults.push(`${page.source}: ${href}: there is no such file`);
+        deadLinks.push(`${page.source}: ${href}: there is no such file`);
         return undefined;
       }
       if (!published.test(source)) return undefined;

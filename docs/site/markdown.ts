@@ -5,18 +5,18 @@ import type { Page } from './pages.ts';
 
 export type Heading = { level: number; slug: string; text: string };
 
-export function textOf(token: Token | undefined): string {
+export function getText(token: Token | undefined): string {
   const parts = token?.children?.filter(({ type }) => type === 'text' || type === 'code_inline') ?? [];
   return parts.map(({ content }) => content).join('');
 }
 
 /** Adds an anchor to each heading, and returns all of them. */
 function nameHeadings(tokens: readonly Token[]): Heading[] {
-  const slugOf = createSlugs();
+  const toSlug = createSlugs();
   return tokens.flatMap((token, index) => {
     if (token.type !== 'heading_open') return [];
-    const text = textOf(tokens[index + 1]);
-    const slug = slugOf(text);
+    const text = getText(tokens[index + 1]);
+    const slug = toSlug(text);
     token.attrSet('id', slug);
     return [{ level: Number(token.tag.slice(1)), slug, text }];
   });
@@ -37,7 +37,7 @@ export function amendMarkdown(markdown: Markdown, pages: ReadonlyMap<string, Pag
   });
 }
 
-export function headingsOf(markdown: Markdown, page: Page): Heading[] {
+export function getHeadings(markdown: Markdown, page: Page): Heading[] {
   return nameHeadings(markdown.parse(page.text, {}));
 }
 

@@ -21,7 +21,7 @@ export type Chapter = { title: string; pages: readonly Page[] };
  * Maps a source to its path on the site: `docs/operations/backup.md` to `operations/backup.html`, a README to the index
  * of its folder.
  */
-function targetOf(source: string): string {
+function toSitePath(source: string): string {
   const path = source
     .replace(/^docs\//, '')
     .replace(/\.md$/, '.html')
@@ -33,11 +33,11 @@ function readPage(source: string): Page {
   const text = readFileSync(join(root, source), 'utf8');
   const title = /^# (.+)$/m.exec(text)?.[1];
   if (title === undefined) throw new Error(`${source}: a page begins with a line "# Title"`);
-  return { source, target: targetOf(source), title: title.replaceAll('`', ''), summary: summaryOf(text), text };
+  return { source, target: toSitePath(source), title: title.replaceAll('`', ''), summary: extractSummary(text), text };
 }
 
 /** Extracts the first sentence of a page as plain text. */
-function summaryOf(text: string): string {
+function extractSummary(text: string): string {
   const paragraph = text.split('\n').find((line) => /^[A-Z`[]/.test(line)) ?? '';
   const plain = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '');
   return /^.*?[.:](?= |$)/.exec(plain)?.[0] ?? plain;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Markdown, Token } from '@11ty/eleventy';
 import { transformWithOxc } from 'vite';
 import { createSlugs } from './headings.ts';
-import { textOf } from './markdown.ts';
+import { getText } from './markdown.ts';
 import type { Page } from './pages.ts';
 import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
 
@@ -11,7 +11,7 @@ import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
 const reference = /^docs\/reference\/|^docs\/specification|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
 
 /** Collects the tasks of each page, by path: the first cells of the README table rows that link to it. */
-function tasksOf(readme: string): Map<string, string> {
+function collectTasks(readme: string): Map<string, string> {
   const tasks = new Map<string, string>();
   for (const [, task = '', links = ''] of readme.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)) {
     for (const [, path = ''] of links.matchAll(/\]\(([^)#]+)/g)) tasks.set(path, `${tasks.get(path) ?? ''} ${task}`);
@@ -19,14 +19,14 @@ function tasksOf(readme: string): Map<string, string> {
   return tasks;
 }
 
-function sectionsOf(markdown: Markdown, page: Page, tasks: string): SectionText[] {
-  const slugOf = createSlugs();
+function collectSections(markdown: Markdown, page: Page, tasks: string): SectionText[] {
+  const toSlug = createSlugs();
   const sections: SectionText[] = [];
   const tokens = markdown.parse(page.text, {});
   for (const [index, token] of tokens.entries()) {
     if (token.type === 'heading_open') {
-      const heading = textOf(tokens[index + 1]);
-      const anchor = slugOf(heading);
+      const heading = getText(tokens[index + 1]);
+      const anchor = toSlug(heading);
       const isFirst = sections.length === 0;
       sections.push({
         ...{
@@ -40,19 +40,19 @@ function sectionsOf(markdown: Markdown, page: Page, tasks: string): SectionText[
       });
     } else if (tokens[index - 1]?.type !== 'heading_open') {
       const section = sections.at(-1);
-      if (section) section.text = `${section.text} ${wordsOf(token)}`.trim();
+      if (section) section.text = `${section.text} ${extractWords(token)}`.trim();
     }
   }
   return sections;
 }
 
-const wordsOf = (token: Token) =>
-  (token.type === 'fence' ? token.content : textOf(token)).replaceAll(/\s+/g, ' ').trim();
+const extractWords = (token: Token) =>
+  (token.type === 'fence' ? token.content : getText(token)).replaceAll(/\s+/g, ' ').trim();
 
 /** Builds the index of all pages. */
-export function indexOf(markdown: Markdown, pages: readonly Page[]): SearchIndex {
-  const tasks = tasksOf(pages.find(({ source }) => source === 'README.md')?.text ?? '');
-  return makeIndex(pages.flatMap((page) => sectionsOf(markdown, page, tasks.get(page.source) ?? '')));
+export function buildIndex(markdown: Markdown, pages: readonly Page[]): SearchIndex {
+  const tasks = collectTasks(pages.find(({ source }) => source === 'README.md')?.text ?? '');
+  return makeIndex(pages.flatMap((page) => collectSections(markdown, page, tasks.get(page.source) ?? '')));
 }
 
 /** Returns the search code for browsers. */

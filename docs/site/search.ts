@@ -38,7 +38,7 @@ function stem(word: string): string {
 }
 
 /** Returns the stems of the words in a text. Splits names such as `deleteMcpServer` into words. */
-function stemsOf(text: string): string[] {
+function getStems(text: string): string[] {
   const words =
     text
       .replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2')
@@ -48,17 +48,17 @@ function stemsOf(text: string): string[] {
 }
 
 /** Weighs each word of a section: highest in the heading, then in the tasks, then in the page title. */
-function weightsOf({ heading, page, tasks, text, isReference }: SectionText): Map<string, number> {
+function getWeights({ heading, page, tasks, text, isReference }: SectionText): Map<string, number> {
   const weights = new Map<string, number>();
   const add = (words: readonly string[], weight: number) => {
     for (const word of words) weights.set(word, (weights.get(word) ?? 0) + weight);
   };
-  const inHeading = new Set(stemsOf(heading));
+  const inHeading = new Set(getStems(heading));
   // Words in a short heading weigh more.
   add([...inHeading], 4 + 6 / inHeading.size);
-  add([...new Set(stemsOf(tasks))], 4);
-  add([...new Set(stemsOf(page))], 2);
-  const words = stemsOf(text);
+  add([...new Set(getStems(tasks))], 4);
+  add([...new Set(getStems(page))], 2);
+  const words = getStems(text);
   // A word weighs less in a long text, and less with each repetition.
   add(words, 1 / Math.sqrt(1 + words.length / 100));
   const share = isReference ? 0.5 : 1;
@@ -68,7 +68,7 @@ function weightsOf({ heading, page, tasks, text, isReference }: SectionText): Ma
 export function makeIndex(texts: readonly SectionText[]): SearchIndex {
   const words = new Map<string, number[]>();
   for (const [number, text] of texts.entries()) {
-    for (const [word, weight] of weightsOf(text)) {
+    for (const [word, weight] of getWeights(text)) {
       const found = words.get(word) ?? [];
       found.push(number, weight);
       words.set(word, found);
@@ -83,11 +83,11 @@ export function makeIndex(texts: readonly SectionText[]): SearchIndex {
 
 /** Finds the best sections for a query, best first. The last word may be incomplete, so it matches prefixes. */
 export function find({ sections, words }: SearchIndex, query: string, limit: number): Section[] {
-  const wanted = [...new Set(stemsOf(query))];
+  const queryStems = [...new Set(getStems(query))];
   const scores = new Map<number, number>();
   const hits = new Map<number, number>();
-  for (const [position, word] of wanted.entries()) {
-    const isLast = position === wanted.length - 1;
+  for (const [position, word] of queryStems.entries()) {
+    const isLast = position === queryStems.length - 1;
     const forms = Object.keys(words).filter((form) => form === word || (isLast && form.startsWith(word)));
     const best = new Map<number, number>();
     for (const form of forms) {
@@ -104,7 +104,7 @@ export function find({ sections, words }: SearchIndex, query: string, limit: num
     }
   }
   // A section with all words ranks above one with a rare word.
-  const rank = (section: number) => (scores.get(section) ?? 0) * ((hits.get(section) ?? 0) / wanted.length) ** 2;
+  const rank = (section: number) => (scores.get(section) ?? 0) * ((hits.get(section) ?? 0) / queryStems.length) ** 2;
   return [...scores.keys()]
     .toSorted((one, other) => rank(other) - rank(one) || one - other)
     .slice(0, limit)

@@ -44,9 +44,9 @@ export function parseQuery(table: Table, search: URLSearchParams): Query {
 }
 
 /** Rejects paging parameters, because a write that ignores `limit=1` would change more rows than intended. */
-export function refusePaging(search: URLSearchParams): void {
-  const given = paging.find((name) => search.has(name));
-  if (given) throw new ApiError(400, 'PGRST109', `${given} applies to GET only`);
+export function rejectPaging(search: URLSearchParams): void {
+  const pagingParameter = paging.find((name) => search.has(name));
+  if (pagingParameter) throw new ApiError(400, 'PGRST109', `${pagingParameter} applies to GET only`);
 }
 
 function parseFilter(table: Table, column: string, filter: string): Condition {
@@ -57,7 +57,7 @@ function parseFilter(table: Table, column: string, filter: string): Condition {
   switch (operator) {
     case 'like':
       // LIKE is case-insensitive in SQLite, GLOB is case-sensitive.
-      return { sql: `${column} GLOB ?`, values: [globOf(operand)] };
+      return { sql: `${column} GLOB ?`, values: [toGlob(operand)] };
     case 'ilike':
       return { sql: `${column} LIKE ?`, values: [operand.replaceAll('*', '%')] };
     case 'in': {
@@ -73,7 +73,7 @@ function parseFilter(table: Table, column: string, filter: string): Condition {
   });
 }
 
-function globOf(pattern: string): string {
+function toGlob(pattern: string): string {
   return pattern.replace(/[[?]/g, '[$&]').replace(/%/g, '*').replace(/_/g, '?');
 }
 

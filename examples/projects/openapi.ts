@@ -10,10 +10,10 @@ export const openApiDocument = {
   servers: [{ url: '/rest/v1' }],
   components: { securitySchemes: { projects_key: { type: 'apiKey', in: 'header', name: 'apikey' } } },
   security: [{ projects_key: [] }],
-  paths: Object.fromEntries(tables.map((table) => [`/${table.name}`, operationsOf(table)])),
+  paths: Object.fromEntries(tables.map((table) => [`/${table.name}`, buildOperations(table)])),
 };
 
-function operationsOf({ name, columns }: Table): object {
+function buildOperations({ name, columns }: Table): object {
   const one = name.slice(0, -1);
   const filter = (column: string, required = false) => ({
     name: column,

@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { DatabaseSync } from 'node:sqlite';
 import { openDatabase } from './database.ts';
 import { ApiError } from './errors.ts';
-import { parseQuery, refusePaging } from './filters.ts';
+import { parseQuery, rejectPaging } from './filters.ts';
 import { openApiDocument } from './openapi.ts';
 import { deleteRows, insertRows, selectRows, updateRows } from './rows.ts';
 import { getTable, parseRow } from './tables.ts';
 
-const maximumBody = 1024 * 1024;
+const maxBodyBytes = 1024 * 1024;
 
 interface Reply {
   status: number;
@@ -26,7 +26,7 @@ interface ProjectsApi {
 export async function startProjectsApi(options: { host: string; port: number; file: string }): Promise<ProjectsApi> {
   const database = openDatabase(options.file);
   const server = createServer(async (request, response) => {
-    send(response, await answer(database, request).catch(replyToError));
+    send(response, await handleRequest(database, request).catch(replyToError));
   });
   try {
     server.listen(options.port, options.host);
@@ -52,14 +52,14 @@ export async function startProjectsApi(options: { host: string; port: number; fi
   };
 }
 
-async function answer(database: DatabaseSync, request: IncomingMessage): Promise<Reply> {
+async function handleRequest(database: DatabaseSync, request: IncomingMessage): Promise<Reply> {
   if (request.url === '/openapi.json') return { status: 200, body: openApiDocument };
   checkKey(request.headers.apikey);
   const [path = '', ...rest] = (request.url ?? '').split('?');
   const table = getTable(/^\/rest\/v1\/([^/]+)$/.exec(path)?.[1] ?? path);
   const search = new URLSearchParams(rest.join('?'));
   const query = parseQuery(table, search);
-  if (request.method !== 'GET') refusePaging(search);
+  if (request.method !== 'GET') rejectPaging(search);
   switch (request.method) {
     case 'GET':
       return { status: 200, body: selectRows(database, table, query) };
@@ -83,10 +83,10 @@ async function answer(database: DatabaseSync, request: IncomingMessage): Promise
   }
 }
 
-function checkKey(given: string | string[] | undefined): void {
+function checkKey(apiKey: string | string[] | undefined): void {
   // The README publishes the key, which protects only sample data, so a constant-time comparison is unnecessary.
-  if (given === 'local-example-key') return;
-  throw new ApiError(401, null, given === undefined ? 'No API key found in request' : 'Invalid API key', {
+  if (apiKey === 'local-example-key') return;
+  throw new ApiError(401, null, apiKey === undefined ? 'No API key found in request' : 'Invalid API key', {
     hint: 'Send the key of this example in the header apikey.',
   });
 }
@@ -97,9 +97,9 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   // Reads a body to its end even if it is too long, because a caller that is still sending might miss the response.
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size <= maximumBody) chunks.push(chunk);
+    if (size <= maxBodyBytes) chunks.push(chunk);
   }
-  if (size > maximumBody) throw new ApiError(413, null, 'The request body is longer than 1 MB');
+  if (size > maxBodyBytes) throw new ApiError(413, null, 'The request body is longer than 1 MB');
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)));
   } catch {

@@ -7,80 +7,90 @@ import { createCredentialUses } from '../../src/store/api-keys.ts';
 import { batchRows, type CallRecord } from '../../src/store/calls/call-writer.ts';
 import { insertCaptures } from '../../src/store/calls/captures.ts';
 import { findServer } from '../../src/store/servers/servers.ts';
-import { captureOf } from './captures.ts';
+import { makeCapture } from './captures.ts';
 import type { History } from './history.ts';
 import type { SeedLogin } from './logins.ts';
-import { large, usagesOfMany } from './many.ts';
-import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, type Usage, usages } from './traffic.ts';
+import { largeSeed, makeManyUsages } from './many.ts';
+import {
+  callAt,
+  generateFailures,
+  generateTraffic,
+  type SeedCall,
+  type SeedCaller,
+  type Usage,
+  usages,
+} from './traffic.ts';
 
 /** Age of the oldest call in days, below the retention of 30 days, so that the first start prunes no call. */
 const days = 28;
 const count = 5400;
 const minuteMs = 60_000;
 /** Number of calls in the last minutes, so that there are recent calls even at night. */
-const latest = { count: 24, ms: 80 * minuteMs };
+const recentCalls = { count: 24, ms: 80 * minuteMs };
 
-type Made = History & { logins: readonly SeedLogin[]; isLarge: boolean; now: number; next: () => number };
+type SeedContext = History & { logins: readonly SeedLogin[]; isLarge: boolean; now: number; next: () => number };
 
 /** Writes call records, the last use of the keys, and captures. Returns the number of calls. */
-export async function writeCalls(store: Store, parts: OperationDeps, made: Made): Promise<number> {
-  const calls = callsOf(made);
+export async function writeCalls(store: Store, deps: OperationDeps, context: SeedContext): Promise<number> {
+  const calls = generateCalls(context);
   const ids = await serverIds(store, calls);
   const lastUses = new Map<string | null, number>();
   const captures: Parameters<typeof insertCaptures>[2][number][] = [];
   for (let start = 0; start < calls.length; start += batchRows) {
     const rows = calls.slice(start, start + batchRows).map((call) => {
       const id = ids.get(call.usage.slug) ?? '';
-      const row = recordOf(call, callerOf(call, made), id, newId(parts.random, 'req'));
+      const row = toRecord(call, pickCaller(call, context), id, newId(deps.random, 'req'));
       lastUses.set(row.key_id, row.started_at);
-      if (row.slug === 'invoices' && row.started_at > made.now - latest.ms) captures.push(capturedOf(row, call));
+      if (row.slug === 'invoices' && row.started_at > context.now - recentCalls.ms) captures.push(toCapture(row, call));
       return row;
     });
     await store.calls.write(rows);
   }
-  for (const id of Object.values(made.keys)) {
+  for (const id of Object.values(context.keys)) {
     const at = lastUses.get(id);
     if (at === undefined) continue;
     const uses = createCredentialUses(store.db, () => at);
     uses.recordKeyUse(id);
     await uses.flush();
   }
-  await insertCaptures(store.db, parts.keyring, captures);
+  await insertCaptures(store.db, deps.keyring, captures);
   return calls.length;
 }
 
-function capturedOf(row: CallRecord, call: SeedCall) {
+function toCapture(row: CallRecord, call: SeedCall) {
   const { id: callId, workspace_id: workspaceId, server_id: serverId, started_at: at } = row;
-  return { callId, workspaceId, serverId, at, document: captureOf(call) };
+  return { callId, workspaceId, serverId, at, document: makeCapture(call) };
 }
 
-function callsOf({ isLarge, now, next }: Made): SeedCall[] {
-  const newest = Array.from({ length: latest.count }, () => Math.floor(now - next() * latest.ms)).sort((a, b) => a - b);
+function generateCalls({ isLarge, now, next }: SeedContext): SeedCall[] {
+  const recentTimes = Array.from({ length: recentCalls.count }, () => Math.floor(now - next() * recentCalls.ms)).sort(
+    (a, b) => a - b,
+  );
   const invoices = usages.filter(({ slug }) => slug === 'invoices');
   return [
-    ...trafficOf(count, days, now - latest.ms, next),
-    ...(isLarge ? trafficOf(large.calls, days, now, next, fewOftenOf(usagesOfMany(), next)) : []),
-    ...everyFailure(now - latest.ms, days * 24 * 60 * minuteMs, next),
-    ...newest.map((at, index) => callAt(at, false, next, index % 3 === 0 ? invoices : usages)),
+    ...generateTraffic(count, days, now - recentCalls.ms, next),
+    ...(isLarge ? generateTraffic(largeSeed.calls, days, now, next, pickFewOften(makeManyUsages(), next)) : []),
+    ...generateFailures(now - recentCalls.ms, days * 24 * 60 * minuteMs, next),
+    ...recentTimes.map((at, index) => callAt(at, false, next, index % 3 === 0 ? invoices : usages)),
   ].sort((a, b) => a.at - b.at);
 }
 
 /** Picks an item, most often one of the first. */
-function fewOftenOf(many: readonly Usage[], next: () => number): () => readonly Usage[] {
+function pickFewOften(manyUsages: readonly Usage[], next: () => number): () => readonly Usage[] {
   return () => {
-    const at = Math.floor(many.length * next() ** 3);
-    return many.slice(at, at + 1);
+    const at = Math.floor(manyUsages.length * next() ** 3);
+    return manyUsages.slice(at, at + 1);
   };
 }
 
 async function serverIds({ db }: Store, calls: readonly SeedCall[]): Promise<Map<string, string>> {
   const slugs = [...new Set(calls.map(({ usage }) => usage.slug))];
-  const found = await Promise.all(slugs.map((slug) => findServer(db, localWorkspace.id, slug)));
-  return new Map(found.flatMap((server) => (server ? [[server.slug, server.id] as const] : [])));
+  const servers = await Promise.all(slugs.map((slug) => findServer(db, localWorkspace.id, slug)));
+  return new Map(servers.flatMap((server) => (server ? [[server.slug, server.id] as const] : [])));
 }
 
 /** Picks a caller that may call the server, and occasionally a person who tests a tool. */
-function callerOf({ usage, at }: SeedCall, { people, keys, logins, next }: Made): SeedCaller {
+function pickCaller({ usage, at }: SeedCall, { people, keys, logins, next }: SeedContext): SeedCaller {
   if (next() < 0.03) return { kind: 'try_out', id: next() < 0.5 ? people.ada.id : people.bruno.id };
   if (usage.slug === 'helpdesk') {
     const open = logins.filter((login) => login.at <= at && at <= login.until);
@@ -89,11 +99,11 @@ function callerOf({ usage, at }: SeedCall, { people, keys, logins, next }: Made)
   }
   if (usage.slug === 'projects') return { kind: 'caller_token', id: null };
   if (usage.tool === 'yearly_report') return { kind: 'api_key', id: keys.nightly };
-  const own = usage.slug === 'invoices' ? keys.assistant : keys.warehouse;
-  return { kind: 'api_key', id: next() < 0.6 ? own : keys.assistant };
+  const serverKey = usage.slug === 'invoices' ? keys.assistant : keys.warehouse;
+  return { kind: 'api_key', id: next() < 0.6 ? serverKey : keys.assistant };
 }
 
-function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestId: string): CallRecord {
+function toRecord(call: SeedCall, caller: SeedCaller, serverId: string, requestId: string): CallRecord {
   const { usage, at, outcome, status, durationMs, upstreamMs, bytesIn, bytesOut } = call;
   const isBefore = ['invalid_arguments', 'secret_missing', 'no_token', 'limited', 'internal'].includes(outcome);
   return {
@@ -113,7 +123,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     bytes_in: bytesIn,
     bytes_out: bytesOut,
     estimated_tokens: Math.ceil(bytesOut / 8),
-    reason: reasonOf(call),
+    reason: getReason(call),
     view: null,
     model: null,
     upstream_requests: null,
@@ -121,7 +131,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
 }
 
 /** Returns the error text that the service would record. */
-function reasonOf({ outcome, status, usage }: SeedCall): string | null {
+function getReason({ outcome, status, usage }: SeedCall): string | null {
   switch (outcome) {
     case 'ok':
       return null;

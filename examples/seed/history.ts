@@ -21,36 +21,36 @@ export type SeedKeys = Record<'assistant' | 'nightly' | 'warehouse', string>;
 export type History = { run: Run; people: People; keys: SeedKeys };
 
 /** Runs operations as if at a given time, in epoch ms. `now` is the time of seeding. */
-export type Past = { runner: Runner; now: number; goTo(at: number): void };
+export type SeedClock = { runner: Runner; now: number; setTime(at: number): void };
 
-type Names = keyof typeof operations;
+type OperationName = keyof typeof operations;
 /** Runs an operation as one of the people. */
-export type Run = <Name extends Names>(actor: Actor, name: Name, input: Input<Name>) => Promise<Output<Name>>;
+export type Run = <Name extends OperationName>(actor: Actor, name: Name, input: Input<Name>) => Promise<Output<Name>>;
 
 /**
  * Seeds the activity of four people in the last month: servers with versions and secrets, keys, limits, invitations, and
  * revocations. Every step is an operation at its own time, so that the audit log and the versions agree.
  */
-export async function makeHistory(past: Past): Promise<History> {
+export async function makeHistory(clock: SeedClock): Promise<History> {
   const run: Run = (actor, name, input) => {
-    const { runner } = past;
+    const { runner } = clock;
     return runOperation(runner, operations[name], {
       actor,
       input,
       requestId: newId(runner.deps.random, 'req'),
     }) as Promise<Output<typeof name>>;
   };
-  const ago = (days: number) => past.goTo(workingTime(past.now, days));
-  ago(29.8);
-  const people = await signInPeople(past);
-  const example = await findServer(past.runner.db, localWorkspace.id, exampleSlug);
+  const goToDaysAgo = (days: number) => clock.setTime(workingTime(clock.now, days));
+  goToDaysAgo(29.8);
+  const people = await signInPeople(clock);
+  const example = await findServer(clock.runner.db, localWorkspace.id, exampleSlug);
   if (!example) await create(run, people.ada, JSON.parse(readFileSync(exampleFile, 'utf8')) as object);
-  await setUpServers(run, people, ago);
-  const keys = await makeKeys(run, people, ago);
-  await lastWeeks(run, people, ago);
-  past.goTo(past.now - 2 * 60 * 60_000);
+  await setUpServers(run, people, goToDaysAgo);
+  const keys = await makeKeys(run, people, goToDaysAgo);
+  await seedLastWeeks(run, people, goToDaysAgo);
+  clock.setTime(clock.now - 2 * 60 * 60_000);
   await run(people.bruno, 'captureCalls', { slug: 'invoices', hours: 24 });
-  past.goTo(past.now);
+  clock.setTime(clock.now);
   return { run, people, keys };
 }
 
@@ -60,20 +60,20 @@ function workingTime(now: number, days: number): number {
   return midnight + Math.round((8 + 9 * (1 - (days % 1))) * 60 * 60_000);
 }
 
-async function signInPeople(past: Past): Promise<People> {
-  const { db, deps } = past.runner;
-  let joined = 0;
+async function signInPeople(clock: SeedClock): Promise<People> {
+  const { db, deps } = clock.runner;
+  let joinedCount = 0;
   const join = async (name: string, role: Role): Promise<Actor> => {
     const subject = (name.split(' ')[0] ?? name).toLowerCase();
-    joined += 1;
-    const at = deps.now() + joined * 60_000;
+    joinedCount += 1;
+    const at = deps.now() + joinedCount * 60_000;
     const person = { issuer: 'https://login.example.com', subject, email: `${subject}@example.com`, name };
     const { id } = await saveUser(db, { id: newId(deps.random, 'usr'), ...person, at });
     const workspaceId = localWorkspace.id;
     await saveMember(db, { workspaceId, userId: id, role, at });
     // The cookie is discarded. The session expires after seeding, and maintenance deletes it.
     const sessionHash = newId(deps.random, 'seed');
-    await insertSession(db, { hash: sessionHash, userId: id, workspaceId, at, expiresAt: past.now });
+    await insertSession(db, { hash: sessionHash, userId: id, workspaceId, at, expiresAt: clock.now });
     return { kind: 'user', id, workspaceId, scopes: ['manage', 'call'], servers: undefined, role, sessionHash };
   };
   return {
@@ -86,23 +86,23 @@ async function signInPeople(past: Past): Promise<People> {
 
 type Ago = (days: number) => void;
 
-async function setUpServers(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Promise<void> {
-  ago(29.5);
+async function setUpServers(run: Run, { ada, bruno, dmitri }: People, goToDaysAgo: Ago): Promise<void> {
+  goToDaysAgo(29.5);
   await create(run, bruno, servers.weather);
-  ago(29.3);
+  goToDaysAgo(29.3);
   await create(run, ada, firstVersion(servers.invoices, 2));
   await run(ada, 'setSecret', { slug: 'invoices', name: 'INVOICES_TOKEN', value: 'a-token-of-the-seed' });
-  ago(29.2);
+  goToDaysAgo(29.2);
   await create(run, dmitri, firstVersion(servers.helpdesk, 1));
-  ago(29.1);
+  goToDaysAgo(29.1);
   await create(run, bruno, servers.warehouse);
   await run(bruno, 'setSecret', { slug: 'warehouse', name: 'WAREHOUSE_KEY', value: 'a-key-of-the-seed' });
-  ago(28.9);
+  goToDaysAgo(28.9);
   await create(run, dmitri, { ...servers.weather, slug: 'weather-trial', name: 'Weather, a trial' });
-  ago(28.4);
+  goToDaysAgo(28.4);
   await replace(run, dmitri, servers.helpdesk);
   await replace(run, ada, firstVersion(servers.invoices, 3));
-  ago(21.1);
+  goToDaysAgo(21.1);
   await replace(run, bruno, servers.invoices);
 }
 
@@ -114,8 +114,8 @@ export function replace(run: Run, actor: Actor, config: object) {
   return run(actor, 'replaceMcpServer', config as Input<'replaceMcpServer'>);
 }
 
-async function makeKeys(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Promise<SeedKeys> {
-  ago(29);
+async function makeKeys(run: Run, { ada, bruno, dmitri }: People, goToDaysAgo: Ago): Promise<SeedKeys> {
+  goToDaysAgo(29);
   const assistant = await run(ada, 'createApiKey', { name: 'Assistant in the chat', scopes: ['call'] });
   const nightly = await run(dmitri, 'createApiKey', {
     name: 'Nightly reports',
@@ -130,21 +130,21 @@ async function makeKeys(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Pro
   });
   await run(bruno, 'createApiKey', { name: 'Backup of configurations', scopes: ['manage:read'] });
   const laptop = await run(dmitri, 'createApiKey', { name: 'Laptop of Dmitri', scopes: ['manage', 'call'] });
-  ago(26);
+  goToDaysAgo(26);
   await run(ada, 'createApiKey', { name: 'Workshop in spring', scopes: ['call'], expires_in: 2 * 24 * 60 * 60 });
-  ago(12.4);
+  goToDaysAgo(12.4);
   await run(ada, 'revokeApiKey', { id: laptop.id });
   return { assistant: assistant.id, nightly: nightly.id, warehouse: warehouse.id };
 }
 
-async function lastWeeks(run: Run, { ada, bruno, chiara, dmitri }: People, ago: Ago): Promise<void> {
-  ago(12.1);
+async function seedLastWeeks(run: Run, { ada, bruno, chiara, dmitri }: People, goToDaysAgo: Ago): Promise<void> {
+  goToDaysAgo(12.1);
   await run(ada, 'removeMember', { id: dmitri.id, end_remains: false });
   await run(ada, 'deleteMcpServer', { slug: 'weather-trial' });
-  ago(9.2);
+  goToDaysAgo(9.2);
   await run(bruno, 'setServerLimits', { slug: 'weather', calls_per_second: 5 });
-  ago(6.4);
+  goToDaysAgo(6.4);
   await run(ada, 'changeMember', { id: chiara.id, role: 'viewer', end_remains: false });
-  ago(2.2);
+  goToDaysAgo(2.2);
   await run(ada, 'inviteMember', { email: 'elif@example.com', role: 'editor' });
 }

@@ -21,7 +21,7 @@ export type SeedLogin = { id: string; at: number; until: number };
 
 /** Adds agent logins at a server. Their tokens are discarded. */
 export async function insertLogins({ db, deps }: Runner, server: StoredServer, now: number): Promise<SeedLogin[]> {
-  const made: SeedLogin[] = [];
+  const seededLogins: SeedLogin[] = [];
   for (const { client, person, daysAgo, isBroken } of logins) {
     const id = newId(deps.random, 'grt');
     const at = now - daysAgo * dayMs;
@@ -58,7 +58,7 @@ export async function insertLogins({ db, deps }: Runner, server: StoredServer, n
       wrapped_key: wrapKey(grantKey, token, id),
     } as const;
     await insertTokens(db, [{ ...row, expires_at: until + durations.refresh }]);
-    made.push({ id, at, until });
+    seededLogins.push({ id, at, until });
   }
-  return made;
+  return seededLogins;
 }

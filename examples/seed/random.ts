@@ -1,5 +1,5 @@
 /** Returns a deterministic random generator for numbers from 0 to 1 (mulberry32), so that seeded workspaces look alike. */
-export function numbersFrom(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -18,22 +18,22 @@ import { variables } from '../../src/variables.ts';
 import { writeCalls } from './calls.ts';
 import { makeHistory } from './history.ts';
 import { insertLogins } from './logins.ts';
-import { large, makeMany } from './many.ts';
-import { numbersFrom } from './random.ts';
+import { createManyServers, largeSeed } from './many.ts';
+import { createRandom } from './random.ts';
 import { usages } from './traffic.ts';
 
 /** Summary of the seed. `settings` precede the command that starts the service on it. */
 export type Seeded = { database: string; settings: string; baseUrl: string; servers: number; calls: number };
 
 /** Seed options: `adds` adds to existing data, `isLarge` fills the workspace to its limits. */
-type Choices = { adds: boolean; isLarge?: boolean };
+type SeedOptions = { adds: boolean; isLarge?: boolean };
 
 /**
  * Fills the database of an environment. No service may use it at the same time.
  * @throws ConfigError
  * @throws AppError conflict if the database has data and `adds` is false, or if a slug of the seed exists
  */
-export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Choices): Promise<Seeded> {
+export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: SeedOptions): Promise<Seeded> {
   const settings = readConfig(env, (path) => readFileSync(path, 'utf8'));
   const config = withExample(settings.config);
   if (config.mode === 'production')
@@ -41,31 +41,33 @@ export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Ch
       'conflict',
       'The seed requires local mode, but BASE_URL is not on this machine. Remove BASE_URL.',
     );
-  if (!adds) refuseUsedFolder(config);
+  if (!adds) assertFolderEmpty(config);
   const log = createLog('warn');
   const store = await openStore(settings, true, log, processClocks);
   const keyring = await openKeyring(settings, store, log);
   try {
-    if (!adds) await refuseUsedDatabase(store);
-    await refuseTakenSlugs(store);
+    if (!adds) await assertDatabaseEmpty(store);
+    await assertSlugsFree(store);
     const now = store.time.now();
     let time = now;
     const baseUrl = config.baseUrl ?? `http://127.0.0.1:${config.port}`;
-    const runner = runnerOf(
+    const runner = createRunner(
       store,
       createOperationDeps({ ...config, baseUrl }, keyring, () => time),
     );
-    const goTo = (at: number) => {
+    const setTime = (at: number) => {
       time = at;
     };
-    const history = await makeHistory({ runner, now, goTo });
+    const history = await makeHistory({ runner, now, setTime });
     if (isLarge)
-      await makeMany(history.run, history.people, (share) => goTo(now - Math.round((27 - 26 * share) * dayMs)));
-    goTo(now);
+      await createManyServers(history.run, history.people, (share) =>
+        setTime(now - Math.round((27 - 26 * share) * dayMs)),
+      );
+    setTime(now);
     const helpdesk = await findServer(store.db, localWorkspace.id, 'helpdesk');
     const logins = helpdesk ? await insertLogins(runner, helpdesk, now) : [];
-    const calls = await writeCalls(store, runner.deps, { ...history, logins, isLarge, now, next: numbersFrom(1) });
-    return { ...summaryOf(config), baseUrl, servers: 5 + (isLarge ? large.servers : 0), calls };
+    const calls = await writeCalls(store, runner.deps, { ...history, logins, isLarge, now, next: createRandom(1) });
+    return { ...toSummary(config), baseUrl, servers: 5 + (isLarge ? largeSeed.servers : 0), calls };
   } finally {
     await store.close();
   }
@@ -77,8 +79,8 @@ function withExample(config: Config): Config {
   return { ...config, egressAllow: [...config.egressAllow, example] };
 }
 
-function runnerOf({ db }: Store, own: ReturnType<typeof createOperationDeps>): Runner {
-  const deps = { ...own, random: randomBytes, serving: undefined };
+function createRunner({ db }: Store, ownDeps: ReturnType<typeof createOperationDeps>): Runner {
+  const deps = { ...ownDeps, random: randomBytes, serving: undefined };
   return {
     db,
     transactions: db,
@@ -93,7 +95,7 @@ function runnerOf({ db }: Store, own: ReturnType<typeof createOperationDeps>): R
 }
 
 /** @throws AppError conflict */
-function refuseUsedFolder({ dataDir, engine }: Config): void {
+function assertFolderEmpty({ dataDir, engine }: Config): void {
   const isUsed = engine === 'sqlite' && existsSync(dataDir) && readdirSync(dataDir).length > 0;
   if (!isUsed) return;
   throw new AppError(
@@ -103,7 +105,7 @@ function refuseUsedFolder({ dataDir, engine }: Config): void {
 }
 
 /** @throws AppError conflict */
-async function refuseUsedDatabase({ db }: Store): Promise<void> {
+async function assertDatabaseEmpty({ db }: Store): Promise<void> {
   const server = await db.selectFrom('servers').select('slug').limit(1).executeTakeFirst();
   if (server)
     throw new AppError(
@@ -113,7 +115,7 @@ async function refuseUsedDatabase({ db }: Store): Promise<void> {
 }
 
 /** Rejects existing slugs, except that of the worked example. @throws AppError conflict */
-async function refuseTakenSlugs({ db }: Store): Promise<void> {
+async function assertSlugsFree({ db }: Store): Promise<void> {
   for (const slug of new Set([...usages.map((usage) => usage.slug), 'weather-trial'])) {
     const isExample = slug === exampleSlug && (await findServer(db, localWorkspace.id, slug)) !== undefined;
     if (!isExample && (await isSlugTaken(db, slug)))
@@ -124,8 +126,8 @@ async function refuseTakenSlugs({ db }: Store): Promise<void> {
   }
 }
 
-function summaryOf({ dataDir, engine }: Config): { database: string; settings: string } {
+function toSummary({ dataDir, engine }: Config): { database: string; settings: string } {
   if (engine === 'postgres') return { database: 'the database of DATABASE_URL', settings: '' };
-  const isUsual = dataDir === variables.DATA_DIR.fallback;
-  return { database: resolve(dataDir), settings: isUsual ? '' : `DATA_DIR=${dataDir} ` };
+  const isDefault = dataDir === variables.DATA_DIR.fallback;
+  return { database: resolve(dataDir), settings: isDefault ? '' : `DATA_DIR=${dataDir} ` };
 }

@@ -1,14 +1,14 @@
 import type { ServerConfig } from '../../src/domain/config/server-config.ts';
 
 /** Configuration of a seeded server, as a person would write it. */
-type Written = { slug: string; name: string; [field: string]: unknown };
+type SeedConfig = { slug: string; name: string; [field: string]: unknown };
 
 /** Name of a secret without a value, so that calls of its server fail realistically. */
 export const missingSecret = 'LABEL_PRINTER_KEY';
 
 const json = { 'Content-Type': 'application/json' };
 
-const weather: Written = {
+const weather: SeedConfig = {
   slug: 'weather',
   name: 'Weather',
   description: 'Forecasts and places from the public API of Open-Meteo, which asks for no credential.',
@@ -40,7 +40,7 @@ const weather: Written = {
   ],
 };
 
-const invoices: Written = {
+const invoices: SeedConfig = {
   slug: 'invoices',
   name: 'Invoices',
   description: 'Customers and their invoices. Agents read and draft; a person sends.',
@@ -92,7 +92,7 @@ const invoices: Written = {
   ],
 };
 
-const helpdesk: Written = {
+const helpdesk: SeedConfig = {
   slug: 'helpdesk',
   name: 'Help desk',
   description: 'Tickets of the help desk. Everybody logs in with their own account and sees their own queues.',
@@ -141,7 +141,7 @@ const helpdesk: Written = {
   ],
 };
 
-const warehouse: Written = {
+const warehouse: SeedConfig = {
   slug: 'warehouse',
   name: 'Warehouse',
   description: 'Stock and parcels. The label printer still waits for its key.',
@@ -187,6 +187,6 @@ const warehouse: Written = {
 export const servers = { weather, invoices, helpdesk, warehouse };
 
 /** Returns the first version of a server that has since changed: only the first tools and a short description. */
-export function firstVersion(server: Written, tools: number): Written {
+export function firstVersion(server: SeedConfig, tools: number): SeedConfig {
   return { ...server, description: server.name, tools: (server.tools as ServerConfig['tools']).slice(0, tools) };
 }

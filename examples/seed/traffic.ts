@@ -65,15 +65,15 @@ export function use(
 const hourMs = 60 * 60_000;
 
 /** Calls by hour of the day (UTC) relative to the busiest hour: European office hours, and agents at night. */
-const ofHour = [3, 2, 2, 2, 3, 8, 22, 55, 85, 100, 95, 80, 60, 85, 98, 90, 65, 40, 22, 14, 10, 8, 6, 4];
+const hourlyShares = [3, 2, 2, 2, 3, 8, 22, 55, 85, 100, 95, 80, 60, 85, 98, 90, 65, 40, 22, 14, 10, 8, 6, 4];
 /** Calls by weekday relative to the busiest day, starting with Sunday. */
-const ofDay = [0.3, 1, 1.05, 1.1, 1, 0.85, 0.4];
+const weekdayShares = [0.3, 1, 1.05, 1.1, 1, 0.85, 0.4];
 
 /**
  * Generates about `count` calls in the `days` before `now`, oldest first, with more by day and on weekdays, weekly growth,
  * and an hour in which the warehouse was down. `next` returns random numbers from 0 to 1.
  */
-export function trafficOf(
+export function generateTraffic(
   count: number,
   days: number,
   now: number,
@@ -84,13 +84,15 @@ export function trafficOf(
   const shares = hours.map((start, index) => {
     const date = new Date(start);
     const growth = 0.7 + (0.6 * index) / hours.length;
-    return (ofHour[date.getUTCHours()] ?? 0) * (ofDay[date.getUTCDay()] ?? 0) * growth * (0.8 + 0.4 * next());
+    return (
+      (hourlyShares[date.getUTCHours()] ?? 0) * (weekdayShares[date.getUTCDay()] ?? 0) * growth * (0.8 + 0.4 * next())
+    );
   });
-  const whole = shares.reduce((sum, share) => sum + share, 0);
+  const totalShare = shares.reduce((sum, share) => sum + share, 0);
   const outage = hours.length - 60;
   return hours
     .flatMap((start, index) => {
-      const calls = Math.floor((count * (shares[index] ?? 0)) / whole + next());
+      const calls = Math.floor((count * (shares[index] ?? 0)) / totalShare + next());
       return Array.from({ length: calls }, () =>
         callAt(start + Math.floor(next() * hourMs), index === outage, next, from()),
       );
@@ -100,60 +102,60 @@ export function trafficOf(
 
 /** Generates a call at a given time, so that the last hour has calls even at night. */
 export function callAt(at: number, isOutage: boolean, next: () => number, from: readonly Usage[] = usages): SeedCall {
-  const usage = chosen(from, next);
-  const outcome = isOutage && usage.slug === 'warehouse' ? 'unreachable' : outcomeOf(usage, next);
-  return callOf(usage, outcome, at, next);
+  const usage = pickUsage(from, next);
+  const outcome = isOutage && usage.slug === 'warehouse' ? 'unreachable' : pickOutcome(usage, next);
+  return makeCall(usage, outcome, at, next);
 }
 
 /** Generates one call per possible failure of each tool in the last `ms` before `now`, so that rare failures exist too. */
-export function everyFailure(now: number, ms: number, next: () => number): SeedCall[] {
+export function generateFailures(now: number, ms: number, next: () => number): SeedCall[] {
   return usages.flatMap((usage) =>
     Object.keys(usage.failures).map((outcome) =>
-      callOf(usage, outcome as Outcome, Math.floor(now - next() * ms), next),
+      makeCall(usage, outcome as Outcome, Math.floor(now - next() * ms), next),
     ),
   );
 }
 
-function callOf(usage: Usage, outcome: Outcome, at: number, next: () => number): SeedCall {
-  const upstreamMs = upstreamMsOf(usage, outcome, next);
-  const isAnswered = ['ok', 'upstream_status', 'redirect', 'malformed', 'transform', 'oversize'].includes(outcome);
+function makeCall(usage: Usage, outcome: Outcome, at: number, next: () => number): SeedCall {
+  const upstreamMs = pickUpstreamMs(usage, outcome, next);
+  const hasResponse = ['ok', 'upstream_status', 'redirect', 'malformed', 'transform', 'oversize'].includes(outcome);
   return {
     usage,
     at,
     outcome,
-    status: isAnswered ? statusOf(outcome, next) : null,
+    status: hasResponse ? pickStatus(outcome, next) : null,
     durationMs: Math.round((upstreamMs ?? 0) + 1 + 3 * next()),
     upstreamMs,
     bytesIn: Math.round(90 + 160 * next()),
-    bytesOut: outcome === 'ok' ? Math.round(usage.typicalBytes * spread(next)) : 120 + Math.round(200 * next()),
+    bytesOut: outcome === 'ok' ? Math.round(usage.typicalBytes * pickFactor(next)) : 120 + Math.round(200 * next()),
   };
 }
 
-function chosen(from: readonly Usage[], next: () => number): Usage {
-  let left = next() * from.reduce((sum, { weight }) => sum + weight, 0);
-  const found = from.find(({ weight }) => {
-    left -= weight;
-    return left < 0;
+function pickUsage(from: readonly Usage[], next: () => number): Usage {
+  let remaining = next() * from.reduce((sum, { weight }) => sum + weight, 0);
+  const usage = from.find(({ weight }) => {
+    remaining -= weight;
+    return remaining < 0;
   });
-  return found ?? (from[0] as Usage);
+  return usage ?? (from[0] as Usage);
 }
 
-function outcomeOf({ failures }: Usage, next: () => number): Outcome {
-  let left = next() * 1000;
+function pickOutcome({ failures }: Usage, next: () => number): Outcome {
+  let remaining = next() * 1000;
   const failure = Object.entries(failures).find(([, share]) => {
-    left -= share;
-    return left < 0;
+    remaining -= share;
+    return remaining < 0;
   });
   return (failure?.[0] ?? 'ok') as Outcome;
 }
 
 /** Returns a factor near 1, sometimes several times that, as response times vary. */
-function spread(next: () => number): number {
+function pickFactor(next: () => number): number {
   return Math.exp((next() + next() + next() - 1.5) * 1.1);
 }
 
 /** Returns the upstream duration in ms, or null if the call sent no request. */
-function upstreamMsOf({ typicalMs }: Usage, outcome: Outcome, next: () => number): number | null {
+function pickUpstreamMs({ typicalMs }: Usage, outcome: Outcome, next: () => number): number | null {
   if (
     [
       'invalid_arguments',
@@ -168,10 +170,10 @@ function upstreamMsOf({ typicalMs }: Usage, outcome: Outcome, next: () => number
   )
     return null;
   if (outcome === 'timeout') return 10_000;
-  return Math.round(typicalMs * spread(next) * (outcome === 'oversize' ? 2 : 1));
+  return Math.round(typicalMs * pickFactor(next) * (outcome === 'oversize' ? 2 : 1));
 }
 
-function statusOf(outcome: Outcome, next: () => number): number {
+function pickStatus(outcome: Outcome, next: () => number): number {
   if (outcome === 'redirect') return 301;
   if (outcome !== 'upstream_status') return 200;
   return [404, 404, 404, 422, 403, 500, 503, 429][Math.floor(next() * 8)] ?? 404;

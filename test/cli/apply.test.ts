@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type CommandResult, runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 type Outcome = { slug: string; result: string; changes: { path: string }[]; message?: string };
@@ -16,16 +16,16 @@ const upstream = 'https://api.example.com';
 
 describe('toolhost apply', () => {
   let running: TestToolhost;
-  let echo: RecordingUpstream;
+  let recordingUpstream: RecordingUpstream;
   let root: string;
   let folder: string;
   let env: Record<string, string>;
   let count = 0;
   before(async () => {
-    echo = await startRecordingUpstream();
-    running = await startToolhost({ egress: [echo.port] });
+    recordingUpstream = await startRecordingUpstream();
+    running = await startToolhost({ egressPorts: [recordingUpstream.port] });
     root = mkdtempSync(join(tmpdir(), 'toolhost-apply-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
   });
   beforeEach(() => {
     count += 1;
@@ -34,7 +34,7 @@ describe('toolhost apply', () => {
   });
   after(async () => {
     rmSync(root, { recursive: true, force: true });
-    await Promise.all([running.stop(), echo.close()]);
+    await Promise.all([running.stop(), recordingUpstream.close()]);
   });
 
   const file = (name: string, ...values: (Json | string)[]): string => {
@@ -44,26 +44,26 @@ describe('toolhost apply', () => {
     return path;
   };
   const run = (args: readonly string[], more: Record<string, string> = {}) =>
-    toolhost(args, { env: { ...env, ...more } });
+    runToolhostCommand(args, { env: { ...env, ...more } });
   const apply = (args: readonly string[], more: Record<string, string> = {}) => run(['apply', ...args], more);
-  const report = ({ stdout }: Ended) => JSON.parse(stdout) as Report;
-  const results = (ended: Ended) => report(ended).servers.map(({ slug, result }) => [slug, result]);
-  const stored = async (slug: string) => (await running.rest('GET', `/servers/${slug}`)).body;
-  const versionOf = async (slug: string) => ((await stored(slug)).server as { version: number }).version;
+  const parseReport = ({ stdout }: CommandResult) => JSON.parse(stdout) as Report;
+  const getResults = (ended: CommandResult) => parseReport(ended).servers.map(({ slug, result }) => [slug, result]);
+  const getServer = async (slug: string) => (await running.rest('GET', `/servers/${slug}`)).body;
+  const getVersion = async (slug: string) => ((await getServer(slug)).server as { version: number }).version;
   /** Returns a slug that is unique to this test. */
-  const own = (name: string) => `${name}-${count}`;
+  const uniqueSlug = (name: string) => `${name}-${count}`;
 
   it('[imp 6] creates and updates the servers that files describe, and changes nothing on the second run', async () => {
-    const [a, b, c] = [own('a'), own('b'), own('c')];
-    file('one.yaml', serverAt(a, upstream), serverAt(b, upstream));
+    const [a, b, c] = [uniqueSlug('a'), uniqueSlug('b'), uniqueSlug('c')];
+    file('one.yaml', buildServerAt(a, upstream), buildServerAt(b, upstream));
     writeFileSync(
       join(folder, 'two.json'),
-      JSON.stringify([{ ...serverAt(c, upstream), limits: { calls_per_day: 9 } }]),
+      JSON.stringify([{ ...buildServerAt(c, upstream), limits: { calls_per_day: 9 } }]),
     );
     const dry = await apply([folder, '--dry-run', '--json']);
     assert.equal(dry.code, 2);
     assert.deepEqual(
-      results(dry),
+      getResults(dry),
       [a, b, c].map((slug) => [slug, 'created']),
     );
     assert.equal((await running.rest('GET', `/servers/${a}`)).status, 404);
@@ -74,15 +74,15 @@ describe('toolhost apply', () => {
     const limits = (await running.rest('GET', `/servers/${c}/limits`)).body;
     assert.equal((limits.calls_per_day as { set: number }).set, 9);
     const again = await apply([folder, '--json']);
-    assert.deepEqual([again.code, results(again)], [0, [a, b, c].map((slug) => [slug, 'same'])]);
+    assert.deepEqual([again.code, getResults(again)], [0, [a, b, c].map((slug) => [slug, 'same'])]);
     assert.equal((await apply([folder, '--dry-run'])).code, 0);
-    assert.equal(await versionOf(a), 1);
-    file('one.yaml', serverAt(a, upstream, { description: 'New.' }), serverAt(b, upstream));
-    const dryAgain = await apply([folder, '--dry-run', '--json']);
-    assert.equal(dryAgain.code, 2);
+    assert.equal(await getVersion(a), 1);
+    file('one.yaml', buildServerAt(a, upstream, { description: 'New.' }), buildServerAt(b, upstream));
+    const secondDryRun = await apply([folder, '--dry-run', '--json']);
+    assert.equal(secondDryRun.code, 2);
     const changed = await apply([folder, '--json']);
     assert.deepEqual(
-      [changed.code, results(changed)],
+      [changed.code, getResults(changed)],
       [
         0,
         [
@@ -92,17 +92,20 @@ describe('toolhost apply', () => {
         ],
       ],
     );
-    assert.deepEqual(report(changed).servers[0]?.changes, [
+    assert.deepEqual(parseReport(changed).servers[0]?.changes, [
       { path: 'description', after: 'New.', text: 'description added' },
     ]);
-    assert.equal(await versionOf(a), 2);
+    assert.equal(await getVersion(a), 2);
   });
 
   it('[imp 6] validates every file before changing anything, and reports file, path, and problem', async () => {
-    const [good, bad, twice] = [own('good'), own('bad'), own('twice')];
-    const first = file('a.yaml', serverAt(good, upstream), serverAt(twice, upstream));
-    const second = file('b.yaml', { ...serverAt(bad, upstream), colour: 'red', limits: { calls: 3 } });
-    const third = file('c.yaml', serverAt(twice, upstream), { ...serverAt(own('d'), upstream), tools: [{}] });
+    const [good, bad, twice] = [uniqueSlug('good'), uniqueSlug('bad'), uniqueSlug('twice')];
+    const first = file('a.yaml', buildServerAt(good, upstream), buildServerAt(twice, upstream));
+    const second = file('b.yaml', { ...buildServerAt(bad, upstream), colour: 'red', limits: { calls: 3 } });
+    const third = file('c.yaml', buildServerAt(twice, upstream), {
+      ...buildServerAt(uniqueSlug('d'), upstream),
+      tools: [{}],
+    });
     const broken = file('d.yaml', 'name: [');
     const { code, stdout, stderr } = await apply([folder]);
     assert.deepEqual([code, stdout], [1, '']);
@@ -120,9 +123,9 @@ describe('toolhost apply', () => {
       ['petstore.yaml', 'openapi: 3.1.0\ninfo: { title: Pets, version: "1" }\npaths: {}\n'],
       ['curl.yaml', "curl -X POST https://api.example.com/things -d '{}'\n"],
     ] as const) {
-      const foreign = await apply([file(name, text)]);
-      assert.equal(foreign.code, 1);
-      assert.match(foreign.stderr, /importApi/);
+      const notConfiguration = await apply([file(name, text)]);
+      assert.equal(notConfiguration.code, 1);
+      assert.match(notConfiguration.stderr, /importApi/);
       assert.match((await run(['check', join(folder, name)])).stdout, /importApi/);
     }
     const none = await apply([join(root, 'nowhere')]);
@@ -131,10 +134,10 @@ describe('toolhost apply', () => {
   });
 
   it('[imp 6] takes secret values from the environment and from files, and prints none of them', async () => {
-    const slug = own('sealed');
+    const slug = uniqueSlug('sealed');
     const secret = 'v4lue-of-the-secret';
     writeFileSync(join(folder, 'other.txt'), 'an0ther-value\n');
-    const config = serverAt(slug, echo.url, {
+    const config = buildServerAt(slug, recordingUpstream.url, {
       authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' },
       secrets: { SERVICE_KEY: { env: 'MY_KEY' }, OTHER: { file: 'other.txt' } },
     });
@@ -143,33 +146,33 @@ describe('toolhost apply', () => {
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /secrets\.SERVICE_KEY: the environment variable MY_KEY is not set/);
     const named = ['--env', 'MY_KEY'];
-    const ends: Ended[] = [await apply([path, ...named], { MY_KEY: secret })];
-    assert.equal(ends[0]?.code, 0);
-    const key = await running.key();
+    const outputs: CommandResult[] = [await apply([path, ...named], { MY_KEY: secret })];
+    assert.equal(outputs[0]?.code, 0);
+    const key = await running.createKey();
     await running.callTool(slug, key, 'get');
-    assert.equal(echo.take().at(-1)?.headers.authorization, `Bearer ${secret}`);
-    ends.push(await apply([path, ...named, '--json'], { MY_KEY: secret }));
-    assert.deepEqual(results(ends[1] as Ended), [[slug, 'same']]);
-    ends.push(await apply([path, ...named, '--dry-run', '--json'], { MY_KEY: 'n3w-value' }));
-    assert.equal(ends[2]?.code, 2);
+    assert.equal(recordingUpstream.take().at(-1)?.headers.authorization, `Bearer ${secret}`);
+    outputs.push(await apply([path, ...named, '--json'], { MY_KEY: secret }));
+    assert.deepEqual(getResults(outputs[1] as CommandResult), [[slug, 'same']]);
+    outputs.push(await apply([path, ...named, '--dry-run', '--json'], { MY_KEY: 'n3w-value' }));
+    assert.equal(outputs[2]?.code, 2);
     assert.deepEqual(
-      report(ends[2] as Ended).servers[0]?.changes.map((change) => change.path),
+      parseReport(outputs[2] as CommandResult).servers[0]?.changes.map((change) => change.path),
       ['secrets.SERVICE_KEY'],
     );
-    ends.push(
+    outputs.push(
       await run(['diff', path, ...named], { MY_KEY: 'n3w-value' }),
       await apply([path, ...named], { MY_KEY: 'n3w-value' }),
     );
     await running.callTool(slug, key, 'get');
-    assert.equal(echo.take().at(-1)?.headers.authorization, 'Bearer n3w-value');
-    ends.push(await apply([path, ...named], { MY_KEY: 'two\nlines-of-v4lue' }));
-    assert.equal(ends.at(-1)?.code, 1);
-    for (const { stdout, stderr } of ends) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
+    assert.equal(recordingUpstream.take().at(-1)?.headers.authorization, 'Bearer n3w-value');
+    outputs.push(await apply([path, ...named], { MY_KEY: 'two\nlines-of-v4lue' }));
+    assert.equal(outputs.at(-1)?.code, 1);
+    for (const { stdout, stderr } of outputs) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
   });
 
   it('diff and apply print and store nothing from a file that a link outside their folder points to [find F3]', async () => {
-    const slug = own('outside');
-    writeFileSync(join(root, 'outside.txt'), stringify(serverAt(slug, 'https://api.example.com')));
+    const slug = uniqueSlug('outside');
+    writeFileSync(join(root, 'outside.txt'), stringify(buildServerAt(slug, 'https://api.example.com')));
     symlinkSync('../outside.txt', join(folder, 'outside.yaml'));
     for (const { code, stdout, stderr } of [await run(['diff', folder]), await apply([folder])]) {
       assert.deepEqual([code, stdout], [1, ''], stderr);
@@ -180,13 +183,13 @@ describe('toolhost apply', () => {
   });
 
   it('[find F3] limits a file of servers to secret files below its folder and to variables that the command names', async () => {
-    const slug = own('helpful');
+    const slug = uniqueSlug('helpful');
     writeFileSync(join(root, 'private-id'), 'pr1vate');
     writeFileSync(join(folder, 'own-id'), '0wn');
     symlinkSync(join(root, 'private-id'), join(folder, 'link'));
     symlinkSync(root, join(folder, 'up'));
     const config = (secrets: Json) =>
-      serverAt(slug, 'https://collector.example.com', {
+      buildServerAt(slug, 'https://collector.example.com', {
         authentication: { type: 'Bearer', token: '{{A}}' },
         headers: { 'X-B': '{{B}}' },
         secrets,
@@ -205,9 +208,9 @@ describe('toolhost apply', () => {
     for (const args of [[folder], [folder, '--dry-run'], [folder, '--env', 'ANOTHER']]) {
       const { code, stderr } = await apply(args, other);
       assert.equal(code, 1);
-      const said =
+      const expectedMessage =
         /secrets\.B: the command does not name the variable OTHER_TOKEN.* collector\.example\.com\. .* --env OTHER_TOKEN/;
-      assert.match(stderr, said);
+      assert.match(stderr, expectedMessage);
     }
     assert.match((await run(['diff', folder], other)).stderr, /does not name the variable OTHER_TOKEN.*; not compared/);
     assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
@@ -216,7 +219,7 @@ describe('toolhost apply', () => {
     assert.equal(planned.code, 2, planned.stderr);
     assert.match(planned.stdout, /secret A: from the file own-id, may reach collector\.example\.com\n/);
     assert.match(planned.stdout, /secret B: from the variable OTHER_TOKEN, may reach collector\.example\.com\n/);
-    const { servers } = report(await apply([folder, '--dry-run', '--json', ...named], other));
+    const { servers } = parseReport(await apply([folder, '--dry-run', '--json', ...named], other));
     const hosts = ['collector.example.com'];
     assert.deepEqual((servers[0] as Outcome & { secrets: unknown }).secrets, [
       { name: 'A', source: 'the file own-id', hosts },
@@ -230,7 +233,7 @@ describe('toolhost apply', () => {
   });
 
   it('[imp 6] sets encrypted configuration fields by path, and rejects their values in a file', async () => {
-    const slug = own('login');
+    const slug = uniqueSlug('login');
     const oauth = {
       authorization_url: 'https://login.example.com/authorize',
       token_url: 'https://login.example.com/token',
@@ -240,7 +243,7 @@ describe('toolhost apply', () => {
     const references = join(folder, 'secrets.yaml');
     mkdirSync(join(folder, 'servers'));
     const path = join(folder, 'servers', 'login.yaml');
-    writeFileSync(path, stringify(serverAt(slug, upstream, { oauth })));
+    writeFileSync(path, stringify(buildServerAt(slug, upstream, { oauth })));
     writeFileSync(references, stringify({ [slug]: { 'oauth.client_secret': { env: 'CLIENT_SECRET' } } }));
     const without = await apply([path]);
     assert.equal(without.code, 1);
@@ -248,38 +251,43 @@ describe('toolhost apply', () => {
     const applied = await apply([path, '--secrets', references], { CLIENT_SECRET: 'cl1ent-secret' });
     assert.equal(applied.code, 0, applied.stderr);
     const again = await apply([path, '--secrets', references, '--json'], { CLIENT_SECRET: 'cl1ent-secret' });
-    assert.deepEqual(results(again), [[slug, 'same']]);
+    assert.deepEqual(getResults(again), [[slug, 'same']]);
     // Without a source, the stored value does not change.
-    assert.deepEqual(results(await apply([path, '--json'])), [[slug, 'same']]);
+    assert.deepEqual(getResults(await apply([path, '--json'])), [[slug, 'same']]);
     const other = await apply([path, '--secrets', references, '--dry-run', '--json'], { CLIENT_SECRET: 'other' });
     assert.deepEqual(
-      report(other).servers[0]?.changes.map((change) => change.path),
+      parseReport(other).servers[0]?.changes.map((change) => change.path),
       ['oauth.client_secret'],
     );
-    writeFileSync(path, stringify(serverAt(slug, upstream, { oauth: { ...oauth, client_secret: 'lit3ral' } })));
+    writeFileSync(path, stringify(buildServerAt(slug, upstream, { oauth: { ...oauth, client_secret: 'lit3ral' } })));
     const literal = await apply([path]);
     assert.equal(literal.code, 1);
     assert.match(literal.stderr, /oauth\.client_secret: contains a credential/);
     assert.doesNotMatch(literal.stderr, /lit3ral/);
-    writeFileSync(path, stringify({ ...serverAt(slug, upstream), secrets: { KEY: 'lit3ral' } }));
+    writeFileSync(path, stringify({ ...buildServerAt(slug, upstream), secrets: { KEY: 'lit3ral' } }));
     const value = await apply([path]);
     assert.match(value.stderr, /secrets\.KEY: allowed: \{ env: NAME \}/);
     assert.doesNotMatch(value.stderr, /lit3ral/);
   });
 
   it('[imp 6] --prune deletes only servers with the label that no file describes, and only with --yes', async () => {
-    const [keep, drop, foreign, plain] = [own('keep'), own('drop'), own('foreign'), own('plain')];
-    const label = own('team');
-    await running.createServer(serverAt(plain, upstream));
-    await apply([file('foreign.yaml', serverAt(foreign, upstream)), '--label', own('other')]);
-    const path = file('team.yaml', serverAt(keep, upstream), serverAt(drop, upstream));
+    const [keep, drop, otherLabel, plain] = [
+      uniqueSlug('keep'),
+      uniqueSlug('drop'),
+      uniqueSlug('foreign'),
+      uniqueSlug('plain'),
+    ];
+    const label = uniqueSlug('team');
+    await running.createServer(buildServerAt(plain, upstream));
+    await apply([file('foreign.yaml', buildServerAt(otherLabel, upstream)), '--label', uniqueSlug('other')]);
+    const path = file('team.yaml', buildServerAt(keep, upstream), buildServerAt(drop, upstream));
     assert.equal((await apply([path, '--label', label])).code, 0);
-    file('team.yaml', serverAt(keep, upstream));
+    file('team.yaml', buildServerAt(keep, upstream));
     const unlabelled = await apply([path, '--prune', '--yes']);
     assert.match(unlabelled.stderr, /name it with --label/);
     const dry = await apply([path, '--label', label, '--prune', '--dry-run', '--json']);
     assert.deepEqual(
-      [dry.code, results(dry)],
+      [dry.code, getResults(dry)],
       [
         2,
         [
@@ -288,13 +296,13 @@ describe('toolhost apply', () => {
         ],
       ],
     );
-    const unasked = await apply([path, '--label', label, '--prune']);
-    assert.equal(unasked.code, 1);
-    assert.match(unasked.stderr, /would delete drop-\d+; nothing was changed\. Add --yes/);
+    const unconfirmed = await apply([path, '--label', label, '--prune']);
+    assert.equal(unconfirmed.code, 1);
+    assert.match(unconfirmed.stderr, /would delete drop-\d+; nothing was changed\. Add --yes/);
     assert.equal((await running.rest('GET', `/servers/${drop}`)).status, 200);
     const pruned = await apply([path, '--label', label, '--prune', '--yes', '--json']);
     assert.deepEqual(
-      [pruned.code, results(pruned)],
+      [pruned.code, getResults(pruned)],
       [
         0,
         [
@@ -303,19 +311,21 @@ describe('toolhost apply', () => {
         ],
       ],
     );
-    const left = await Promise.all([keep, drop, foreign, plain].map((slug) => running.rest('GET', `/servers/${slug}`)));
+    const remaining = await Promise.all(
+      [keep, drop, otherLabel, plain].map((slug) => running.rest('GET', `/servers/${slug}`)),
+    );
     assert.deepEqual(
-      left.map(({ status }) => status),
+      remaining.map(({ status }) => status),
       [200, 404, 200, 200],
     );
-    const taken = await apply([file('foreign.yaml', serverAt(foreign, upstream)), '--label', label]);
-    assert.equal(taken.code, 1);
-    assert.match(taken.stderr, /belongs to the label other-\d+/);
+    const relabeled = await apply([file('foreign.yaml', buildServerAt(otherLabel, upstream)), '--label', label]);
+    assert.equal(relabeled.code, 1);
+    assert.match(relabeled.stderr, /belongs to the label other-\d+/);
   });
 
   it('[imp 6] does not overwrite changes made elsewhere unless --overwrite is given', async () => {
-    const slug = own('shared');
-    const path = file('shared.yaml', serverAt(slug, upstream, { description: 'One.' }));
+    const slug = uniqueSlug('shared');
+    const path = file('shared.yaml', buildServerAt(slug, upstream, { description: 'One.' }));
     await apply([path]);
     const changed = await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'From the dashboard.' } });
     assert.equal(changed.status, 200);
@@ -325,28 +335,28 @@ describe('toolhost apply', () => {
       assert.match(refused.stderr, /description: the server was changed elsewhere .*\(version 1, now 2\)/);
     }
     // Changing another field is allowed once the file contains the change made elsewhere.
-    file('shared.yaml', serverAt(slug, upstream, { description: 'From the dashboard.', name: 'Renamed' }));
-    const taken = await apply([path, '--json']);
-    assert.deepEqual([taken.code, results(taken)], [0, [[slug, 'changed']]]);
+    file('shared.yaml', buildServerAt(slug, upstream, { description: 'From the dashboard.', name: 'Renamed' }));
+    const merged = await apply([path, '--json']);
+    assert.deepEqual([merged.code, getResults(merged)], [0, [[slug, 'changed']]]);
     await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Again.' } });
     const overwritten = await apply([path, '--overwrite', '--json']);
-    assert.deepEqual(results(overwritten), [[slug, 'changed']]);
-    assert.equal(((await stored(slug)).config as Json).description, 'From the dashboard.');
+    assert.deepEqual(getResults(overwritten), [[slug, 'changed']]);
+    assert.equal(((await getServer(slug)).config as Json).description, 'From the dashboard.');
   });
 
   it('[imp 6] reports which servers were applied when others fail', async () => {
-    const path = file('many.yaml', ...['a', 'b', 'c'].map((name) => serverAt(own(name), upstream)));
+    const path = file('many.yaml', ...['a', 'b', 'c'].map((name) => buildServerAt(uniqueSlug(name), upstream)));
     const limited = await startToolhost({ env: { QUOTAS: 'servers=2' } });
     try {
-      const key = await limited.key();
+      const key = await limited.createKey();
       const ended = await apply([path, '--json'], { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: key });
       assert.equal(ended.code, 1);
-      assert.deepEqual(results(ended), [
-        [own('a'), 'created'],
-        [own('b'), 'created'],
-        [own('c'), 'failed'],
+      assert.deepEqual(getResults(ended), [
+        [uniqueSlug('a'), 'created'],
+        [uniqueSlug('b'), 'created'],
+        [uniqueSlug('c'), 'failed'],
       ]);
-      assert.match(report(ended).servers[2]?.message ?? '', /servers/);
+      assert.match(parseReport(ended).servers[2]?.message ?? '', /servers/);
       const text = await apply([path], { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: key });
       assert.match(text.stdout, /^failed .* c-\d+ .*servers/m);
       assert.match(text.stdout, /^2 same, 1 failed$/m);
@@ -356,14 +366,14 @@ describe('toolhost apply', () => {
   });
 
   it('[imp 6] compares files with the service field by field', async () => {
-    const slug = own('compared');
-    const config = serverAt(slug, upstream, { description: 'One.' });
+    const slug = uniqueSlug('compared');
+    const config = buildServerAt(slug, upstream, { description: 'One.' });
     const path = file('compared.yaml', config);
-    const fresh = await run(['diff', path]);
-    assert.deepEqual([fresh.code, fresh.stdout], [2, `${slug} (${path}): not on the service yet\n`]);
+    const beforeApply = await run(['diff', path]);
+    assert.deepEqual([beforeApply.code, beforeApply.stdout], [2, `${slug} (${path}): not on the service yet\n`]);
     await apply([path]);
     assert.deepEqual(await run(['diff', path]), { code: 0, stdout: '', stderr: '' });
-    const tool = toolAt(`${upstream}/thing`, { timeout_ms: 500, input_schema: { page: { type: 'integer' } } });
+    const tool = buildToolAt(`${upstream}/thing`, { timeout_ms: 500, input_schema: { page: { type: 'integer' } } });
     file('compared.yaml', {
       ...config,
       description: 'Two.',
@@ -379,9 +389,12 @@ describe('toolhost apply', () => {
     assert.match(stdout, /^ {2}\+ tools\[other\]$/m);
     assert.match(stdout, /\+ limits\.concurrent_calls: 2/);
     assert.match(stderr, /secrets\.KEY: the environment variable NOT_SET is not set; not compared/);
-    const reading = await running.key({ scopes: ['manage:read'] });
-    const byReader = await run(['diff', path, '--env', 'NOT_SET'], { TOOLHOST_API_KEY: reading, NOT_SET: 'a-value' });
-    assert.equal(byReader.code, 2);
-    assert.match(byReader.stderr, /secrets\.KEY: .*manage:write.*not compared/);
+    const readOnlyKey = await running.createKey({ scopes: ['manage:read'] });
+    const diffAsReader = await run(['diff', path, '--env', 'NOT_SET'], {
+      TOOLHOST_API_KEY: readOnlyKey,
+      NOT_SET: 'a-value',
+    });
+    assert.equal(diffAsReader.code, 2);
+    assert.match(diffAsReader.stderr, /secrets\.KEY: .*manage:write.*not compared/);
   });
 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { type CommandOptions, runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const inputSchema = {
@@ -23,8 +23,8 @@ describe('toolhost call', () => {
   let env: Record<string, string>;
   before(async () => {
     upstream = await startRecordingUpstream();
-    running = await startToolhost({ egress: [upstream.port] });
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    running = await startToolhost({ egressPorts: [upstream.port] });
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
     const tool = (name: string, method: string, schema: object) => ({
       name,
       description: 'Does the one thing of this test.',
@@ -44,8 +44,8 @@ describe('toolhost call', () => {
   });
 
   const call = (args: readonly string[], options: CommandOptions = {}) =>
-    toolhost(['call', ...args], { env, ...options });
-  const sent = () => upstream.take().map((request) => JSON.parse(request.body.toString()) as object);
+    runToolhostCommand(['call', ...args], { env, ...options });
+  const takeSentBodies = () => upstream.take().map((request) => JSON.parse(request.body.toString()) as object);
 
   it('converts arguments to the types that the tool declares', async () => {
     upstream.take();
@@ -62,7 +62,7 @@ describe('toolhost call', () => {
     const { code, stderr } = await call(['open-api', 'send', ...pairs.flatMap((pair) => ['--arg', pair])]);
     assert.deepEqual([code, stderr], [0, '']);
     const typed = { id: 42, ratio: 0.5, done: true, title: '007', tags: ['a', 'b,c'], counts: [1, 2], place: { x: 1 } };
-    assert.deepEqual(sent(), [typed]);
+    assert.deepEqual(takeSentBodies(), [typed]);
   });
 
   it('takes arguments as JSON and lets --arg override them', async () => {
@@ -78,17 +78,17 @@ describe('toolhost call', () => {
       'tags=one',
     ]);
     assert.equal(code, 0);
-    assert.deepEqual(sent(), [{ id: 2, title: 'a=b', tags: ['one'] }]);
+    assert.deepEqual(takeSentBodies(), [{ id: 2, title: 'a=b', tags: ['one'] }]);
   });
 
   it('prints the text of the result, or the whole result with --json', async () => {
     assert.deepEqual(await call(['open-api', 'fetch']), { code: 0, stdout: '{"ok":true}\n', stderr: '' });
     type Outcome = { is_error: boolean; content: object[] };
-    const whole = await toolhostJson<Outcome>(['call', 'open-api', 'fetch'], { env });
-    assert.deepEqual([whole.is_error, whole.content], [false, [{ type: 'text', text: '{"ok":true}' }]]);
+    const wholeResult = await runToolhostJson<Outcome>(['call', 'open-api', 'fetch'], { env });
+    assert.deepEqual([wholeResult.is_error, wholeResult.content], [false, [{ type: 'text', text: '{"ok":true}' }]]);
     const picture = await call(['open-api', 'picture']);
-    const about = `image/png, ${PNG.length} bytes`;
-    assert.equal(picture.stdout, `The response is a file: ${about}.\n[image ${about}; --json prints it]\n`);
+    const fileInfo = `image/png, ${PNG.length} bytes`;
+    assert.equal(picture.stdout, `The response is a file: ${fileInfo}.\n[image ${fileInfo}; --json prints it]\n`);
   });
 
   it('exits with 1 and prints the error when the tool reports one', async () => {
@@ -102,9 +102,9 @@ describe('toolhost call', () => {
 
   it('passes a token to servers that forward one, and asks for it when it is missing', async () => {
     upstream.take();
-    const without = await call(['forwarding', 'fetch']);
-    assert.deepEqual([without.code, without.stdout], [1, '']);
-    assert.match(without.stderr, /Pass one with --token or TOOLHOST_TOKEN/);
+    const withoutToken = await call(['forwarding', 'fetch']);
+    assert.deepEqual([withoutToken.code, withoutToken.stdout], [1, '']);
+    assert.match(withoutToken.stderr, /Pass one with --token or TOOLHOST_TOKEN/);
     assert.equal((await call(['forwarding', 'fetch', '--token', 'from-option'])).code, 0);
     assert.equal((await call(['forwarding', 'fetch'], { env: { ...env, TOOLHOST_TOKEN: 'from-env' } })).code, 0);
     const bearers = upstream.take().map((request) => request.headers.authorization);
@@ -112,7 +112,7 @@ describe('toolhost call', () => {
   });
 
   it('[ship 7] calls and previews a tool as its view defines it, and lists the calls of the view', async () => {
-    const done = {
+    const viewedTool = {
       name: 'send',
       description: 'Sends.',
       method: 'POST',
@@ -120,22 +120,25 @@ describe('toolhost call', () => {
       input_schema: inputSchema,
     };
     const views = { desk: { tools: [{ name: 'send', arguments: { done: true } }] } };
-    await running.createServer({ name: 'Viewed', slug: 'viewed', views, tools: [done] });
+    await running.createServer({ name: 'Viewed', slug: 'viewed', views, tools: [viewedTool] });
     const inView = ['viewed', 'send', '--view', 'desk', '--arg', 'id=7'];
     upstream.take();
     assert.equal((await call(inView)).code, 0);
-    assert.deepEqual(sent(), [{ id: 7, done: true }]);
-    const previewed = await toolhost(['preview', ...inView], { env });
+    assert.deepEqual(takeSentBodies(), [{ id: 7, done: true }]);
+    const previewed = await runToolhostCommand(['preview', ...inView], { env });
     assert.match(previewed.stdout, /"done":true/);
     assert.match((await call([...inView, '--arg', 'done=false'])).stdout, /done/);
     assert.match((await call(['viewed', 'send', '--view', 'dsk'])).stderr, /no view "dsk"; .*desk/);
     const listed = await eventually(async () => {
-      const { stdout } = await toolhost(['calls', '--server', 'viewed', '--view', 'desk', '--outcome', 'ok'], { env });
+      const { stdout } = await runToolhostCommand(
+        ['calls', '--server', 'viewed', '--view', 'desk', '--outcome', 'ok'],
+        { env },
+      );
       assert.match(stdout, /viewed\/desk send$/m);
       return stdout;
     });
     assert.equal(listed.trimEnd().split('\n').length, 1);
-    assert.match((await toolhost(['calls', '--view', 'other'], { env })).stdout, /No calls/);
+    assert.match((await runToolhostCommand(['calls', '--view', 'other'], { env })).stdout, /No calls/);
   });
 
   it('suggests names for unknown tools, servers, and arguments', async () => {
@@ -154,25 +157,26 @@ describe('toolhost call', () => {
 
   it('works with a key that may call but not read, and sends its arguments as text', async () => {
     upstream.take();
-    const caller = { ...env, TOOLHOST_API_KEY: await running.key({ scopes: ['call'] }) };
+    const caller = { ...env, TOOLHOST_API_KEY: await running.createKey({ scopes: ['call'] }) };
     assert.equal((await call(['open-api', 'send', '--arg', 'title=x'], { env: caller })).code, 0);
-    assert.deepEqual(sent(), [{ title: 'x' }]);
+    assert.deepEqual(takeSentBodies(), [{ title: 'x' }]);
   });
 });
 
 describe('toolhost and an unreachable or unexpected service', () => {
-  const list = (env: Record<string, string>, ...more: string[]) => toolhost(['servers', 'list', ...more], { env });
+  const listServers = (env: Record<string, string>, ...more: string[]) =>
+    runToolhostCommand(['servers', 'list', ...more], { env });
 
   it('names the service that cannot be reached and says what to do', async () => {
-    const free = await freePort();
-    const url = `http://127.0.0.1:${free}`;
-    const [refused, byPort, unknown] = await Promise.all([
-      list({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' }),
-      list({ PORT: String(free), TOOLHOST_API_KEY: 'k' }),
-      list({ TOOLHOST_API_KEY: 'k' }, '--url', 'http://toolhost.invalid'),
+    const unusedPort = await findFreePort();
+    const url = `http://127.0.0.1:${unusedPort}`;
+    const [refused, withPort, unknown] = await Promise.all([
+      listServers({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' }),
+      listServers({ PORT: String(unusedPort), TOOLHOST_API_KEY: 'k' }),
+      listServers({ TOOLHOST_API_KEY: 'k' }, '--url', 'http://toolhost.invalid'),
     ]);
-    for (const { code, stdout } of [refused, byPort, unknown]) assert.deepEqual([code, stdout], [1, '']);
-    for (const { stderr } of [refused, byPort]) {
+    for (const { code, stdout } of [refused, withPort, unknown]) assert.deepEqual([code, stdout], [1, '']);
+    for (const { stderr } of [refused, withPort]) {
       assert.equal(
         stderr,
         `error: no service is listening at ${url}. Start it with "bin/toolhost serve", or set its URL with --url or TOOLHOST_URL\n`,
@@ -185,26 +189,26 @@ describe('toolhost and an unreachable or unexpected service', () => {
   });
 
   it('sends no request without a key, and does not print an invalid key', async () => {
-    const [none, odd, url] = await Promise.all([
-      list({}),
-      list({ TOOLHOST_API_KEY: 'hünter2' }),
-      list({ TOOLHOST_API_KEY: 'k', TOOLHOST_URL: 'https://me:hunter2@tools.example.com' }),
+    const [none, invalidKey, url] = await Promise.all([
+      listServers({}),
+      listServers({ TOOLHOST_API_KEY: 'hünter2' }),
+      listServers({ TOOLHOST_API_KEY: 'k', TOOLHOST_URL: 'https://me:hunter2@tools.example.com' }),
     ]);
     assert.match(url.stderr, /TOOLHOST_URL: found https:\/\/…@tools\.example\.com; allowed: /);
     assert.match(none.stderr, /no API key\. Set TOOLHOST_API_KEY or pass --key \(create a key with: /);
-    assert.doesNotMatch(odd.stderr, /nter2/);
-    assert.deepEqual([none.code, odd.code], [1, 1]);
+    assert.doesNotMatch(invalidKey.stderr, /nter2/);
+    assert.deepEqual([none.code, invalidKey.code], [1, 1]);
   });
 
   it('explains why the service rejected the request', async () => {
     const running = await startToolhost();
     try {
-      const [unknown, weak] = await Promise.all([
-        list({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: 'thk_nothing' }),
-        list({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key({ scopes: ['call'] }) }),
+      const [unknown, callOnly] = await Promise.all([
+        listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: 'thk_nothing' }),
+        listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey({ scopes: ['call'] }) }),
       ]);
       assert.match(unknown.stderr, /^error: .*is not valid/);
-      assert.match(weak.stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
+      assert.match(callOnly.stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
     } finally {
       await running.stop();
     }

@@ -4,18 +4,18 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { serverAt } from '../support/configs.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 const example = resolve(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json');
 
-type Verdict = {
+type FileResult = {
   file: string;
   valid: boolean;
   problems: { path: string; message: string }[];
   warnings: { path: string }[];
 };
-type Verdicts = { valid: boolean; files: Verdict[] };
+type CheckResult = { valid: boolean; files: FileResult[] };
 
 /** Runs offline, without a service, key, or database. */
 describe('toolhost check', () => {
@@ -29,15 +29,15 @@ describe('toolhost check', () => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
-  const good = (slug: string) => JSON.stringify(serverAt(slug, 'https://api.example.com'));
+  const validConfig = (slug: string) => JSON.stringify(buildServerAt(slug, 'https://api.example.com'));
   const check = (files: readonly string[], env: Record<string, string> = {}, input = '') =>
-    toolhost(['check', ...files], { env, input });
+    runToolhostCommand(['check', ...files], { env, input });
 
   it('accepts a valid file in JSON or YAML, from a file or standard input', async () => {
-    const json = file('good.json', good('good'));
-    const yaml = file('good.yaml', stringify(serverAt('good', 'https://api.example.com')));
-    const ends = await Promise.all([check([json, yaml]), check(['-'], {}, good('good'))]);
-    assert.deepEqual(ends, [
+    const json = file('good.json', validConfig('good'));
+    const yaml = file('good.yaml', stringify(buildServerAt('good', 'https://api.example.com')));
+    const results = await Promise.all([check([json, yaml]), check(['-'], {}, validConfig('good'))]);
+    assert.deepEqual(results, [
       { code: 0, stdout: `${json}: ok\n${yaml}: ok\n`, stderr: '' },
       { code: 0, stdout: '-: ok\n', stderr: '' },
     ]);
@@ -45,7 +45,7 @@ describe('toolhost check', () => {
 
   it('accepts $schema in a JSON file, which names the schema for editors [imp 6]', async () => {
     const $schema = 'https://tools.example.com/schema/file.json';
-    const named = file('named.json', JSON.stringify({ $schema, ...serverAt('named', 'https://api.example.com') }));
+    const named = file('named.json', JSON.stringify({ $schema, ...buildServerAt('named', 'https://api.example.com') }));
     assert.deepEqual(await check([named]), { code: 0, stdout: `${named}: ok\n`, stderr: '' });
   });
 
@@ -55,14 +55,14 @@ describe('toolhost check', () => {
       `${secret}\nmore: [`,
       `{ ${secret}`,
       `${secret}: value`,
-      stringify({ ...serverAt(secret, 'https://api.example.com'), name: '', [secret]: secret }),
-      stringify(serverAt('whole', 'https://api.example.com', { description: secret })),
+      stringify({ ...buildServerAt(secret, 'https://api.example.com'), name: '', [secret]: secret }),
+      stringify(buildServerAt('whole', 'https://api.example.com', { description: secret })),
     ];
     const linked = join(folder, 'linked');
     mkdirSync(linked);
-    const inside = join(linked, 'inside.yaml');
-    writeFileSync(join(linked, '.data'), stringify(serverAt('inside', 'https://api.example.com')));
-    symlinkSync('.data', inside);
+    const insideLink = join(linked, 'inside.yaml');
+    writeFileSync(join(linked, '.data'), stringify(buildServerAt('inside', 'https://api.example.com')));
+    symlinkSync('.data', insideLink);
     for (const [index, text] of texts.entries()) {
       const target = file(`outside-${index}.txt`, text);
       const link = join(linked, `outside.${index === 1 ? 'json' : 'yaml'}`);
@@ -75,14 +75,14 @@ describe('toolhost check', () => {
       }
       rmSync(link);
     }
-    assert.equal((await check([linked])).stdout, `${inside}: ok\n`);
+    assert.equal((await check([linked])).stdout, `${insideLink}: ok\n`);
   });
 
   it('checks the configuration files of a folder in name order, and reports a folder without any', async () => {
     const servers = join(folder, 'servers');
     mkdirSync(join(servers, 'older'), { recursive: true });
-    writeFileSync(join(servers, 'b.json'), good('beta'));
-    writeFileSync(join(servers, 'a.yml'), stringify(serverAt('alpha', 'https://api.example.com')));
+    writeFileSync(join(servers, 'b.json'), validConfig('beta'));
+    writeFileSync(join(servers, 'a.yml'), stringify(buildServerAt('alpha', 'https://api.example.com')));
     writeFileSync(join(servers, 'notes.txt'), 'no configuration');
     const { code, stdout } = await check([servers]);
     assert.deepEqual([code, stdout], [0, `${join(servers, 'a.yml')}: ok\n${join(servers, 'b.json')}: ok\n`]);
@@ -101,33 +101,37 @@ describe('toolhost check', () => {
     const sections = { secrets: { KEY: { env: 'X' } }, limits: { calls_per_second: 3 } };
     writeFileSync(
       two,
-      `${stringify({ ...serverAt('one', 'https://api.example.com'), ...sections })}---\n${good('two')}`,
+      `${stringify({ ...buildServerAt('one', 'https://api.example.com'), ...sections })}---\n${validConfig('two')}`,
     );
     const list = join(servers, 'list.json');
-    writeFileSync(list, `[${good('three')}]`);
+    writeFileSync(list, `[${validConfig('three')}]`);
     const fine = await check([servers]);
     assert.deepEqual([fine.code, fine.stdout], [0, `${list}: ok\n${two} (document 1): ok\n${two} (document 2): ok\n`]);
-    const again = join(servers, 'z.yaml');
-    const wrong = { ...serverAt('two', 'https://api.example.com'), secrets: { KEY: 'lit3ral' }, limits: { calls: 1 } };
-    writeFileSync(again, stringify(wrong));
+    const conflicting = join(servers, 'z.yaml');
+    const wrong = {
+      ...buildServerAt('two', 'https://api.example.com'),
+      secrets: { KEY: 'lit3ral' },
+      limits: { calls: 1 },
+    };
+    writeFileSync(conflicting, stringify(wrong));
     const { code, stdout } = await check([servers]);
     assert.equal(code, 1);
     for (const line of [
-      `${again}: slug: "two" is already the slug in ${two} (document 2)`,
-      `${again}: secrets.KEY: allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself`,
+      `${conflicting}: slug: "two" is already the slug in ${two} (document 2)`,
+      `${conflicting}: secrets.KEY: allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself`,
     ]) {
       assert.ok(stdout.includes(`${line}\n`), stdout);
     }
     assert.match(stdout, /limits\.calls: unknown field/);
     assert.doesNotMatch(stdout, /lit3ral/);
-    writeFileSync(again, 'name: &a [*a]');
-    assert.match((await check([again])).stdout, /z\.yaml: is not YAML: /);
+    writeFileSync(conflicting, 'name: &a [*a]');
+    assert.match((await check([conflicting])).stdout, /z\.yaml: is not YAML: /);
   });
 
   it('reports file, path, and problem for every file', async () => {
     const bad = file(
       'bad.json',
-      JSON.stringify({ name: 'Bad', slug: 'manage', tools: [{ ...toolOf('x'), timeout_ms: 20_001 }] }),
+      JSON.stringify({ name: 'Bad', slug: 'manage', tools: [{ ...createTool('x'), timeout_ms: 20_001 }] }),
     );
     const broken = file('broken.json', '{');
     const { code, stdout, stderr } = await check([bad, broken, join(folder, 'none.json')]);
@@ -149,7 +153,7 @@ describe('toolhost check', () => {
   it('exits with 0 when there are only warnings', async () => {
     const path = file(
       'warned.json',
-      JSON.stringify({ name: 'Warned', slug: 'warned', tools: [{ ...toolOf('x'), description: 'Short.' }] }),
+      JSON.stringify({ name: 'Warned', slug: 'warned', tools: [{ ...createTool('x'), description: 'Short.' }] }),
     );
     const { code, stdout } = await check([path]);
     assert.equal(code, 0);
@@ -161,12 +165,12 @@ describe('toolhost check', () => {
 
   it('prints results as JSON', async () => {
     const bad = file('bad-too.json', '{"name": "Bad"}');
-    const fine = file('fine.json', good('fine'));
+    const fine = file('fine.json', validConfig('fine'));
     const { code, stdout, stderr } = await check([bad, fine, '--json']);
     assert.deepEqual([code, stderr], [1, '']);
-    const { valid, files } = JSON.parse(stdout) as Verdicts;
+    const { valid, files } = JSON.parse(stdout) as CheckResult;
     assert.deepEqual(
-      [valid, files.map((verdict) => [verdict.file, verdict.valid])],
+      [valid, files.map((result) => [result.file, result.valid])],
       [
         false,
         [
@@ -180,7 +184,7 @@ describe('toolhost check', () => {
   });
 
   it('applies the settings of the current environment, as a service started in it would', async () => {
-    const other = file('other.json', good('other'));
+    const other = file('other.json', validConfig('other'));
     const [closed, open, reserved, unset] = await Promise.all([
       check([example]),
       check([example], { EGRESS_ALLOW: '127.0.0.1:8081' }),
@@ -194,7 +198,7 @@ describe('toolhost check', () => {
   });
 });
 
-function toolOf(name: string): object {
+function createTool(name: string): object {
   return {
     name,
     description: 'Gets the thing from the upstream.',

@@ -6,10 +6,10 @@ import { after, before, describe, it } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
 import { readConfig } from '../../src/config.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { binary, type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type CommandResult, runToolhostCommand, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 
 /** Asserts an error in sentences: exit code 1, nothing on standard output, and no stack trace. */
-function assertRefused({ code, stdout, stderr }: Ended, ...sentences: RegExp[]): void {
+function assertRefused({ code, stdout, stderr }: CommandResult, ...sentences: RegExp[]): void {
   assert.deepEqual([code, stdout], [1, ''], stderr);
   assert.match(stderr, /^error: /);
   assert.doesNotMatch(stderr, /^\s+at /m);
@@ -25,11 +25,11 @@ describe('bin/toolhost', () => {
 
   it('prints its version and help, also from another folder and through a symbolic link', async () => {
     const program = join(folder, 'toolhost');
-    symlinkSync(binary, program);
-    const version = await toolhost(['--version'], { program, cwd: folder });
+    symlinkSync(toolhostProgram, program);
+    const version = await runToolhostCommand(['--version'], { program, cwd: folder });
     assert.match(version.stdout, new RegExp(`^${manifest.version} \\(commit [0-9a-f]{40}\\)\n$`));
     assert.deepEqual([version.code, version.stderr], [0, '']);
-    const help = await toolhost(['--help']);
+    const help = await runToolhostCommand(['--help']);
     assert.equal(help.code, 0);
     for (const command of ['serve', 'keys', 'servers', 'secrets', 'call', 'check']) {
       assert.match(help.stdout, new RegExp(`^  ${command} `, 'm'));
@@ -40,22 +40,22 @@ describe('bin/toolhost', () => {
   it('prints examples in the help of its commands, and every setting in the help of serve', async () => {
     const helps = await Promise.all(
       [['keys', 'create'], ['servers', 'create'], ['secrets', 'set'], ['call'], ['check']].map((args) =>
-        toolhost([...args, '--help']),
+        runToolhostCommand([...args, '--help']),
       ),
     );
     for (const { code, stdout } of helps) assert.match(`${code} ${stdout}`, /^0 [\s\S]*--json[\s\S]*Examples:/);
-    const { stdout } = await toolhost(['serve', '--help']);
+    const { stdout } = await runToolhostCommand(['serve', '--help']);
     assert.match(stdout, /MASTER_KEY .*32 bytes[\s\S]*DEMO /);
   });
 
   it('exits with 2 and writes to standard error when it does not understand a command', async () => {
     const wrong = await Promise.all([
-      toolhost([]),
-      toolhost(['keys']),
-      toolhost(['serv']),
-      toolhost(['servers', 'list', '--jsn']),
-      toolhost(['servers', 'get']),
-      toolhost(['servers', 'list', '--url', 'localhost']),
+      runToolhostCommand([]),
+      runToolhostCommand(['keys']),
+      runToolhostCommand(['serv']),
+      runToolhostCommand(['servers', 'list', '--jsn']),
+      runToolhostCommand(['servers', 'get']),
+      runToolhostCommand(['servers', 'list', '--url', 'localhost']),
     ]);
     assert.deepEqual(
       wrong.map(({ code, stdout }) => [code, stdout]),
@@ -72,11 +72,11 @@ describe('toolhost serve', () => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
-  const local = (name: string) => ({ PORT: '0', DEMO: '0', DATA_DIR: join(folder, name) });
+  const localEnv = (name: string) => ({ PORT: '0', DEMO: '0', DATA_DIR: join(folder, name) });
 
   it('prints one ready line, logs to standard error, and exits with 0 on a signal', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      const serving = await startChildToolhost({ ...local('signals'), LOG_LEVEL: 'info' });
+      const serving = await startChildToolhost({ ...localEnv('signals'), LOG_LEVEL: 'info' });
       assert.match(serving.readyLine, /^toolhost ready http:\/\/127\.0\.0\.1:\d+$/);
       // The other signal follows immediately after the ready line.
       if (signal === 'SIGTERM') assert.equal((await fetch(`${serving.url}/readyz`)).status, 200);
@@ -96,9 +96,11 @@ describe('toolhost serve', () => {
   });
 
   it('[sec E7] lists all missing production settings in one error', async () => {
-    const end = await toolhost(['serve'], { env: { ...local('missing'), BASE_URL: 'https://tools.example.com' } });
+    const ended = await runToolhostCommand(['serve'], {
+      env: { ...localEnv('missing'), BASE_URL: 'https://tools.example.com' },
+    });
     assertRefused(
-      end,
+      ended,
       /MASTER_KEY: required/,
       /OIDC_ISSUER: required/,
       /OIDC_CLIENT_ID: required/,
@@ -107,9 +109,9 @@ describe('toolhost serve', () => {
   });
 
   it('[sec E7] rejects plain HTTP in production and invalid settings', async () => {
-    const env = { ...local('http'), BASE_URL: 'http://tools.example.com', PORT: 'http', EGRESS_ALLOW: '10.0.0.1' };
+    const env = { ...localEnv('http'), BASE_URL: 'http://tools.example.com', PORT: 'http', EGRESS_ALLOW: '10.0.0.1' };
     assertRefused(
-      await toolhost(['serve'], { env }),
+      await runToolhostCommand(['serve'], { env }),
       /BASE_URL: .*https/,
       /PORT: found "http"/,
       /EGRESS_ALLOW: .*allowed: /,
@@ -136,17 +138,17 @@ describe('toolhost serve', () => {
     const [key = ''] = keys;
     const file = join(folder, 'key');
     writeFileSync(file, `${key}\n`);
-    const end = await toolhost(['serve'], { env: { ...local('weak'), MASTER_KEY_FILE: file } });
-    assertRefused(end, refusal);
-    assert.ok(!end.stderr.includes(key));
+    const ended = await runToolhostCommand(['serve'], { env: { ...localEnv('weak'), MASTER_KEY_FILE: file } });
+    assertRefused(ended, refusal);
+    assert.ok(!ended.stderr.includes(key));
   });
 
   it('[sec E7] rejects a second process on one SQLite file, and a port in use', async () => {
-    const serving = await startChildToolhost({ ...local('taken'), LOG_LEVEL: 'silent' });
+    const serving = await startChildToolhost({ ...localEnv('taken'), LOG_LEVEL: 'silent' });
     try {
       const [second, port] = await Promise.all([
-        toolhost(['serve'], { env: local('taken') }),
-        toolhost(['serve'], { env: { ...local('other'), PORT: new URL(serving.url).port } }),
+        runToolhostCommand(['serve'], { env: localEnv('taken') }),
+        runToolhostCommand(['serve'], { env: { ...localEnv('other'), PORT: new URL(serving.url).port } }),
       ]);
       assertRefused(second, /another toolhost process serves from .*toolhost\.sqlite; stop it, or /);
       assertRefused(port, /port \d+ is in use; stop the process that uses it, or set PORT/);
@@ -160,8 +162,10 @@ describe('toolhost serve', () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const [noFolder, noDatabase] = await Promise.all([
-      toolhost(['serve'], { env: { ...local('x'), DATA_DIR: join(file, 'data') } }),
-      toolhost(['serve'], { env: { ...local('y'), DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:9/none' } }),
+      runToolhostCommand(['serve'], { env: { ...localEnv('x'), DATA_DIR: join(file, 'data') } }),
+      runToolhostCommand(['serve'], {
+        env: { ...localEnv('y'), DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:9/none' },
+      }),
     ]);
     assertRefused(noFolder, /ENOTDIR/);
     assertRefused(noDatabase, /the database does not (answer|respond): .*ECONNREFUSED/);

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { needProgram } from '../support/browser/debian-program.ts';
-import { serverAt } from '../support/configs.ts';
+import { ensureProgram } from '../support/browser/debian-program.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { binary } from '../support/toolhost/toolhost-command.ts';
+import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 
 const run = promisify(execFile);
 
@@ -20,14 +20,14 @@ describe('shell completion', () => {
   before(async () => {
     running = await startToolhost();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-completion-'));
-    symlinkSync(binary, join(folder, 'toolhost'));
+    symlinkSync(toolhostProgram, join(folder, 'toolhost'));
     env = {
       PATH: `${folder}:${process.env.PATH}`,
       HOME: folder,
       TOOLHOST_URL: running.url,
-      TOOLHOST_API_KEY: await running.key(),
+      TOOLHOST_API_KEY: await running.createKey(),
     };
-    await running.createServer(serverAt('things', 'https://api.example.com'));
+    await running.createServer(buildServerAt('things', 'https://api.example.com'));
   });
   after(async () => {
     rmSync(folder, { recursive: true, force: true });
@@ -35,7 +35,7 @@ describe('shell completion', () => {
   });
 
   /** Returns the words that bash would offer. The last argument is the word being typed. */
-  async function bash(...words: string[]): Promise<{ words: string[]; files: boolean }> {
+  async function completeInBash(...words: string[]): Promise<{ words: string[]; files: boolean }> {
     const script = `
       compopt() { files=1; }
       source <(toolhost completion bash)
@@ -44,24 +44,24 @@ describe('shell completion', () => {
       printf '%s\\n' "$files" "\${COMPREPLY[@]}"`;
     const { stdout, stderr } = await run('bash', ['--norc', '-c', script, 'bash', 'toolhost', ...words], { env });
     assert.equal(stderr, '');
-    const [files, ...found] = stdout.trimEnd().split('\n');
-    return { files: files === '1', words: found.filter((word) => word !== '').toSorted() };
+    const [files, ...offered] = stdout.trimEnd().split('\n');
+    return { files: files === '1', words: offered.filter((word) => word !== '').toSorted() };
   }
 
   it('[ship 7] completes commands, options, and slugs in bash', async () => {
     // A busy machine may exceed the completion timeout. Retrying is what a person does by pressing Tab again.
     await eventually(async () => {
-      assert.deepEqual(await bash('ver'), { words: ['verify', 'versions'], files: false });
+      assert.deepEqual(await completeInBash('ver'), { words: ['verify', 'versions'], files: false });
       // bash splits words at `=`.
       const choices = { words: ['unavailable', 'unreachable'], files: false };
-      assert.deepEqual(await bash('calls', '--outcome', '=', 'un'), choices);
-      assert.deepEqual(await bash('servers', 'create', ''), { words: [], files: true });
-      assert.deepEqual(await bash('servers', 'get', 'th'), { words: ['things'], files: false });
+      assert.deepEqual(await completeInBash('calls', '--outcome', '=', 'un'), choices);
+      assert.deepEqual(await completeInBash('servers', 'create', ''), { words: [], files: true });
+      assert.deepEqual(await completeInBash('servers', 'get', 'th'), { words: ['things'], files: false });
     });
   });
 
   it('[ship 7] completes commands and files in zsh', async () => {
-    const zsh = await needProgram(['/usr/bin/zsh', '/bin/zsh'], 'zsh');
+    const zsh = await ensureProgram(['/usr/bin/zsh', '/bin/zsh'], 'zsh');
     const script = `
       compdef() { :; }; _describe() { print -l -- "\${(@P)4}"; }; _files() { print FILES; }
       source <(toolhost completion zsh)
@@ -76,7 +76,7 @@ describe('shell completion', () => {
   });
 
   it('[ship 7] completes slugs in fish', async () => {
-    const fish = await needProgram(['/usr/bin/fish', '/opt/homebrew/bin/fish'], 'fish');
+    const fish = await ensureProgram(['/usr/bin/fish', '/opt/homebrew/bin/fish'], 'fish');
     const script = 'toolhost completion fish | source; complete -C "toolhost servers get th"';
     // As in bash, a busy machine may exceed the completion timeout.
     await eventually(async () => {

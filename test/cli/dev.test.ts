@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { binary } from '../support/toolhost/toolhost-command.ts';
+import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('toolhost dev', () => {
@@ -18,10 +18,10 @@ describe('toolhost dev', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-dev-files-'));
-    write('first.yaml', config('first'));
-    write('sealed.yaml', { ...config('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
+    save('first.yaml', createConfig('first'));
+    save('sealed.yaml', { ...createConfig('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
     const env = { EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DEV_KEY: 'dev-value', HOME: folder };
-    serving = await startChildToolhost(env, binary, ['dev', folder, '--env', 'DEV_KEY', '--env', 'NOT_SET']);
+    serving = await startChildToolhost(env, toolhostProgram, ['dev', folder, '--env', 'DEV_KEY', '--env', 'NOT_SET']);
     key = /^API key {4}(\S+)/m.exec(serving.output('stderr'))?.[1] ?? '';
   });
   after(async () => {
@@ -30,15 +30,15 @@ describe('toolhost dev', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const config = (slug: string, more: object = {}) =>
-    serverAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
+  const createConfig = (slug: string, more: object = {}) =>
+    buildServerAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
   /** Saves the way careful editors do: writes another file, then renames it. */
-  const write = (name: string, value: object | string) => {
+  const save = (name: string, value: object | string) => {
     const draft = join(folder, `.${name}.draft`);
     writeFileSync(draft, typeof value === 'string' ? value : stringify(value));
     renameSync(draft, join(folder, name));
   };
-  const toolsOf = async (slug: string): Promise<string[] | number> => {
+  const listToolNames = async (slug: string): Promise<string[] | number> => {
     const response = await fetch(`${serving.url}/mcp/${slug}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json', authorization: `Bearer ${key}` },
@@ -47,11 +47,11 @@ describe('toolhost dev', () => {
     if (!response.ok) return response.status;
     return ((await response.json()) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name);
   };
-  const becomes = (slug: string, expected: string[] | number) =>
-    eventually(async () => assert.deepEqual(await toolsOf(slug), expected));
+  const assertEventuallyServes = (slug: string, expected: string[] | number) =>
+    eventually(async () => assert.deepEqual(await listToolNames(slug), expected));
 
   it('[imp 6] serves the files of a folder with secrets from the environment', async () => {
-    assert.deepEqual(await toolsOf('first'), ['get']);
+    assert.deepEqual(await listToolNames('first'), ['get']);
     const response = await fetch(`${serving.url}/api/v1/servers/sealed/tools/get/call`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
@@ -63,44 +63,47 @@ describe('toolhost dev', () => {
   });
 
   it('[imp 6] follows changes to several files, new files, and files that are removed and return', async () => {
-    const other = [toolAt(`${upstream.url}/other`, { name: 'other' })];
-    write('first.yaml', config('first', { tools: other }));
-    write('second.json', JSON.stringify(config('second')));
-    await becomes('first', ['other']);
-    await becomes('second', ['get']);
+    const other = [buildToolAt(`${upstream.url}/other`, { name: 'other' })];
+    save('first.yaml', createConfig('first', { tools: other }));
+    save('second.json', JSON.stringify(createConfig('second')));
+    await assertEventuallyServes('first', ['other']);
+    await assertEventuallyServes('second', ['get']);
     rmSync(join(folder, 'second.json'));
-    await becomes('second', 404);
-    write('second.json', JSON.stringify(config('second', { tools: other })));
-    await becomes('second', ['other']);
+    await assertEventuallyServes('second', 404);
+    save('second.json', JSON.stringify(createConfig('second', { tools: other })));
+    await assertEventuallyServes('second', ['other']);
     // A new slug in the same file means another server.
-    write('second.json', JSON.stringify(config('third')));
-    await becomes('third', ['get']);
-    await becomes('second', 404);
+    save('second.json', JSON.stringify(createConfig('third')));
+    await assertEventuallyServes('third', ['get']);
+    await assertEventuallyServes('second', 404);
   });
 
   it('[imp 6] keeps serving the previous version of an invalid file, and prints the problem', async () => {
-    write('kept.yaml', config('kept'));
-    await becomes('kept', ['get']);
+    save('kept.yaml', createConfig('kept'));
+    await assertEventuallyServes('kept', ['get']);
     for (const [broken, message] of [
       ['name: [', /kept\.yaml: is not YAML: /],
-      [config('kept', { tools: [{ name: 'x' }] }), /kept\.yaml: tools\[0\]\.url: /],
-      [{ ...config('kept'), secrets: { KEY: { env: 'NOT_SET' } } }, /kept\.yaml: secrets\.KEY: .*NOT_SET is not set/],
-      [config('first'), /kept\.yaml: slug: "first" is already the slug in .*first\.yaml/],
+      [createConfig('kept', { tools: [{ name: 'x' }] }), /kept\.yaml: tools\[0\]\.url: /],
+      [
+        { ...createConfig('kept'), secrets: { KEY: { env: 'NOT_SET' } } },
+        /kept\.yaml: secrets\.KEY: .*NOT_SET is not set/,
+      ],
+      [createConfig('first'), /kept\.yaml: slug: "first" is already the slug in .*first\.yaml/],
     ] as const) {
-      write('kept.yaml', broken);
+      save('kept.yaml', broken);
       await eventually(() => assert.match(serving.output('stderr'), message));
-      assert.deepEqual(await toolsOf('kept'), ['get'], String(message));
-      write('kept.yaml', config('kept'));
+      assert.deepEqual(await listToolNames('kept'), ['get'], String(message));
+      save('kept.yaml', createConfig('kept'));
     }
-    const tools = [toolAt(`${upstream.url}/fixed`, { name: 'fixed' })];
-    write('kept.yaml', config('kept', { tools }));
-    await becomes('kept', ['fixed']);
+    const tools = [buildToolAt(`${upstream.url}/fixed`, { name: 'fixed' })];
+    save('kept.yaml', createConfig('kept', { tools }));
+    await assertEventuallyServes('kept', ['fixed']);
   });
 
   it('[imp 6] exits with 0 on a signal that arrives while it applies files', async () => {
     const many = Array.from({ length: 40 }, (_, n) => `many-${n}`);
-    for (const slug of many) write(`${slug}.yaml`, config(slug));
-    await eventually(async () => assert.notEqual(await toolsOf('many-0'), 404));
+    for (const slug of many) save(`${slug}.yaml`, createConfig(slug));
+    await eventually(async () => assert.notEqual(await listToolNames('many-0'), 404));
     assert.equal(await serving.end(), 0);
     assert.doesNotMatch(serving.output('stderr'), /\n\s+at /);
   });

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parse, stringify } from 'yaml';
-import { tries } from '../sets.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 const upstream = 'https://api.example.com';
 
@@ -52,25 +52,25 @@ const text = fc.oneof(
   ),
   fc.string({ minLength: 1, maxLength: 120 }),
 );
-const visible = text.map((value) => `T ${value.replaceAll(/[\p{C}\u2028\u2029]/gu, '.')} .`.slice(0, 90));
+const visibleText = text.map((value) => `T ${value.replaceAll(/[\p{C}\u2028\u2029]/gu, '.')} .`.slice(0, 90));
 const argument = fc.record(
   {
     type: fc.constantFrom('string', 'integer', 'boolean'),
-    description: visible,
+    description: visibleText,
     optional: fc.constant(true),
   },
   { requiredKeys: ['type'] },
 );
 const tool = fc.record(
   {
-    description: visible,
+    description: visibleText,
     method: fc.constantFrom('GET', 'post', 'PATCH'),
     url: fc.constant(`${upstream}/thing`),
-    title: visible,
+    title: visibleText,
     headers: fc.dictionary(
       fc.constantFrom('X-A', 'X-B', 'X-C'),
       // A colon could start something that looks like an argument, which headers reject.
-      visible.map((value) => value.replaceAll(/[^ -~]|[{}:]/g, '.')),
+      visibleText.map((value) => value.replaceAll(/[^ -~]|[{}:]/g, '.')),
     ),
     input_schema: fc.dictionary(fc.constantFrom('yes', 'a', 'b', 'null', '_1'), argument),
     timeout_ms: fc.integer({ min: 1, max: 20_000 }),
@@ -80,12 +80,12 @@ const tool = fc.record(
 );
 const config = fc.record(
   {
-    name: visible,
+    name: visibleText,
     description: text.map((value) => value.replaceAll('\0', '')),
     authentication: fc.constantFrom({ type: 'Bearer' }, { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' }),
     tools: fc
       .dictionary(fc.constantFrom('a', 'b', 'c.d', 'null', '1'), tool, { maxKeys: 4 })
-      .map((tools) => Object.entries(tools).map(([name, one]) => ({ name, ...one }))),
+      .map((tools) => Object.entries(tools).map(([name, fields]) => ({ name, ...fields }))),
     limits: fc.record({ calls_per_day: fc.integer({ min: 1, max: 9 }) }),
   },
   { requiredKeys: ['name', 'tools'] },
@@ -100,7 +100,7 @@ describe('toolhost export', () => {
   before(async () => {
     running = await startToolhost();
     root = mkdtempSync(join(tmpdir(), 'toolhost-export-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
   });
   beforeEach(() => {
     folder = join(root, `test-${count++}`);
@@ -110,8 +110,8 @@ describe('toolhost export', () => {
     rmSync(root, { recursive: true, force: true });
     await running.stop();
   });
-  const run = (...args: string[]) => toolhost(args, { env });
-  const succeed = async (...args: string[]) => {
+  const run = (...args: string[]) => runToolhostCommand(args, { env });
+  const runSuccessfully = async (...args: string[]) => {
     const ended = await run(...args);
     assert.equal(ended.code, 0, ended.stdout + ended.stderr);
     return ended;
@@ -123,7 +123,7 @@ describe('toolhost export', () => {
 
   it('[imp 6] contains everything except secret values, and names the schema for editors', async () => {
     await running.createServer(
-      serverAt('whole', upstream, {
+      buildServerAt('whole', upstream, {
         oauth: {
           authorization_url: 'https://login.example.com/authorize',
           token_url: 'https://login.example.com/token',
@@ -134,7 +134,7 @@ describe('toolhost export', () => {
     );
     await running.rest('PUT', '/servers/whole/secrets/KEY', { body: { value: 'v4lue' } });
     await running.rest('PATCH', '/servers/whole/limits', { body: { calls_per_second: 7 } });
-    const { stdout } = await succeed('export', 'whole');
+    const { stdout } = await runSuccessfully('export', 'whole');
     assert.ok(
       stdout.startsWith(`# yaml-language-server: $schema=${running.url}/schema/file.json\nname: whole\n`),
       stdout,
@@ -144,12 +144,12 @@ describe('toolhost export', () => {
     assert.deepEqual(exported.secrets, { 'oauth.client_secret': 'stored', KEY: 'stored' });
     assert.deepEqual(exported.limits, { calls_per_second: 7 });
     const published = (await (await fetch(`${running.url}/schema/file.json`)).json()) as { properties: Json };
-    const printed = JSON.parse((await succeed('schema')).stdout) as { properties: Json };
+    const printed = JSON.parse((await runSuccessfully('schema')).stdout) as { properties: Json };
     assert.deepEqual(printed.properties, published.properties);
     for (const field of Object.keys(exported)) assert.ok(field in published.properties, field);
     const path = write('whole.yaml', stdout);
-    assert.match((await succeed('apply', path)).stdout, /^1 same$/m);
-    assert.match((await succeed('check', path)).stdout, /whole\.yaml: ok/);
+    assert.match((await runSuccessfully('apply', path)).stdout, /^1 same$/m);
+    assert.match((await runSuccessfully('check', path)).stdout, /whole\.yaml: ok/);
     assert.equal((await run('export', 'nothing-here')).code, 1);
   });
 
@@ -177,16 +177,16 @@ describe('toolhost export', () => {
     ].join('\n');
     const path = write('any-name.yaml', content);
     await running.createServer(parse(content.slice(0, content.indexOf('secrets:'))) as Json);
-    await succeed('export', slug, '--out', folder);
+    await runSuccessfully('export', slug, '--out', folder);
     assert.equal(readFileSync(path, 'utf8'), content);
     const tools = [
-      toolAt(`${upstream}/new`, { name: 'new' }),
-      toolAt(`${upstream}/other`, { name: 'other', description: 'Gets the other thing.', timeout_ms: 500 }),
-      toolAt(`${upstream}/thing`, { headers: { Accept: 'text/plain' } }),
+      buildToolAt(`${upstream}/new`, { name: 'new' }),
+      buildToolAt(`${upstream}/other`, { name: 'other', description: 'Gets the other thing.', timeout_ms: 500 }),
+      buildToolAt(`${upstream}/thing`, { headers: { Accept: 'text/plain' } }),
     ];
     const changed = await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Forecasts', tools } });
     assert.equal(changed.status, 200, changed.text);
-    await succeed('export', slug, '--out', folder);
+    await runSuccessfully('export', slug, '--out', folder);
     const text = readFileSync(path, 'utf8');
     for (const line of [
       '# Owned by the weather team.',
@@ -223,16 +223,16 @@ describe('toolhost export', () => {
       '  - { name: other, method: GET, url: *url, description: Gets the other thing. }',
       '',
     ].join('\n');
-    const yaml = write('several.yaml', `# first\n${stringify(serverAt(b, upstream))}---\n${anchored}`);
-    const json = write('list.json', JSON.stringify([serverAt(c, upstream)]));
-    await succeed('apply', folder);
+    const yaml = write('several.yaml', `# first\n${stringify(buildServerAt(b, upstream))}---\n${anchored}`);
+    const json = write('list.json', JSON.stringify([buildServerAt(c, upstream)]));
+    await runSuccessfully('apply', folder);
     const tools = [
-      toolAt(`${upstream}/moved`),
-      toolAt(`${upstream}/thing`, { name: 'other', description: 'Gets the other thing.' }),
+      buildToolAt(`${upstream}/moved`),
+      buildToolAt(`${upstream}/thing`, { name: 'other', description: 'Gets the other thing.' }),
     ];
     await running.rest('PATCH', `/servers/${a}`, { body: { tools } });
     for (const slug of [b, c]) await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Changed.' } });
-    await succeed('export', a, b, c, '--out', folder);
+    await runSuccessfully('export', a, b, c, '--out', folder);
     assert.match(readFileSync(yaml, 'utf8'), /^# first\n[\s\S]*^---\n# second\n[\s\S]*- name: get # the first\n/m);
     assert.equal((JSON.parse(readFileSync(json, 'utf8')) as Json[])[0]?.description, 'Changed.');
     const { code, stdout } = await run('diff', folder);
@@ -240,15 +240,15 @@ describe('toolhost export', () => {
   });
 
   it('[imp 6] rejects a folder with unreadable files before writing anything', async () => {
-    await running.createServer(serverAt('refused', upstream));
+    await running.createServer(buildServerAt('refused', upstream));
     write('broken.yaml', 'name: [');
     const broken = await run('export', 'refused', '--out', folder);
     assert.deepEqual([broken.code, broken.stdout], [1, '']);
     assert.match(broken.stderr, /broken\.yaml: is not YAML: .*nothing was written/);
     rmSync(join(folder, 'broken.yaml'));
-    write('refused.yaml', stringify(serverAt('somebody-else', upstream)));
-    const taken = await run('export', 'refused', '--out', folder);
-    assert.match(taken.stderr, /refused\.yaml: already exists with another server/);
+    write('refused.yaml', stringify(buildServerAt('somebody-else', upstream)));
+    const conflict = await run('export', 'refused', '--out', folder);
+    assert.match(conflict.stderr, /refused\.yaml: already exists with another server/);
   });
 
   it('[imp 6] changes nothing when any exported servers are applied again', async () => {
@@ -256,31 +256,31 @@ describe('toolhost export', () => {
     let slugs: string[] = [];
     const servers = fc.array(fc.tuple(config, config), { minLength: 15, maxLength: 15 });
     const property = fc.asyncProperty(servers, async (pairs) => {
-      const here = join(folder, String(round));
-      mkdirSync(here);
-      const wanted = pairs.map(([first, second], index) => {
+      const roundFolder = join(folder, String(round));
+      mkdirSync(roundFolder);
+      const pairedConfigs = pairs.map(([first, second], index) => {
         const slug = `any-${round}-${index}`;
         return { slug, first: { ...first, slug }, second: { ...second, slug } };
       });
-      slugs = wanted.map(({ slug }) => slug);
+      slugs = pairedConfigs.map(({ slug }) => slug);
       round += 1;
-      for (const { slug, first } of wanted)
-        writeFileSync(join(here, `${slug}.yaml`), stringify(first, { lineWidth: 0 }));
-      await succeed('apply', here);
-      const exported = join(here, 'exported');
-      await succeed('export', ...slugs, '--out', exported);
-      assert.match((await succeed('apply', exported)).stdout, /^15 same$/m);
+      for (const { slug, first } of pairedConfigs)
+        writeFileSync(join(roundFolder, `${slug}.yaml`), stringify(first, { lineWidth: 0 }));
+      await runSuccessfully('apply', roundFolder);
+      const exported = join(roundFolder, 'exported');
+      await runSuccessfully('export', ...slugs, '--out', exported);
+      assert.match((await runSuccessfully('apply', exported)).stdout, /^15 same$/m);
       // Then every server becomes another one, and the exported files follow.
-      const others = join(here, 'others');
+      const others = join(roundFolder, 'others');
       mkdirSync(others);
-      for (const { slug, second } of wanted) writeFileSync(join(others, `${slug}.json`), JSON.stringify(second));
-      await succeed('apply', others);
-      await succeed('export', ...slugs, '--out', here);
-      const { code, stdout } = await run('diff', here);
+      for (const { slug, second } of pairedConfigs) writeFileSync(join(others, `${slug}.json`), JSON.stringify(second));
+      await runSuccessfully('apply', others);
+      await runSuccessfully('export', ...slugs, '--out', roundFolder);
+      const { code, stdout } = await run('diff', roundFolder);
       assert.equal(code, 0, stdout);
     });
     // Shrinking rounds would otherwise fill the workspace.
-    const leaveNothing = () => Promise.all(slugs.map((slug) => running.rest('DELETE', `/servers/${slug}`)));
-    await fc.assert(property.afterEach(leaveNothing), { numRuns: tries(3) });
+    const deleteServers = () => Promise.all(slugs.map((slug) => running.rest('DELETE', `/servers/${slug}`)));
+    await fc.assert(property.afterEach(deleteServers), { numRuns: getRunCount(3) });
   });
 });

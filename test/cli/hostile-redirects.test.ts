@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type HostileService, startHostileService } from '../support/toolhost/hostile-service.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type AdversarialService, startAdversarialService } from '../support/toolhost/hostile-service.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** One command for each HTTP method, and those that send a credential in another form. */
 const commands: readonly string[][] = [
@@ -19,59 +19,66 @@ const commands: readonly string[][] = [
 ];
 
 describe('commands that receive a redirect', () => {
-  let first: HostileService;
-  let second: HostileService;
+  let redirecting: AdversarialService;
+  let redirectTarget: AdversarialService;
   let folder: string;
   before(async () => {
-    [first, second] = await Promise.all([startHostileService(), startHostileService()]);
+    [redirecting, redirectTarget] = await Promise.all([startAdversarialService(), startAdversarialService()]);
     folder = mkdtempSync(join(tmpdir(), 'toolhost-redirects-'));
   });
   after(() => {
-    first.close();
-    second.close();
+    redirecting.close();
+    redirectTarget.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
   it('[ship 7] do not follow it, and print its target', async () => {
     for (const [index, args] of commands.entries()) {
       const status = [301, 302, 303, 307, 308][index % 5] as number;
-      const target = index % 2 === 0 ? `${second.url}/api/v1/servers` : '//[evil';
-      first.answers((request, response) => {
+      const target = index % 2 === 0 ? `${redirectTarget.url}/api/v1/servers` : '//[evil';
+      redirecting.respondWith((request, response) => {
         const isTime = request.url === '/livez';
         response.writeHead(isTime ? 200 : status, isTime ? {} : { location: target });
         response.end('<html>');
       });
-      const { code, stdout, stderr } = await toolhost(args, { env: first.env, cwd: folder, input: 'value' });
+      const { code, stdout, stderr } = await runToolhostCommand(args, {
+        env: redirecting.env,
+        cwd: folder,
+        input: 'value',
+      });
       assert.deepEqual([code, stdout], [1, ''], `${args.join(' ')} ${stderr}`);
       assert.match(stderr, new RegExp(`^error: [^\\n]*responded with ${status}, [^\\n]*\\n$`), args.join(' '));
-      if (index % 2 === 0) assert.ok(stderr.includes(`It redirects to ${second.url}`), stderr);
+      if (index % 2 === 0) assert.ok(stderr.includes(`It redirects to ${redirectTarget.url}`), stderr);
     }
-    assert.deepEqual(second.requests, []);
+    assert.deepEqual(redirectTarget.requests, []);
   });
 
   it('[ship 7] send nothing from a profile to its host over another scheme or port', async () => {
     const home = join(folder, 'person');
     mkdirSync(join(home, 'toolhost'), { recursive: true });
-    const { port } = new URL(first.url);
+    const { port } = new URL(redirecting.url);
     const stored = `https://127.0.0.1:${port}`;
-    const write = (name: string, value: unknown) =>
+    const writeProfileFile = (name: string, value: unknown) =>
       writeFileSync(join(home, 'toolhost', name), JSON.stringify(value), { mode: 0o600 });
-    write('config.yaml', { profile: 'work', profiles: { work: { url: stored } } });
-    write('credentials.json', { profiles: { work: { url: stored, api_key: 'thk_work' } } });
-    first.answers((_request, response) => void response.end('{}'));
+    writeProfileFile('config.yaml', { profile: 'work', profiles: { work: { url: stored } } });
+    writeProfileFile('credentials.json', { profiles: { work: { url: stored, api_key: 'thk_work' } } });
+    redirecting.respondWith((_request, response) => void response.end('{}'));
     const env = { XDG_CONFIG_HOME: home };
     for (const url of [
-      first.url,
+      redirecting.url,
       `http://localhost:${port}`,
-      `${first.url}/`,
-      second.url,
+      `${redirecting.url}/`,
+      redirectTarget.url,
       stored.replace('.1:', '.2:'),
     ]) {
-      const { code, stderr } = await toolhost(['servers', 'list', '--url', url], { env });
+      const { code, stderr } = await runToolhostCommand(['servers', 'list', '--url', url], { env });
       assert.deepEqual([code, /its credential is not sent elsewhere/.test(stderr)], [1, true], stderr);
     }
     // The stored address uses TLS, which this service does not support.
-    assert.match((await toolhost(['servers', 'list'], { env })).stderr, /it does not speak TLS|cannot be reached/);
-    assert.deepEqual([first.requests, second.requests], [[], []]);
+    assert.match(
+      (await runToolhostCommand(['servers', 'list'], { env })).stderr,
+      /it does not speak TLS|cannot be reached/,
+    );
+    assert.deepEqual([redirecting.requests, redirectTarget.requests], [[], []]);
   });
 });

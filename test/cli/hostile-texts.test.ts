@@ -14,18 +14,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 import {
-  answersJson,
-  configOf,
-  type HostileService,
-  honestAnswer,
-  listedEntries,
+  type AdversarialService,
+  buildConfig,
+  buildValidResponse,
+  listEntries,
+  respondJson,
   serverEntry,
-  startHostileService,
+  startAdversarialService,
 } from '../support/toolhost/hostile-service.ts';
-import { beginLogin } from '../support/toolhost/login-command.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { startLogin } from '../support/toolhost/login-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** Commands that show or store texts of a service. */
 const commands: readonly string[][] = [
@@ -45,23 +45,40 @@ const commands: readonly string[][] = [
 ];
 
 /** Names and definitions of the one tool and its one argument that once crashed the program. */
-const pastFaults: [command: readonly string[], at: number, by: unknown][] = ['call', 'preview'].flatMap((command) =>
+const pastFailures: [command: readonly string[], at: number, by: unknown][] = ['call', 'preview'].flatMap((command) =>
   (
     [
       [21, 'a\nb'],
       [25, { a: null }],
       [26, null],
     ] as const
-  ).map(([at, by]): [readonly string[], number, unknown] => [[command, 'one', 'get', '--arg', 'id=1'], at, by]),
+  ).map(([at, replacement]): [readonly string[], number, unknown] => [
+    [command, 'one', 'get', '--arg', 'id=1'],
+    at,
+    replacement,
+  ]),
 );
 
-const odd: unknown[] = [null, 7, '', '../../x', 'a\nb', [], [null], ['a'], {}, { a: null }, true, { length: 1 }];
+const malformedValues: unknown[] = [
+  null,
+  7,
+  '',
+  '../../x',
+  'a\nb',
+  [],
+  [null],
+  ['a'],
+  {},
+  { a: null },
+  true,
+  { length: 1 },
+];
 
 /** Returns the value with one of its parts replaced. `at` selects the part. */
-function mutated(value: unknown, at: number, by: unknown): unknown {
-  let left = at;
+function mutate(value: unknown, at: number, replacement: unknown): unknown {
+  let remaining = at;
   const walk = (part: unknown): unknown => {
-    if (left-- === 0) return by;
+    if (remaining-- === 0) return replacement;
     if (Array.isArray(part)) return part.map(walk);
     if (typeof part !== 'object' || part === null) return part;
     return Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, walk(inner)]));
@@ -70,12 +87,12 @@ function mutated(value: unknown, at: number, by: unknown): unknown {
 }
 
 describe('commands that receive texts of an adversarial service', () => {
-  let hostile: HostileService;
+  let service: AdversarialService;
   let root: string;
   let folder: string;
   let count = 0;
   before(async () => {
-    hostile = await startHostileService();
+    service = await startAdversarialService();
     root = mkdtempSync(join(tmpdir(), 'toolhost-texts-'));
   });
   beforeEach(() => {
@@ -83,16 +100,16 @@ describe('commands that receive texts of an adversarial service', () => {
     mkdirSync(folder, { recursive: true });
   });
   after(() => {
-    hostile.close();
+    service.close();
     rmSync(root, { recursive: true, force: true });
   });
-  const run = (...args: string[]) => toolhost(args, { env: hostile.env, cwd: folder });
-  const listsServer = (slug: string, config = configOf(slug)) =>
-    hostile.answers(
-      answersJson((path) => {
+  const run = (...args: string[]) => runToolhostCommand(args, { env: service.env, cwd: folder });
+  const serveServer = (slug: string, config = buildConfig(slug)) =>
+    service.respondWith(
+      respondJson((path) => {
         if (path === '/servers') return { servers: [serverEntry(slug)] };
-        const honest = honestAnswer(path) as object | undefined;
-        return path.endsWith('/limits') || !honest ? honest : { ...honest, config };
+        const original = buildValidResponse(path) as object | undefined;
+        return path.endsWith('/limits') || !original ? original : { ...original, config };
       }),
     );
 
@@ -110,10 +127,10 @@ describe('commands that receive texts of an adversarial service', () => {
       'a'.repeat(300),
     ];
     for (const slug of slugs) {
-      listsServer(slug);
+      serveServer(slug);
       const all = await run('export', '--out', 'exported');
       assert.deepEqual([all.code, all.stdout], [1, ''], `${JSON.stringify(slug)} ${all.stderr}`);
-      listsServer('one', configOf(slug));
+      serveServer('one', buildConfig(slug));
       const one = await run('export', 'one', '--out', 'exported');
       assert.deepEqual([one.code, one.stdout], [1, ''], `${JSON.stringify(slug)} ${one.stderr}`);
       assert.match(one.stderr, /^error: the service did not return the configuration of the server "one"[^\n]*\n$/);
@@ -122,37 +139,37 @@ describe('commands that receive texts of an adversarial service', () => {
   });
 
   it("[sec R2] export only over the server's own file, and never to a device", async () => {
-    listsServer('one');
+    serveServer('one');
     const target = join(folder, 'elsewhere');
     mkdirSync(join(folder, 'exported'));
     symlinkSync(target, join(folder, 'exported/one.yaml'));
     const refused = await run('export', 'one', '--out', 'exported');
     assert.deepEqual([refused.code, /already exists|no such file/.test(refused.stderr)], [1, true], refused.stderr);
     assert.equal(lstatSync(target, { throwIfNoEntry: false }), undefined);
-    listsServer('con');
+    serveServer('con');
     assert.match((await run('export', 'con', '--out', 'devices')).stderr, /devices\/con_\.yaml/);
     assert.deepEqual(readdirSync(join(folder, 'devices')), ['con_.yaml']);
-    const linked = join(folder, 'shared.yaml');
-    writeFileSync(linked, readFileSync(join(folder, 'devices/con_.yaml'), 'utf8').replace('Gets it.', 'Got it.'), {
+    const outsideFile = join(folder, 'shared.yaml');
+    writeFileSync(outsideFile, readFileSync(join(folder, 'devices/con_.yaml'), 'utf8').replace('Gets it.', 'Got it.'), {
       mode: 0o600,
     });
     mkdirSync(join(folder, 'links'));
-    symlinkSync(linked, join(folder, 'links/any.yaml'));
+    symlinkSync(outsideFile, join(folder, 'links/any.yaml'));
     const outside = await run('export', 'con', '--out', 'links');
     assert.deepEqual([outside.code, /any\.yaml: is a link to a file outside/.test(outside.stderr)], [1, true]);
-    assert.match(readFileSync(linked, 'utf8'), /Got it\./);
-    const inside = join(folder, 'links/.real');
-    renameSync(linked, inside);
+    assert.match(readFileSync(outsideFile, 'utf8'), /Got it\./);
+    const insideFile = join(folder, 'links/.real');
+    renameSync(outsideFile, insideFile);
     rmSync(join(folder, 'links/any.yaml'));
     symlinkSync('.real', join(folder, 'links/any.yaml'));
     assert.match((await run('export', 'con', '--out', 'links')).stderr, /^changed/);
-    assert.match(readFileSync(inside, 'utf8'), /Gets it\./);
-    assert.equal(lstatSync(inside).mode & 0o777, 0o600);
+    assert.match(readFileSync(insideFile, 'utf8'), /Gets it\./);
+    assert.equal(lstatSync(insideFile).mode & 0o777, 0o600);
     assert.ok(lstatSync(join(folder, 'links/any.yaml')).isSymbolicLink());
   });
 
   it('[sec R2] do not reach another route with a name that is empty or consists of dots', async () => {
-    hostile.answers(answersJson(() => ({ deleted: 'x' })));
+    service.respondWith(respondJson(() => ({ deleted: 'x' })));
     for (const name of ['.', '..', '']) {
       for (const args of [
         ['tools', 'remove', 'one', name, '--yes'],
@@ -163,19 +180,23 @@ describe('commands that receive texts of an adversarial service', () => {
         assert.deepEqual([code, /^error: there is no \w+ "\.{0,2}"\n$/.test(stderr)], [1, true], stderr);
       }
     }
-    assert.deepEqual(hostile.requests, []);
+    assert.deepEqual(service.requests, []);
   });
 
   it('[sec R2] print a record, a row, or a comment on one line', async () => {
-    const evil = 'a\nb\r\nc\u2028d\u0085e';
-    hostile.answers(
-      answersJson((path) => {
-        if (path === '/servers') return { servers: [serverEntry('one', { name: evil, url: evil })] };
-        if (path === '/calls') return { calls: [{ ...listedEntries[path]?.entry(1), server: evil, reason: evil }] };
+    const multilineText = 'a\nb\r\nc\u2028d\u0085e';
+    service.respondWith(
+      respondJson((path) => {
+        if (path === '/servers') return { servers: [serverEntry('one', { name: multilineText, url: multilineText })] };
+        if (path === '/calls')
+          return { calls: [{ ...listEntries[path]?.entry(1), server: multilineText, reason: multilineText }] };
         if (path === '/audit')
-          return { events: [{ ...listedEntries[path]?.entry(1), operation: evil, actor_name: evil }] };
+          return { events: [{ ...listEntries[path]?.entry(1), operation: multilineText, actor_name: multilineText }] };
         if (path === '/servers/one')
-          return { ...(honestAnswer(path) as object), warnings: [{ path: evil, message: evil }] };
+          return {
+            ...(buildValidResponse(path) as object),
+            warnings: [{ path: multilineText, message: multilineText }],
+          };
         return undefined;
       }),
     );
@@ -190,24 +211,24 @@ describe('commands that receive texts of an adversarial service', () => {
     const command = fc.constantFrom(...commands);
     const sentence = /^(?:error: [^\n]*\n(?: {2}[^\n]*\n)*)?$/;
     await fc.assert(
-      fc.asyncProperty(command, fc.nat(60), fc.constantFrom(...odd), async (args, at, by) => {
-        hostile.answers(
-          answersJson((path) => {
-            const honest = honestAnswer(path);
+      fc.asyncProperty(command, fc.nat(60), fc.constantFrom(...malformedValues), async (args, at, replacement) => {
+        service.respondWith(
+          respondJson((path) => {
+            const original = buildValidResponse(path);
             // Only one response of a command is malformed.
-            return path.endsWith('/limits') ? honest : mutated(honest, at, by);
+            return path.endsWith('/limits') ? original : mutate(original, at, replacement);
           }),
         );
         const { code, stdout, stderr } = await run(...args);
-        const what = `${args.join(' ')}: ${code} ${stdout} ${stderr}`;
-        assert.ok(code === 0 || code === 1 || (code === 2 && args[1] === 'diff'), what);
-        if (code === 1 && args[0] !== 'call') assert.match(stderr, sentence, what);
-        assert.doesNotMatch(stderr, /bug in toolhost|^\s+at /m, what);
+        const context = `${args.join(' ')}: ${code} ${stdout} ${stderr}`;
+        assert.ok(code === 0 || code === 1 || (code === 2 && args[1] === 'diff'), context);
+        if (code === 1 && args[0] !== 'call') assert.match(stderr, sentence, context);
+        assert.doesNotMatch(stderr, /bug in toolhost|^\s+at /m, context);
       }),
-      { numRuns: tries(40), examples: pastFaults },
+      { numRuns: getRunCount(40), examples: pastFailures },
     );
     for (const problems of [[null], 'text', [7], { length: 3 }, [{ path: 1, message: [] }]]) {
-      hostile.answers(
+      service.respondWith(
         (_request, response) => void response.writeHead(400).end(JSON.stringify({ detail: 'no', problems })),
       );
       const { code, stderr } = await run('servers', 'list');
@@ -222,16 +243,16 @@ describe('commands that receive texts of an adversarial service', () => {
     const path = join(folder, 'person/toolhost/credentials.json');
     const before = JSON.stringify({ profiles: { work: { url: 'https://work.example.com', api_key: 'thk_work' } } });
     writeFileSync(path, before, { mode: 0o600 });
-    const { url } = hostile;
+    const { url } = service;
     const id = 'client '.repeat(3);
-    hostile.answers((request, response) => {
+    service.respondWith((request, response) => {
       const at = new URL(request.url ?? '', url).pathname;
       response.setHeader('content-type', 'application/json');
-      const says = (status: number, value: object) => void response.writeHead(status).end(JSON.stringify(value));
+      const respondWith = (status: number, value: object) => void response.writeHead(status).end(JSON.stringify(value));
       if (at === '/.well-known/oauth-protected-resource/api/v1')
-        return says(200, { resource: `${url}/api/v1`, authorization_servers: [url] });
+        return respondWith(200, { resource: `${url}/api/v1`, authorization_servers: [url] });
       if (at === '/.well-known/oauth-authorization-server')
-        return says(200, {
+        return respondWith(200, {
           ...{ issuer: url, authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` },
           ...{ registration_endpoint: `${url}/register`, response_types_supported: ['code'] },
           code_challenge_methods_supported: ['S256'],
@@ -239,21 +260,25 @@ describe('commands that receive texts of an adversarial service', () => {
       if (at === '/register') {
         let text = '';
         request.on('data', (chunk) => (text += chunk));
-        request.on('end', () => says(201, { ...JSON.parse(text), client_id: id }));
+        request.on('end', () => respondWith(201, { ...JSON.parse(text), client_id: id }));
         return;
       }
-      if (at === '/token') return says(200, { access_token: 'token', token_type: 'Bearer' });
+      if (at === '/token') return respondWith(200, { access_token: 'token', token_type: 'Bearer' });
       response.setHeader(
         'www-authenticate',
         `Bearer resource_metadata="${url}/.well-known/oauth-protected-resource/api/v1"`,
       );
-      says(401, { detail: 'no' });
+      respondWith(401, { detail: 'no' });
     });
-    const login = beginLogin([url, '--no-browser'], { env });
-    const asked = new URL(await login.address).searchParams;
-    const answer = new URL(asked.get('redirect_uri') ?? '');
-    answer.search = new URLSearchParams({ code: 'code', state: asked.get('state') ?? '', iss: url }).toString();
-    login.paste(answer.href);
+    const login = startLogin([url, '--no-browser'], { env });
+    const authorization = new URL(await login.address).searchParams;
+    const redirect = new URL(authorization.get('redirect_uri') ?? '');
+    redirect.search = new URLSearchParams({
+      code: 'code',
+      state: authorization.get('state') ?? '',
+      iss: url,
+    }).toString();
+    login.pasteLine(redirect.href);
     const { code, stderr } = await login.ended;
     assert.deepEqual([code, /cannot be stored: client_id/.test(stderr)], [1, true], stderr);
     assert.equal(readFileSync(path, 'utf8'), before);

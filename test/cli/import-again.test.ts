@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { openApi } from '../support/import/plan-of.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('toolhost import-again', () => {
@@ -11,16 +11,17 @@ describe('toolhost import-again', () => {
   let key: string;
   before(async () => {
     upstream = await startRecordingUpstream();
-    service = await startToolhost({ egress: [upstream.port] });
-    key = await service.key();
+    service = await startToolhost({ egressPorts: [upstream.port] });
+    key = await service.createKey();
   });
   after(async () => {
     await service?.stop();
     await upstream?.close();
   });
 
-  const run = (...args: string[]) => toolhost([...args, '--url', service.url], { env: { TOOLHOST_API_KEY: key } });
-  const serves = (summary: string) => {
+  const run = (...args: string[]) =>
+    runToolhostCommand([...args, '--url', service.url], { env: { TOOLHOST_API_KEY: key } });
+  const serveDescription = (summary: string) => {
     const document = openApi(
       { '/pets': { get: { operationId: 'listPets', summary } } },
       { servers: [{ url: upstream.url }] },
@@ -29,10 +30,12 @@ describe('toolhost import-again', () => {
   };
 
   it('[imp 5] checks the API description, watches it, and lists what has changed', async () => {
-    serves('All pets of the shop');
+    serveDescription('All pets of the shop');
     const url = `${upstream.url}/api.json`;
-    const made = await service.rest('POST', '/import', { body: { mode: 'create', url, slug: 'pets', include: ['*'] } });
-    assert.equal(made.status, 200, made.text);
+    const created = await service.rest('POST', '/import', {
+      body: { mode: 'create', url, slug: 'pets', include: ['*'] },
+    });
+    assert.equal(created.status, 200, created.text);
     assert.match((await run('servers', 'list')).stdout, /IMPORT.*\n.*imported/);
     const watched = await run('import-again', 'pets', '--watch', 'daily', '--check');
     assert.equal(watched.code, 0, watched.stderr);
@@ -40,7 +43,7 @@ describe('toolhost import-again', () => {
       watched.stdout,
       /checked every day; next check: .*\npets: Nothing has changed since the last import\./,
     );
-    serves('Every pet of the shop');
+    serveDescription('Every pet of the shop');
     const changed = await run('import-again', 'pets', '--check');
     assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);
     assert.match((await run('servers', 'list')).stdout, /changed/);

@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { openApi } from '../support/import/plan-of.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 const operation = (tag: string, summary: string) => ({ tags: [tag], summary });
 const pets = openApi(
@@ -30,7 +30,7 @@ describe('toolhost import', () => {
     description = join(folder, 'openapi.yaml');
     writeFileSync(description, stringify(pets));
     service = await startToolhost();
-    key = await service.key();
+    key = await service.createKey();
   });
   after(async () => {
     await service.stop();
@@ -38,15 +38,17 @@ describe('toolhost import', () => {
   });
 
   it('[imp 4] prints a plan without a service', async () => {
-    const { code, stdout } = await toolhost(['import', description, '--plan']);
+    const { code, stdout } = await runToolhostCommand(['import', description, '--plan']);
     assert.equal(code, 0);
     assert.match(stdout, /3 operations: 3 whole/);
     assert.match(stdout, /^2 +1 +0 +\d+ +pets$/m);
     assert.match(stdout, /Required: --set shop=…/);
-    const wide = join(folder, 'wide.json');
-    writeFileSync(wide, `\ufeff${JSON.stringify(pets)}`, 'utf16le');
-    assert.match((await toolhost(['import', wide, '--plan'])).stdout, /3 operations: 3 whole/);
-    const json = await toolhost(['import', '-', '--plan', '--json', '--list', 'all'], { input: JSON.stringify(pets) });
+    const utf16File = join(folder, 'wide.json');
+    writeFileSync(utf16File, `\ufeff${JSON.stringify(pets)}`, 'utf16le');
+    assert.match((await runToolhostCommand(['import', utf16File, '--plan'])).stdout, /3 operations: 3 whole/);
+    const json = await runToolhostCommand(['import', '-', '--plan', '--json', '--list', 'all'], {
+      input: JSON.stringify(pets),
+    });
     const plan = JSON.parse(json.stdout) as { report: { tool: string }[] };
     assert.deepEqual(
       plan.report.map(({ tool }) => tool),
@@ -57,19 +59,19 @@ describe('toolhost import', () => {
   it('[imp 4] writes a file that passes the check once all required questions are answered', async () => {
     const out = join(folder, 'pets.yaml');
     const command = ['import', description, '--out', out, '--include', 'pets', '--read-only'];
-    const open = await toolhost(command);
-    assert.equal(open.code, 1);
-    assert.match(open.stderr, /a required question is not answered\n +Required: --set shop=…/);
-    assert.equal((await toolhost([...command, '--set', 'shop=acme'])).code, 0);
+    const incomplete = await runToolhostCommand(command);
+    assert.equal(incomplete.code, 1);
+    assert.match(incomplete.stderr, /a required question is not answered\n +Required: --set shop=…/);
+    assert.equal((await runToolhostCommand([...command, '--set', 'shop=acme'])).code, 0);
     assert.match(readFileSync(out, 'utf8'), /base_url: https:\/\/\{\{shop\}\}\.example\.com\n/);
-    const { code, stdout } = await toolhost(['check', out]);
+    const { code, stdout } = await runToolhostCommand(['check', out]);
     assert.deepEqual([code, stdout], [0, `${out}: ok\n`]);
-    const again = await toolhost([...command, '--server', 'https://x.example.com']);
-    assert.deepEqual([again.code, /already exists\. Name another file/.test(again.stderr)], [1, true]);
+    const repeated = await runToolhostCommand([...command, '--server', 'https://x.example.com']);
+    assert.deepEqual([repeated.code, /already exists\. Name another file/.test(repeated.stderr)], [1, true]);
   });
 
   it('[imp 4] creates the server in a running service', async () => {
-    const { code, stdout, stderr } = await toolhost(
+    const { code, stdout, stderr } = await runToolhostCommand(
       [
         'import',
         description,
@@ -90,43 +92,44 @@ describe('toolhost import', () => {
   });
 
   it('[imp 4] reports problems with the document, a --set value, or an --include pattern', async () => {
-    const errorOf = async (args: string[], input = '') => (await toolhost(['import', ...args], { input })).stderr;
-    assert.match(await errorOf(['-', '--plan'], '{"a":1}'), /not an API description/);
-    assert.match(await errorOf(['-', '--plan'], '<!doctype html><p>'), /a web page/);
-    assert.match(await errorOf([description, '--plan', '--set', 'shp=x']), /answers\.shp: .*did you mean `shop`/);
+    const getError = async (args: string[], input = '') =>
+      (await runToolhostCommand(['import', ...args], { input })).stderr;
+    assert.match(await getError(['-', '--plan'], '{"a":1}'), /not an API description/);
+    assert.match(await getError(['-', '--plan'], '<!doctype html><p>'), /a web page/);
+    assert.match(await getError([description, '--plan', '--set', 'shp=x']), /answers\.shp: .*did you mean `shop`/);
     assert.match(
-      await errorOf([description, '--out', '-', '--set', 'shop=a', '--include', 'cats']),
+      await getError([description, '--out', '-', '--set', 'shop=a', '--include', 'cats']),
       /no operation was selected\n.*--include cats/,
     );
   });
 
   it('[imp 4] explains why a URL cannot be read, also when its response is cut off', async () => {
-    const breaking = createServer((_, response) => {
+    const truncatingServer = createServer((_, response) => {
       response.writeHead(200, { 'Content-Length': '1000' });
       response.write('{', () => response.destroy());
     });
-    await once(breaking.listen(0, '127.0.0.1'), 'listening');
-    const { port } = breaking.address() as AddressInfo;
-    const from = async (url: string) => (await toolhost(['import', url, '--plan'])).stderr;
-    const unknown = await from('http://toolhost.invalid/openapi.json');
+    await once(truncatingServer.listen(0, '127.0.0.1'), 'listening');
+    const { port } = truncatingServer.address() as AddressInfo;
+    const importError = async (url: string) => (await runToolhostCommand(['import', url, '--plan'])).stderr;
+    const unknown = await importError('http://toolhost.invalid/openapi.json');
     assert.match(unknown, /openapi\.json cannot be read: its host name (is unknown|could not be resolved)/);
     assert.match(
-      await from(`http://127.0.0.1:${port}/openapi.json`),
+      await importError(`http://127.0.0.1:${port}/openapi.json`),
       /openapi\.json cannot be read: it closed the connection before the end of the response/,
     );
-    breaking.close();
+    truncatingServer.close();
   });
 
   it('[imp 5] re-imports: prints what would change, and stores it with --apply', async () => {
     const env = { TOOLHOST_URL: service.url, TOOLHOST_API_KEY: key };
-    const run = (...args: string[]) => toolhost(args, { env });
-    const made = await run('import', description, '--include', '*', '--set', 'shop=acme', '--slug', 'again');
-    assert.equal(made.code, 0, made.stderr);
+    const run = (...args: string[]) => runToolhostCommand(args, { env });
+    const created = await run('import', description, '--include', '*', '--set', 'shop=acme', '--slug', 'again');
+    assert.equal(created.code, 0, created.stderr);
     const changed = join(folder, 'changed.yaml');
-    const later = structuredClone(pets) as { paths: { [path: string]: unknown } };
-    later.paths['/pets'] = { get: operation('pets', 'Every pet that the shop has') };
-    later.paths['/shops'] = { get: operation('shops', 'The shops that there are') };
-    writeFileSync(changed, stringify(later));
+    const changedDocument = structuredClone(pets) as { paths: { [path: string]: unknown } };
+    changedDocument.paths['/pets'] = { get: operation('pets', 'Every pet that the shop has') };
+    changedDocument.paths['/shops'] = { get: operation('shops', 'The shops that there are') };
+    writeFileSync(changed, stringify(changedDocument));
     const plan = await run('import-again', 'again', changed);
     assert.deepEqual([plan.code, plan.stderr], [2, '']);
     assert.match(plan.stdout, /^list_pets changes: description$/m);
@@ -135,8 +138,8 @@ describe('toolhost import', () => {
     const applied = await run('import-again', 'again', changed, '--add', '/shops', '--apply', '--json');
     assert.equal(applied.code, 0, applied.stderr);
     assert.deepEqual((JSON.parse(applied.stdout) as { added: string[] }).added, ['list_shops']);
-    const same = await run('import-again', 'again', changed);
-    assert.equal(same.code, 0);
-    assert.match(same.stdout, /^Nothing to apply\.$/m);
+    const unchanged = await run('import-again', 'again', changed);
+    assert.equal(unchanged.code, 0);
+    assert.match(unchanged.stdout, /^Nothing to apply\.$/m);
   });
 });

@@ -2,14 +2,17 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli/program.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** Commands that print no data and therefore have no --json. */
-const printNoData = ['serve', 'dev', 'schema', 'completion', 'complete'];
+const commandsWithoutJson = ['serve', 'dev', 'schema', 'completion', 'complete'];
 
-function leaves(command: Command, path: readonly string[] = []): { path: readonly string[]; command: Command }[] {
+function findLeafCommands(
+  command: Command,
+  path: readonly string[] = [],
+): { path: readonly string[]; command: Command }[] {
   if (command.commands.length === 0) return [{ path, command }];
-  return command.commands.flatMap((one) => leaves(one, [...path, one.name()]));
+  return command.commands.flatMap((subcommand) => findLeafCommands(subcommand, [...path, subcommand.name()]));
 }
 
 describe('every command', () => {
@@ -17,19 +20,21 @@ describe('every command', () => {
   const write = (text: string) => {
     help += text;
   };
-  const all = leaves(createProgram({ width: 80, write }));
+  const leafCommands = findLeafCommands(createProgram({ width: 80, write }));
 
   it('[ship 7] prints JSON with --json', () => {
-    assert.ok(all.length > 30);
-    const without = all.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
+    assert.ok(leafCommands.length > 30);
+    const withoutJsonOption = leafCommands.filter(
+      ({ command }) => !command.options.some(({ long }) => long === '--json'),
+    );
     assert.deepEqual(
-      without.map(({ path }) => path.join(' ')).filter((name) => !printNoData.includes(name)),
+      withoutJsonOption.map(({ path }) => path.join(' ')).filter((name) => !commandsWithoutJson.includes(name)),
       [],
     );
   });
 
   it('[ship 7] fits its help into 80 columns and describes each argument and option', () => {
-    for (const { path, command } of all) {
+    for (const { path, command } of leafCommands) {
       const name = path.join(' ');
       assert.notEqual(command.description(), '', name);
       for (const argument of command.registeredArguments)
@@ -38,8 +43,8 @@ describe('every command', () => {
       help = '';
       command.outputHelp();
       // URLs and command lines are not wrapped.
-      const long = help.split('\n').filter((line) => line.length > 80 && !/^ {2}\S|^ {2,}.*https?:/.test(line));
-      assert.deepEqual(name === 'serve' ? [] : long, [], name);
+      const longLines = help.split('\n').filter((line) => line.length > 80 && !/^ {2}\S|^ {2,}.*https?:/.test(line));
+      assert.deepEqual(name === 'serve' ? [] : longLines, [], name);
     }
   });
 
@@ -56,10 +61,10 @@ describe('every command', () => {
       [['restore', '/nowhere.backup'], 1, 'notFound'],
     ];
     for (const [args, code, kind] of cases) {
-      const end = await toolhost([...args, '--json'], { env: { ...env, XDG_CONFIG_HOME: '/nowhere' } });
-      assert.deepEqual([end.code, end.stdout], [code, ''], args.join(' '));
-      const { error } = JSON.parse(end.stderr) as { error: { kind: string; message: string; problems: object[] } };
-      assert.deepEqual([error.kind, Array.isArray(error.problems)], [kind, true], end.stderr);
+      const ended = await runToolhostCommand([...args, '--json'], { env: { ...env, XDG_CONFIG_HOME: '/nowhere' } });
+      assert.deepEqual([ended.code, ended.stdout], [code, ''], args.join(' '));
+      const { error } = JSON.parse(ended.stderr) as { error: { kind: string; message: string; problems: object[] } };
+      assert.deepEqual([error.kind, Array.isArray(error.problems)], [kind, true], ended.stderr);
       assert.doesNotMatch(error.message, /^error|^\s+at /m);
     }
   });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 type Created = { id: string; key: string; scopes: string[] };
 type Listed = {
@@ -28,52 +28,58 @@ describe('toolhost keys', () => {
   after(() => running.stop());
 
   const create = (name: string, ...more: string[]) =>
-    toolhostJson<Created>(['keys', 'create', '--name', name, ...more], { env });
-  const statusWith = async (key: string) => (await running.rest('GET', '/servers', { key })).status;
+    runToolhostJson<Created>(['keys', 'create', '--name', name, ...more], { env });
+  const getStatus = async (key: string) => (await running.rest('GET', '/servers', { key })).status;
 
   it('limits a key to views, and lists them [agent 2]', async () => {
-    const config = { ...serverAt('viewed', 'https://api.example.com'), views: { desk: { read_only: true } } };
+    const config = { ...buildServerAt('viewed', 'https://api.example.com'), views: { desk: { read_only: true } } };
     await running.createServer(config);
-    const made = await toolhost(['keys', 'create', '--name', 'desk', '--scopes', 'call', '--view', 'viewed/desk'], {
-      env,
-    });
-    assert.match(made.stdout, /Valid for the views viewed\/desk\./);
-    assert.match(made.stdout, /claude mcp add --transport http viewed-desk \S+\/mcp\/viewed\/desk /);
-    const listed = await toolhost(['keys', 'list'], { env });
+    const created = await runToolhostCommand(
+      ['keys', 'create', '--name', 'desk', '--scopes', 'call', '--view', 'viewed/desk'],
+      {
+        env,
+      },
+    );
+    assert.match(created.stdout, /Valid for the views viewed\/desk\./);
+    assert.match(created.stdout, /claude mcp add --transport http viewed-desk \S+\/mcp\/viewed\/desk /);
+    const listed = await runToolhostCommand(['keys', 'list'], { env });
     assert.match(listed.stdout, /desk +call +viewed\/desk /);
-    const refused = await toolhost(['keys', 'create', '--name', 'x', '--scopes', 'call', '--view', 'viewed/dsk'], {
-      env,
-    });
+    const refused = await runToolhostCommand(
+      ['keys', 'create', '--name', 'x', '--scopes', 'call', '--view', 'viewed/dsk'],
+      {
+        env,
+      },
+    );
     assert.notEqual(refused.code, 0);
     assert.match(refused.stderr, /there is no view "viewed\/dsk".*did you mean `viewed\/desk`/);
   });
 
   it('prints ID, key, and scopes; the key works immediately, and stops working soon after it is revoked', async () => {
-    const made = await create('short-lived', '--scopes', 'manage, call');
-    assert.deepEqual(Object.keys(made), ['id', 'key', 'scopes']);
-    assert.match(made.key, /^thk_/);
-    assert.deepEqual(made.scopes, ['manage', 'call']);
-    assert.equal(await statusWith(made.key), 200);
-    assert.deepEqual(await toolhostJson(['keys', 'revoke', made.id, '--yes'], { env }), { revoked: made.id });
-    await eventually(async () => assert.equal(await statusWith(made.key), 401), 10_000);
-    const again = await toolhost(['keys', 'revoke', made.id, '--yes'], { env });
-    assert.deepEqual([again.code, again.stdout], [1, '']);
-    assert.match(again.stderr, /^error: there is no such key in this workspace, or it is already revoked\n$/);
+    const created = await create('short-lived', '--scopes', 'manage, call');
+    assert.deepEqual(Object.keys(created), ['id', 'key', 'scopes']);
+    assert.match(created.key, /^thk_/);
+    assert.deepEqual(created.scopes, ['manage', 'call']);
+    assert.equal(await getStatus(created.key), 200);
+    assert.deepEqual(await runToolhostJson(['keys', 'revoke', created.id, '--yes'], { env }), { revoked: created.id });
+    await eventually(async () => assert.equal(await getStatus(created.key), 401), 10_000);
+    const repeated = await runToolhostCommand(['keys', 'revoke', created.id, '--yes'], { env });
+    assert.deepEqual([repeated.code, repeated.stdout], [1, '']);
+    assert.match(repeated.stderr, /^error: there is no such key in this workspace, or it is already revoked\n$/);
   });
 
   it('prints only the key with --quiet, and rejects --quiet together with --json [find D3]', async () => {
     const args = ['keys', 'create', '--name', 'script', '--scopes', 'manage', '--quiet'];
-    const { code, stdout, stderr } = await toolhost(args, { env });
+    const { code, stdout, stderr } = await runToolhostCommand(args, { env });
     assert.deepEqual([code, stderr], [0, '']);
     assert.match(stdout, /^thk_\w+\n$/);
-    assert.equal(await statusWith(stdout.trim()), 200);
-    const refused = await toolhost([...args, '--json'], { env });
+    assert.equal(await getStatus(stdout.trim()), 200);
+    const refused = await runToolhostCommand([...args, '--json'], { env });
     assert.deepEqual([refused.code, refused.stdout], [2, '']);
     assert.match(refused.stderr, /'--quiet' cannot be used with option '--json'/);
   });
 
   it('explains that the key is shown once and how to use it', async () => {
-    const { code, stdout, stderr } = await toolhost(
+    const { code, stdout, stderr } = await runToolhostCommand(
       ['keys', 'create', '--name', 'for people', '--scopes', 'call', '--expires', '4w'],
       {
         env: { ...env, BASE_URL: 'https://tools.example.com' },
@@ -85,27 +91,37 @@ describe('toolhost keys', () => {
     assert.match(stdout, /https:\/\/tools\.example\.com\/api\/v1\/servers/);
     assert.ok(stdout.includes(running.dataDir));
     const key = /thk_\w+/.exec(stdout)?.[0] ?? '';
-    assert.equal(await statusWith(key), 403);
+    assert.equal(await getStatus(key), 403);
   });
 
   it('lists keys with their limits but never the keys themselves', async () => {
-    for (const slug of ['one', 'two']) await running.createServer(serverAt(slug, 'https://api.example.com'));
-    const made = await create('limited', '--scopes', 'call', '--server', 'one', '--server', 'two', '--expires', '90d');
-    const { keys } = await toolhostJson<Listed>(['keys', 'list'], { env });
-    const key = keys.find(({ id }) => id === made.id);
+    for (const slug of ['one', 'two']) await running.createServer(buildServerAt(slug, 'https://api.example.com'));
+    const created = await create(
+      'limited',
+      '--scopes',
+      'call',
+      '--server',
+      'one',
+      '--server',
+      'two',
+      '--expires',
+      '90d',
+    );
+    const { keys } = await runToolhostJson<Listed>(['keys', 'list'], { env });
+    const key = keys.find(({ id }) => id === created.id);
     assert.deepEqual([key?.name, key?.servers, key?.created_by], ['limited', ['one', 'two'], 'operator']);
     const days = (Date.parse(key?.expires_at ?? '') - Date.now()) / 86_400_000;
     assert.ok(days > 89.9 && days <= 90, String(days));
-    const { stdout } = await toolhost(['keys', 'list'], { env });
-    assert.match(stdout, new RegExp(`^ID .*\n[sS]*^${made.id} +limited +call +one,two +valid until `, 'm'));
-    assert.ok(!stdout.includes(made.key) && !JSON.stringify(keys).includes(made.key));
+    const { stdout } = await runToolhostCommand(['keys', 'list'], { env });
+    assert.match(stdout, new RegExp(`^ID .*\n[sS]*^${created.id} +limited +call +one,two +valid until `, 'm'));
+    assert.ok(!stdout.includes(created.key) && !JSON.stringify(keys).includes(created.key));
   });
 
   it('is recorded in the audit log as the operator', async () => {
-    const made = await create('audited', '--scopes', 'manage:read');
+    const created = await create('audited', '--scopes', 'manage:read');
     const { body } = await running.rest('GET', '/audit');
     const event = (body.events as { operation: string; target?: string; actor_kind: string }[]).find(
-      ({ target }) => target === made.id,
+      ({ target }) => target === created.id,
     );
     assert.deepEqual([event?.operation, event?.actor_kind], ['createApiKey', 'operator']);
   });
@@ -113,15 +129,15 @@ describe('toolhost keys', () => {
   it('lists the allowed values when an argument is invalid', async () => {
     const base = ['keys', 'create', '--name', 'x'];
     const [scope, span, none, nameless, workspace, blank] = await Promise.all([
-      toolhost([...base, '--scopes', 'call,admin'], { env }),
-      toolhost([...base, '--scopes', 'call', '--expires', '3 years'], { env }),
-      toolhost(base, { env }),
-      toolhost(['keys', 'create', '--scopes', 'call'], { env }),
-      toolhost([...base, '--scopes', 'call', '--workspace', 'wsp_none'], { env }),
-      toolhost(['keys', 'create', '--name', ' ', '--scopes', 'call'], { env }),
+      runToolhostCommand([...base, '--scopes', 'call,admin'], { env }),
+      runToolhostCommand([...base, '--scopes', 'call', '--expires', '3 years'], { env }),
+      runToolhostCommand(base, { env }),
+      runToolhostCommand(['keys', 'create', '--scopes', 'call'], { env }),
+      runToolhostCommand([...base, '--scopes', 'call', '--workspace', 'wsp_none'], { env }),
+      runToolhostCommand(['keys', 'create', '--name', ' ', '--scopes', 'call'], { env }),
     ]);
     assert.deepEqual(
-      [scope, span, none, nameless, workspace, blank].map((end) => end.code),
+      [scope, span, none, nameless, workspace, blank].map((ended) => ended.code),
       [2, 2, 2, 2, 1, 1],
     );
     assert.match(scope.stderr, /allowed: one or more of manage, manage:read, manage:write, call/);
@@ -133,32 +149,32 @@ describe('toolhost keys', () => {
   });
 
   it('creates keys in another workspace', async () => {
-    await running.key({ workspace: 'second' });
-    const made = await create('elsewhere', '--scopes', 'manage', '--workspace', 'second');
-    const [own, second] = await Promise.all([
-      toolhostJson<Listed>(['keys', 'list'], { env }),
-      toolhostJson<Listed>(['keys', 'list', '--workspace', 'second'], { env }),
+    await running.createKey({ workspace: 'second' });
+    const created = await create('elsewhere', '--scopes', 'manage', '--workspace', 'second');
+    const [defaultWorkspace, second] = await Promise.all([
+      runToolhostJson<Listed>(['keys', 'list'], { env }),
+      runToolhostJson<Listed>(['keys', 'list', '--workspace', 'second'], { env }),
     ]);
-    assert.ok(!own.keys.some(({ id }) => id === made.id));
-    assert.ok(second.keys.some(({ id }) => id === made.id));
+    assert.ok(!defaultWorkspace.keys.some(({ id }) => id === created.id));
+    assert.ok(second.keys.some(({ id }) => id === created.id));
   });
 
   it('works over the API with a credential, and rejects operations that need direct database access', async () => {
-    const url = ['--url', running.url, '--key', await running.key()];
-    const made = await toolhostJson<Created>(['keys', 'create', '--name', 'far', '--scopes', 'call', ...url]);
-    const listed = await toolhost(['keys', 'list', ...url]);
-    assert.match(listed.stdout, new RegExp(`^${made.id} +far +call +all +valid +never$`, 'm'));
-    const limited = await toolhost(['keys', 'limit', made.id, '--calls-per-day', '5', ...url]);
-    assert.equal(limited.stdout, `The API key ${made.id} may make 5 calls per day.\n`);
-    assert.equal((await toolhost(['keys', 'revoke', made.id, ...url])).code, 1);
-    assert.equal((await toolhost(['keys', 'revoke', made.id, '--yes', ...url])).code, 0);
-    await running.createServer(serverAt('far', 'https://api.example.com'));
-    const limits = await toolhost(['limits', 'set', '--server', 'far', '--concurrent-calls', '7', ...url]);
+    const url = ['--url', running.url, '--key', await running.createKey()];
+    const created = await runToolhostJson<Created>(['keys', 'create', '--name', 'far', '--scopes', 'call', ...url]);
+    const listed = await runToolhostCommand(['keys', 'list', ...url]);
+    assert.match(listed.stdout, new RegExp(`^${created.id} +far +call +all +valid +never$`, 'm'));
+    const limited = await runToolhostCommand(['keys', 'limit', created.id, '--calls-per-day', '5', ...url]);
+    assert.equal(limited.stdout, `The API key ${created.id} may make 5 calls per day.\n`);
+    assert.equal((await runToolhostCommand(['keys', 'revoke', created.id, ...url])).code, 1);
+    assert.equal((await runToolhostCommand(['keys', 'revoke', created.id, '--yes', ...url])).code, 0);
+    await running.createServer(buildServerAt('far', 'https://api.example.com'));
+    const limits = await runToolhostCommand(['limits', 'set', '--server', 'far', '--concurrent-calls', '7', ...url]);
     assert.match(limits.stdout, /^concurrent calls +7 +set$/m);
-    assert.match((await toolhost(['quotas', 'show', ...url])).stdout, /^keys +1000 /m);
+    assert.match((await runToolhostCommand(['quotas', 'show', ...url])).stdout, /^keys +1000 /m);
     const [quotas, workspace] = await Promise.all([
-      toolhost(['quotas', 'set', '--keys', '5', ...url]),
-      toolhost(['limits', 'show', '--workspace', 'second', ...url]),
+      runToolhostCommand(['quotas', 'set', '--keys', '5', ...url]),
+      runToolhostCommand(['limits', 'show', '--workspace', 'second', ...url]),
     ]);
     assert.deepEqual([quotas.code, workspace.code], [1, 1]);
     assert.match(quotas.stderr, /are set by the operator, directly on the database/);

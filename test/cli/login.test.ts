@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { eventually } from '../support/eventually.ts';
-import { signInPerson } from '../support/oauth/signed-in-agent.ts';
-import { beginLogin, logInWithCommand } from '../support/toolhost/login-command.ts';
+import { signInLocalUser } from '../support/oauth/signed-in-agent.ts';
+import { logInWithCommand, startLogin } from '../support/toolhost/login-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 type Stored = {
   profiles: Record<string, { url: string; client_id: string; access_token: string; refresh_token: string }>;
@@ -19,7 +19,7 @@ describe('toolhost login', () => {
   let folder: string;
   let aheadMs = 0;
   before(async () => {
-    running = await startToolhost({ surroundings: { now: () => Date.now() + aheadMs } });
+    running = await startToolhost({ runtimeOptions: { now: () => Date.now() + aheadMs } });
     folder = mkdtempSync(join(tmpdir(), 'toolhost-login-'));
   });
   after(async () => {
@@ -27,19 +27,20 @@ describe('toolhost login', () => {
     await running.stop();
   });
 
-  let homes = 0;
+  let personCount = 0;
   /** Returns the environment of a person who has never used the command line. */
-  const newPerson = () => ({ XDG_CONFIG_HOME: join(folder, `person-${++homes}`) });
-  const files = (env: { XDG_CONFIG_HOME: string }) => join(env.XDG_CONFIG_HOME, 'toolhost');
-  const stored = (env: { XDG_CONFIG_HOME: string }) =>
-    JSON.parse(readFileSync(join(files(env), 'credentials.json'), 'utf8')) as Stored;
-  async function loggedIn(...args: string[]) {
+  const newPerson = () => ({ XDG_CONFIG_HOME: join(folder, `person-${++personCount}`) });
+  const configFolder = (env: { XDG_CONFIG_HOME: string }) => join(env.XDG_CONFIG_HOME, 'toolhost');
+  const readCredentials = (env: { XDG_CONFIG_HOME: string }) =>
+    JSON.parse(readFileSync(join(configFolder(env), 'credentials.json'), 'utf8')) as Stored;
+  async function logInNewPerson(...args: string[]) {
     const env = newPerson();
     const end = await logInWithCommand([running.url, ...args], { env });
     assert.equal(end.code, 0, end.stderr);
     return env;
   }
-  const list = (env: Record<string, string>, ...args: string[]) => toolhost(['servers', 'list', ...args], { env });
+  const listServers = (env: Record<string, string>, ...args: string[]) =>
+    runToolhostCommand(['servers', 'list', ...args], { env });
 
   it('[ship 7] logs in through a loopback address, stores the tokens readable only by the user, and then needs no key', async () => {
     const env = newPerson();
@@ -48,45 +49,45 @@ describe('toolhost login', () => {
       [end.code, end.stdout],
       [0, `Logged in to ${running.url}; profile: default; scopes: manage:read, manage:write.\n`],
     );
-    const { default: tokens } = stored(env).profiles;
+    const { default: tokens } = readCredentials(env).profiles;
     assert.ok(tokens);
     for (const token of [tokens.access_token, tokens.refresh_token])
       assert.ok(!end.stdout.includes(token) && !end.stderr.includes(token));
-    assert.equal(statSync(join(files(env), 'credentials.json')).mode & 0o777, 0o600);
-    assert.equal(statSync(files(env)).mode & 0o777, 0o700);
-    assert.deepEqual(parse(readFileSync(join(files(env), 'config.yaml'), 'utf8')), {
+    assert.equal(statSync(join(configFolder(env), 'credentials.json')).mode & 0o777, 0o600);
+    assert.equal(statSync(configFolder(env)).mode & 0o777, 0o700);
+    assert.deepEqual(parse(readFileSync(join(configFolder(env), 'config.yaml'), 'utf8')), {
       profile: 'default',
       profiles: { default: { url: running.url } },
     });
-    const listed = await list(env);
+    const listed = await listServers(env);
     assert.deepEqual([listed.code, listed.stderr], [0, '']);
     assert.deepEqual(
-      readdirSync(files(env)).filter((name) => !/^(config\.yaml|credentials\.(json|lock))$/.test(name)),
+      readdirSync(configFolder(env)).filter((name) => !/^(config\.yaml|credentials\.(json|lock))$/.test(name)),
       [],
     );
   });
 
   it('[ship 7] accepts the redirected URL on standard input, and rejects anything else', async () => {
     const env = newPerson();
-    const login = beginLogin([running.url, '--no-browser'], { env });
+    const login = startLogin([running.url, '--no-browser'], { env });
     const address = await login.address;
-    const answer = await signInPerson(address);
-    const wrong = new URL(answer);
-    wrong.searchParams.set('state', 'of-another-login');
-    const foreign = new URL(answer);
-    foreign.searchParams.set('iss', 'https://evil.example');
-    for (const line of ['', 'nothing', answer.searchParams.get('code') ?? '', wrong.href, foreign.href])
-      login.paste(line);
-    await eventually(() => assert.match(login.notes(), /does not come from/));
-    assert.match(login.notes(), /that is not the URL that the login redirected to/);
-    assert.match(login.notes(), /the response belongs to another login/);
-    login.paste(`  ${answer.href}  `);
+    const redirect = await signInLocalUser(address);
+    const otherState = new URL(redirect);
+    otherState.searchParams.set('state', 'of-another-login');
+    const otherIssuer = new URL(redirect);
+    otherIssuer.searchParams.set('iss', 'https://evil.example');
+    for (const line of ['', 'nothing', redirect.searchParams.get('code') ?? '', otherState.href, otherIssuer.href])
+      login.pasteLine(line);
+    await eventually(() => assert.match(login.stderrText(), /does not come from/));
+    assert.match(login.stderrText(), /that is not the URL that the login redirected to/);
+    assert.match(login.stderrText(), /the response belongs to another login/);
+    login.pasteLine(`  ${redirect.href}  `);
     assert.equal((await login.ended).code, 0);
-    assert.equal((await list(env)).code, 0);
+    assert.equal((await listServers(env)).code, 0);
   });
 
   it('[ship 7] exits with the reason when the person cancels', async () => {
-    const login = beginLogin([running.url], { env: newPerson() });
+    const login = startLogin([running.url], { env: newPerson() });
     const cancelled = new URL(new URL(await login.address).searchParams.get('redirect_uri') ?? '');
     const state = new URL(await login.address).searchParams.get('state') ?? '';
     cancelled.search = String(new URLSearchParams({ error: 'access_denied', state, iss: `${running.url}/mcp/manage` }));
@@ -97,124 +98,124 @@ describe('toolhost login', () => {
   });
 
   it('[ship 7] renews expired tokens once, however many commands need them', async () => {
-    const env = await loggedIn();
+    const env = await logInNewPerson();
     aheadMs += 61 * 60_000;
-    const before = stored(env).profiles.default;
-    const ends = await Promise.all(Array.from({ length: 6 }, () => list(env)));
+    const before = readCredentials(env).profiles.default;
+    const ends = await Promise.all(Array.from({ length: 6 }, () => listServers(env)));
     assert.deepEqual(
       ends.map(({ code, stderr }) => [code, stderr]),
       ends.map(() => [0, '']),
     );
-    const renewed = stored(env).profiles.default;
+    const renewed = readCredentials(env).profiles.default;
     assert.notEqual(renewed?.access_token, before?.access_token);
     // Past the grace period in which the service accepts the previous refresh token again.
     aheadMs += 61 * 60_000;
-    assert.equal((await list(env)).code, 0);
-    assert.notEqual(stored(env).profiles.default?.refresh_token, renewed?.refresh_token);
+    assert.equal((await listServers(env)).code, 0);
+    assert.notEqual(readCredentials(env).profiles.default?.refresh_token, renewed?.refresh_token);
   });
 
   it('[ship 7] ends a login immediately on logout and on revocation elsewhere', async () => {
-    const env = await loggedIn();
-    const token = stored(env).profiles.default?.access_token ?? '';
-    const use = async () => (await running.rest('GET', '/servers', { key: token })).status;
-    assert.equal(await use(), 200);
-    const out = await toolhost(['logout'], { env });
-    assert.deepEqual([out.code, out.stdout], [0, `Logged out of ${running.url}; profile: default.\n`]);
-    assert.equal(await use(), 401);
-    assert.deepEqual(stored(env).profiles, {});
-    const refused = await list(env);
+    const env = await logInNewPerson();
+    const token = readCredentials(env).profiles.default?.access_token ?? '';
+    const getStatus = async () => (await running.rest('GET', '/servers', { key: token })).status;
+    assert.equal(await getStatus(), 200);
+    const loggedOut = await runToolhostCommand(['logout'], { env });
+    assert.deepEqual([loggedOut.code, loggedOut.stdout], [0, `Logged out of ${running.url}; profile: default.\n`]);
+    assert.equal(await getStatus(), 401);
+    assert.deepEqual(readCredentials(env).profiles, {});
+    const refused = await listServers(env);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /the profile "default" has no login .*login --profile default/);
 
-    const other = await loggedIn();
+    const other = await logInNewPerson();
     type Grants = { grants: { id: string; server: string; client: string; status: string }[] };
-    const { grants } = await toolhostJson<Grants>(['logins', 'list'], { env: other });
+    const { grants } = await runToolhostJson<Grants>(['logins', 'list'], { env: other });
     const login = grants.find(({ status }) => status === 'active') ?? assert.fail();
     assert.match(login.client, /^Toolhost command line on /);
-    assert.equal((await toolhost(['logins', 'end', login.id, '--yes'], { env: other })).code, 0);
-    const ended = await list(other);
+    assert.equal((await runToolhostCommand(['logins', 'end', login.id, '--yes'], { env: other })).code, 0);
+    const ended = await listServers(other);
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /the login of the profile "default" has ended; log in again with: .*login --profile/);
   });
 
   it('[ship 7] stores an API key from standard input', async () => {
     const env = newPerson();
-    const key = await running.key();
-    const end = await toolhost(['login', running.url, '--with-key'], { env, input: `${key}\n` });
+    const key = await running.createKey();
+    const end = await runToolhostCommand(['login', running.url, '--with-key'], { env, input: `${key}\n` });
     assert.deepEqual([end.code, end.stdout], [0, `Logged in to ${running.url}; profile: default.\n`]);
-    assert.equal((await list(env)).code, 0);
-    const bad = await toolhost(['login', running.url, '--with-key'], { env, input: 'thk_wrong\n' });
+    assert.equal((await listServers(env)).code, 0);
+    const bad = await runToolhostCommand(['login', running.url, '--with-key'], { env, input: 'thk_wrong\n' });
     assert.equal(bad.code, 1);
-    assert.equal((await list(env)).code, 0, 'the good key stays');
+    assert.equal((await listServers(env)).code, 0, 'the good key stays');
   });
 
   it('[ship 7] rejects files that others may read or change', async () => {
-    const env = await loggedIn();
-    const credentials = join(files(env), 'credentials.json');
+    const env = await logInNewPerson();
+    const credentials = join(configFolder(env), 'credentials.json');
     chmodSync(credentials, 0o644);
-    const readable = await list(env);
+    const readable = await listServers(env);
     assert.equal(readable.code, 1);
     assert.match(readable.stderr, /credentials\.json: has mode 644, .*chmod 600/);
     chmodSync(credentials, 0o600);
-    chmodSync(join(files(env), 'config.yaml'), 0o666);
-    const writable = await list(env);
+    chmodSync(join(configFolder(env), 'config.yaml'), 0o666);
+    const writable = await listServers(env);
     assert.equal(writable.code, 1);
     assert.match(writable.stderr, /config\.yaml: has mode 666, .*chmod 644/);
-    const key = await running.key();
-    assert.equal((await list({ ...env, TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url })).code, 0);
+    const key = await running.createKey();
+    assert.equal((await listServers({ ...env, TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url })).code, 0);
   });
 
   it('[ship 7] says what to do about damaged files, and prints none of their content', async () => {
-    const env = await loggedIn();
-    const credentials = join(files(env), 'credentials.json');
-    const token = stored(env).profiles.default?.access_token ?? '';
+    const env = await logInNewPerson();
+    const credentials = join(configFolder(env), 'credentials.json');
+    const token = readCredentials(env).profiles.default?.access_token ?? '';
     writeFileSync(credentials, `{"profiles": {"default": "${token}"`);
-    const damaged = await list(env);
+    const damaged = await listServers(env);
     assert.match(damaged.stderr, /credentials\.json: is damaged\. Remove the file and log in again/);
     assert.ok(!damaged.stderr.includes(token));
-    writeFileSync(join(files(env), 'config.yaml'), 'profiles: [');
-    assert.match((await list(env)).stderr, /config\.yaml: is not YAML/);
-    writeFileSync(join(files(env), 'config.yaml'), 'profiles: {default: {url: "javascript:1"}}');
-    assert.match((await list(env)).stderr, /profiles\.default\.url: allowed: an http/);
+    writeFileSync(join(configFolder(env), 'config.yaml'), 'profiles: [');
+    assert.match((await listServers(env)).stderr, /config\.yaml: is not YAML/);
+    writeFileSync(join(configFolder(env), 'config.yaml'), 'profiles: {default: {url: "javascript:1"}}');
+    assert.match((await listServers(env)).stderr, /profiles\.default\.url: allowed: an http/);
   });
 
   it('[ship 7] has several profiles; options override the environment, which overrides the current profile', async () => {
-    const env = await loggedIn('--profile', 'work');
-    const key = await running.key({ workspace: 'elsewhere' });
+    const env = await logInNewPerson('--profile', 'work');
+    const key = await running.createKey({ workspace: 'elsewhere' });
     const second = await startToolhost();
     try {
       assert.equal((await logInWithCommand([second.url], { env })).code, 0);
       type Listed = { profiles: { name: string; url: string; credential: string; in_use: boolean }[] };
-      const profiles = (more = {}) => toolhostJson<Listed>(['profiles'], { env: { ...env, ...more } });
-      assert.deepEqual((await profiles()).profiles, [
+      const listProfiles = (more = {}) => runToolhostJson<Listed>(['profiles'], { env: { ...env, ...more } });
+      assert.deepEqual((await listProfiles()).profiles, [
         { name: 'work', url: running.url, credential: 'login', in_use: false },
         { name: 'default', url: second.url, credential: 'login', in_use: true },
       ]);
-      assert.equal((await profiles({ TOOLHOST_PROFILE: 'work' })).profiles[0]?.in_use, true);
+      assert.equal((await listProfiles({ TOOLHOST_PROFILE: 'work' })).profiles[0]?.in_use, true);
       await running.createServer({ name: 'Here', slug: 'only-here', tools: [] });
-      const has = async (more: Record<string, string>, ...args: string[]) =>
-        (await list({ ...env, ...more }, ...args)).stdout.includes('only-here');
+      const listsServer = async (more: Record<string, string>, ...args: string[]) =>
+        (await listServers({ ...env, ...more }, ...args)).stdout.includes('only-here');
       assert.deepEqual(
         [
-          await has({}),
-          await has({ TOOLHOST_PROFILE: 'work' }),
-          await has({}, '--profile', 'work'),
-          await has({ TOOLHOST_PROFILE: 'default' }, '--profile', 'work'),
-          await has({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url }, '--profile', 'work'),
-          await has({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url, TOOLHOST_PROFILE: 'work' }),
+          await listsServer({}),
+          await listsServer({ TOOLHOST_PROFILE: 'work' }),
+          await listsServer({}, '--profile', 'work'),
+          await listsServer({ TOOLHOST_PROFILE: 'default' }, '--profile', 'work'),
+          await listsServer({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url }, '--profile', 'work'),
+          await listsServer({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url, TOOLHOST_PROFILE: 'work' }),
         ],
         [false, true, true, true, true, false],
       );
-      assert.equal((await toolhost(['profiles', 'use', 'work'], { env })).code, 0);
-      assert.equal(await has({}), true);
-      assert.equal((await toolhost(['profiles', 'remove', 'default'], { env })).code, 1);
-      assert.equal((await toolhost(['logout', '--profile', 'default'], { env })).code, 0);
-      assert.equal((await toolhost(['profiles', 'remove', 'default'], { env })).code, 0);
+      assert.equal((await runToolhostCommand(['profiles', 'use', 'work'], { env })).code, 0);
+      assert.equal(await listsServer({}), true);
+      assert.equal((await runToolhostCommand(['profiles', 'remove', 'default'], { env })).code, 1);
+      assert.equal((await runToolhostCommand(['logout', '--profile', 'default'], { env })).code, 0);
+      assert.equal((await runToolhostCommand(['profiles', 'remove', 'default'], { env })).code, 0);
       assert.deepEqual(
-        (await profiles()).profiles.map(({ name }) => name),
+        (await listProfiles()).profiles.map(({ name }) => name),
         ['work'],
       );
-      const unknown = await list(env, '--profile', 'nope');
+      const unknown = await listServers(env, '--profile', 'nope');
       assert.match(unknown.stderr, /there is no profile "nope" \(existing profiles: work\)\. Create it with/);
     } finally {
       await second.stop();

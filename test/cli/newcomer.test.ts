@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { KeyScope } from '../../src/domain/credentials/credential.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { binary, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand, runToolhostJson, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const checkout = resolve(import.meta.dirname, '..', '..');
@@ -30,7 +30,7 @@ describe('first use of the command line', () => {
     ];
     for (const command of commands) {
       for (const dir of command[0] === 'keys' ? [empty, join(empty, 'not-there')] : [empty]) {
-        const { code, stdout, stderr } = await toolhost(command, { env: { DATA_DIR: dir } });
+        const { code, stdout, stderr } = await runToolhostCommand(command, { env: { DATA_DIR: dir } });
         assert.deepEqual([code, stdout], [1, ''], command.join(' '));
         assert.match(stderr, /^error: there is no database in .*; .*DATA_DIR/);
         assert.ok(stderr.includes(dir), stderr);
@@ -42,7 +42,9 @@ describe('first use of the command line', () => {
   it('[find D3] reports a database that the first key creates, and reports it only once', async () => {
     const dir = join(folder, 'made');
     const create = () =>
-      toolhost(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], { env: { DATA_DIR: dir } });
+      runToolhostCommand(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], {
+        env: { DATA_DIR: dir },
+      });
     const first = await create();
     assert.equal(first.code, 0, first.stderr);
     assert.match(first.stderr, /^created a new database in .*; start the service with the same DATA_DIR\n$/);
@@ -60,12 +62,12 @@ describe('first use of the command line', () => {
       const {
         code,
         stdout,
-        stderr: noise,
-      } = await toolhost(['-c', `${line} --json`], {
+        stderr: commandStderr,
+      } = await runToolhostCommand(['-c', `${line} --json`], {
         program: '/bin/sh',
         cwd: checkout,
       });
-      assert.deepEqual([code, noise], [0, '']);
+      assert.deepEqual([code, commandStderr], [0, '']);
       const { key } = JSON.parse(stdout) as { key: string };
       const { status } = await fetch(`${serving.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
       assert.equal(status, 200);
@@ -80,8 +82,8 @@ describe('commands printed with a new key', () => {
   let running: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    running = await startToolhost({ egress: [upstream.port] });
-    await running.createServer(serverAt('open-api', upstream.url, { tools: [toolAt(`${upstream.url}/x`)] }));
+    running = await startToolhost({ egressPorts: [upstream.port] });
+    await running.createServer(buildServerAt('open-api', upstream.url, { tools: [buildToolAt(`${upstream.url}/x`)] }));
   });
   after(async () => {
     await Promise.all([running?.stop(), upstream?.close()]);
@@ -97,7 +99,7 @@ describe('commands printed with a new key', () => {
     it(`[find D3] work with the scopes of the key: ${scopes.join(',')} ${servers.join(' ')}`, async () => {
       const env = { DATA_DIR: running.dataDir, TOOLHOST_URL: running.url };
       const args = ['keys', 'create', '--name', 'n', '--scopes', scopes.join(','), ...servers];
-      const { code, stdout, stderr } = await toolhost(args, { env });
+      const { code, stdout, stderr } = await runToolhostCommand(args, { env });
       assert.deepEqual([code, stderr], [0, '']);
       const key = /thk_\w+/.exec(stdout)?.[0] ?? '';
       const commands = [...stdout.matchAll(/^ {2}((?:bin\/toolhost|curl) .*)$/gm)].map(([, text = '']) => text);
@@ -109,25 +111,29 @@ describe('commands printed with a new key', () => {
           .replaceAll('/TOOL/', '/get/')
           .replaceAll(' --arg name=value', '')
           .replace('server.yaml', '/dev/null')
-          .replace('bin/toolhost', binary);
-        const done = await toolhost(['-c', text], {
+          .replace('bin/toolhost', toolhostProgram);
+        const finished = await runToolhostCommand(['-c', text], {
           program: '/bin/sh',
           env: { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url },
         });
-        assert.doesNotMatch(done.stdout + done.stderr, /needs the scope|"status":40[13]|is limited to/, command);
+        assert.doesNotMatch(
+          finished.stdout + finished.stderr,
+          /needs the scope|"status":40[13]|is limited to/,
+          command,
+        );
       }
     });
   }
 
   it('[find D3] [find D5] suggests the nearest slug for an unknown server, and creates no key', async () => {
     const env = { DATA_DIR: running.dataDir };
-    const { code, stdout, stderr } = await toolhost(
+    const { code, stdout, stderr } = await runToolhostCommand(
       ['keys', 'create', '--name', 'n', '--scopes', 'call', '--server', 'open-ap'],
       { env },
     );
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /"open-ap" in this workspace; did you mean `open-api`\?/);
-    const { keys } = await toolhostJson<{ keys: { servers?: string[] }[] }>(['keys', 'list'], { env });
+    const { keys } = await runToolhostJson<{ keys: { servers?: string[] }[] }>(['keys', 'list'], { env });
     assert.ok(keys.every(({ servers }) => !servers?.includes('open-ap')));
   });
 });

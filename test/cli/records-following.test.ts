@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { beginFollowing } from '../support/toolhost/follow-command.ts';
+import { startFollowing } from '../support/toolhost/follow-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { binary } from '../support/toolhost/toolhost-command.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const withinMs = 30_000;
+const timeoutMs = 30_000;
 
 describe('toolhost calls --follow', () => {
   let running: TestToolhost;
@@ -23,15 +23,15 @@ describe('toolhost calls --follow', () => {
   let dataDir: string;
   let port: string;
   const start = async () => {
-    running = await startToolhost({ egress: [upstream.port], dataDir, env: { PORT: port } });
+    running = await startToolhost({ egressPorts: [upstream.port], dataDir, env: { PORT: port } });
   };
   before(async () => {
     upstream = await startRecordingUpstream();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
-    port = String(await freePort());
+    port = String(await findFreePort());
     await start();
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
-    await running.createServer(serverAt('things', upstream.url));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
+    await running.createServer(buildServerAt('things', upstream.url));
     await running.callTool('things', 'some-token', 'get');
   });
   after(async () => {
@@ -41,30 +41,34 @@ describe('toolhost calls --follow', () => {
   });
 
   it('[ship 7] exits silently when its reader exits', async () => {
-    const pipe = spawn('bash', ['--norc', '-o', 'pipefail', '-c', `'${binary}' calls --follow --limit 1 | head -n 1`], {
-      env: { PATH: process.env.PATH ?? '', ...env },
-    });
+    const pipe = spawn(
+      'bash',
+      ['--norc', '-o', 'pipefail', '-c', `'${toolhostProgram}' calls --follow --limit 1 | head -n 1`],
+      {
+        env: { PATH: process.env.PATH ?? '', ...env },
+      },
+    );
     const ended = once(pipe, 'close');
-    let isOver = false;
+    let hasEnded = false;
     void ended.then(() => {
-      isOver = true;
+      hasEnded = true;
     });
     const stderr = text(pipe.stderr);
     await eventually(async () => {
       await running.callTool('things', 'some-token', 'get');
-      assert.ok(isOver);
-    }, withinMs);
+      assert.ok(hasEnded);
+    }, timeoutMs);
     assert.deepEqual([(await ended)[0], await stderr], [0, '']);
   });
 
   it('[ship 7] resumes when the service is available again, without losing or repeating a call', async () => {
-    const following = beginFollowing(['calls', '--json', '--limit', '1'], env);
-    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
+    const following = startFollowing(['calls', '--json', '--limit', '1'], env);
+    await eventually(() => assert.equal(following.lines().length, 1), timeoutMs);
     await running.stop();
-    await eventually(() => assert.match(following.notes(), /no service is listening at .*; retrying/), withinMs);
+    await eventually(() => assert.match(following.stderrText(), /no service is listening at .*; retrying/), timeoutMs);
     await start();
     await running.callTool('things', 'some-token', 'get');
-    await eventually(() => assert.equal(following.lines().length, 2), withinMs);
+    await eventually(() => assert.equal(following.lines().length, 2), timeoutMs);
     assert.equal(new Set(following.ids()).size, 2);
     assert.equal((await following.end()).code, 0);
   });

@@ -3,18 +3,18 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { ReadRecords } from '../../src/cli/commands/follow-records.ts';
 import { followRecords } from '../../src/cli/commands/follow-records.ts';
-import { tries } from '../sets.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { beginFollowing } from '../support/toolhost/follow-command.ts';
+import { startFollowing } from '../support/toolhost/follow-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 type Call = { id: string; at: string; tool: string; outcome: string; server: string };
 type Calls = { calls: Call[]; next_cursor?: string };
 
-const withinMs = 30_000;
+const timeoutMs = 30_000;
 
 describe('toolhost calls and audit', () => {
   let running: TestToolhost;
@@ -22,13 +22,13 @@ describe('toolhost calls and audit', () => {
   let env: Record<string, string>;
   before(async () => {
     upstream = await startRecordingUpstream();
-    running = await startToolhost({ egress: [upstream.port] });
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    running = await startToolhost({ egressPorts: [upstream.port] });
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
     const tools = ['run', 'slow', 'fail'].map((name) =>
-      toolAt(`${upstream.url}/${name}`, { name, timeout_ms: 20_000 }),
+      buildToolAt(`${upstream.url}/${name}`, { name, timeout_ms: 20_000 }),
     );
-    await running.createServer(serverAt('things', upstream.url, { tools }));
-    await running.createServer(serverAt('others', upstream.url));
+    await running.createServer(buildServerAt('things', upstream.url, { tools }));
+    await running.createServer(buildServerAt('others', upstream.url));
     upstream.on('GET /fail', () => ({ status: 500 }));
   });
   after(async () => {
@@ -36,15 +36,15 @@ describe('toolhost calls and audit', () => {
     await upstream.close();
   });
   const call = (tool = 'run', slug = 'things') => running.callTool(slug, 'some-token', tool);
-  const listed = async () => (await running.rest('GET', '/calls?limit=200')).body as unknown as Calls;
+  const listCalls = async () => (await running.rest('GET', '/calls?limit=200')).body as unknown as Calls;
 
   it('[ship 7] lists calls newest first, as text and as JSON, with the filters of the service', async () => {
     await call();
     await call('fail');
     await call('get', 'others');
-    const all = await listed();
+    const all = await listCalls();
     assert.equal(all.calls.length, 3);
-    const json = (...args: string[]) => toolhostJson<Calls>(['calls', ...args], { env });
+    const json = (...args: string[]) => runToolhostJson<Calls>(['calls', ...args], { env });
     assert.deepEqual(await json(), all);
     const tools = async (...args: string[]) =>
       (await json(...args)).calls.map(({ server, tool }) => `${server} ${tool}`);
@@ -55,7 +55,7 @@ describe('toolhost calls and audit', () => {
     assert.deepEqual(await tools('--since', '2099-01-01'), []);
     const first = await json('--limit', '1');
     assert.deepEqual([first.calls, typeof first.next_cursor], [all.calls.slice(0, 1), 'string']);
-    const { stdout } = await toolhost(['calls', '--server', 'things'], { env });
+    const { stdout } = await runToolhostCommand(['calls', '--server', 'things'], { env });
     const lines = stdout.trimEnd().split('\n');
     assert.match(lines[0] ?? '', /^\S+Z {2}upstream_status {4}500 {2}\s*\d+ ms {2}things fail {2}\(.*500.*\)$/);
     assert.match(lines[1] ?? '', /^\S+Z {2}ok {17}200 {2}\s*\d+ ms {2}things run$/);
@@ -64,43 +64,43 @@ describe('toolhost calls and audit', () => {
       ['--outcome', 'bad'],
       ['--limit', '0'],
     ])
-      assert.equal((await toolhost(['calls', ...wrong], { env })).code, 2, wrong.join(' '));
+      assert.equal((await runToolhostCommand(['calls', ...wrong], { env })).code, 2, wrong.join(' '));
   });
 
   it('[ship 7] follows calls until Ctrl-C and prints each once, even one that ends long after later ones', async () => {
     let release: (() => void) | undefined;
-    const held = new Promise<void>((resolve) => {
+    const pending = new Promise<void>((resolve) => {
       release = resolve;
     });
     upstream.on('GET /slow', async () => {
-      await held;
+      await pending;
       return { body: {} };
     });
-    const following = beginFollowing(['calls', '--json', '--limit', '1'], env);
-    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
+    const following = startFollowing(['calls', '--json', '--limit', '1'], env);
+    await eventually(() => assert.equal(following.lines().length, 1), timeoutMs);
     const slow = call('slow');
     for (let i = 0; i < 5; i++) await call();
-    await eventually(() => assert.equal(following.lines().length, 6), withinMs);
+    await eventually(() => assert.equal(following.lines().length, 6), timeoutMs);
     release?.();
     await slow;
-    await eventually(() => assert.equal(following.lines().length, 7), withinMs);
-    const expected = (await listed()).calls.slice(0, 7).map(({ id }) => id);
+    await eventually(() => assert.equal(following.lines().length, 7), timeoutMs);
+    const expected = (await listCalls()).calls.slice(0, 7).map(({ id }) => id);
     assert.deepEqual(following.ids().toSorted(), expected.toSorted());
     assert.deepEqual(await following.end(), { code: 0, stderr: '' });
   });
 
   it('[ship 7] lists and follows audit events', async () => {
     type Events = { events: { operation: string; target?: string }[] };
-    const { events } = await toolhostJson<Events>(['audit'], { env });
+    const { events } = await runToolhostJson<Events>(['audit'], { env });
     assert.deepEqual(events, (await running.rest('GET', '/audit')).body.events);
     assert.ok(events.some(({ operation, target }) => operation === 'createMcpServer' && target === 'things'));
-    const { stdout } = await toolhost(['audit', '--limit', '1'], { env });
+    const { stdout } = await runToolhostCommand(['audit', '--limit', '1'], { env });
     assert.match(stdout, /^\S+Z {2}\w+ .* by (api_key|operator) \S+/);
-    assert.deepEqual((await toolhostJson<Events>(['audit', '--since', '2099-01-01'], { env })).events, []);
-    const following = beginFollowing(['audit', '--limit', '1'], env);
-    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
-    await running.createServer(serverAt('followed', upstream.url));
-    await eventually(() => assert.match(following.lines()[1] ?? '', /createMcpServer {5}followed/), withinMs);
+    assert.deepEqual((await runToolhostJson<Events>(['audit', '--since', '2099-01-01'], { env })).events, []);
+    const following = startFollowing(['audit', '--limit', '1'], env);
+    await eventually(() => assert.equal(following.lines().length, 1), timeoutMs);
+    await running.createServer(buildServerAt('followed', upstream.url));
+    await eventually(() => assert.match(following.lines()[1] ?? '', /createMcpServer {5}followed/), timeoutMs);
     assert.equal((await following.end()).code, 0);
   });
 });
@@ -130,7 +130,7 @@ describe('following records', () => {
           return { entries, nextCursor: from + entries.length < sorted.length ? entries.at(-1)?.id : undefined };
         };
         const shown: string[] = [];
-        const over = new Error('over');
+        const endOfTest = new Error('over');
         let waits = 0;
         const following = followRecords({
           read,
@@ -143,15 +143,17 @@ describe('following records', () => {
             clock += 1000;
             for (const { lateMs } of polls[waits] ?? []) add(lateMs);
             // After the last arrival, the whole window is read once more.
-            if (++waits > polls.length + 11) throw over;
+            if (++waits > polls.length + 11) throw endOfTest;
           },
         });
-        await assert.rejects(following, over);
-        const known = stored.slice(0, 4).map(({ id }) => id);
-        const expected = stored.map(({ id }) => id).filter((id) => !known.includes(id) || known.indexOf(id) < 2);
+        await assert.rejects(following, endOfTest);
+        const initialIds = stored.slice(0, 4).map(({ id }) => id);
+        const expected = stored
+          .map(({ id }) => id)
+          .filter((id) => !initialIds.includes(id) || initialIds.indexOf(id) < 2);
         assert.deepEqual(shown.toSorted(), expected.toSorted());
       }),
-      { numRuns: tries(100) },
+      { numRuns: getRunCount(100) },
     );
   });
 });

@@ -6,9 +6,9 @@ import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { promptHidden, promptLine } from '../../src/cli/ask.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { type CommandOptions, runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 const upstream = 'https://api.example.com';
 
@@ -19,22 +19,25 @@ describe('toolhost servers and secrets', () => {
   before(async () => {
     running = await startToolhost();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
   });
   after(async () => {
     rmSync(folder, { recursive: true, force: true });
     await running.stop();
   });
 
-  const run = (args: readonly string[], options: CommandOptions = {}) => toolhost(args, { env, ...options });
+  const run = (args: readonly string[], options: CommandOptions = {}) => runToolhostCommand(args, { env, ...options });
   const json = <Output>(args: readonly string[], options: CommandOptions = {}) =>
-    toolhostJson<Output>(args, { env, ...options });
+    runToolhostJson<Output>(args, { env, ...options });
   const file = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
   const withSecret = (slug: string) =>
-    serverAt(slug, upstream, { authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' }, description: 'A thing.' });
+    buildServerAt(slug, upstream, {
+      authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' },
+      description: 'A thing.',
+    });
 
   it('creates a server from JSON, YAML, or standard input, and prints the next steps', async () => {
     const first = await run(['servers', 'create', file('first.json', JSON.stringify(withSecret('first')))]);
@@ -46,7 +49,7 @@ describe('toolhost servers and secrets', () => {
     const second = await json<Stored>(['servers', 'create', file('second.yml', stringify(withSecret('second')))]);
     assert.deepEqual([second.server.slug, second.url], ['second', `${running.url}/mcp/second`]);
     const third = await json<Stored>(['servers', 'create', '-'], {
-      input: `\u{feff}${stringify(serverAt('third', upstream))}`,
+      input: `\u{feff}${stringify(buildServerAt('third', upstream))}`,
     });
     assert.equal(third.server.slug, 'third');
   });
@@ -77,26 +80,27 @@ describe('toolhost servers and secrets', () => {
       ],
       [file('list.yaml', '- 1\n'), /list\.yaml: is not a configuration; allowed: an object/],
     ];
-    const ends = await Promise.all(cases.map(([path]) => run(['servers', 'create', path])));
+    const results = await Promise.all(cases.map(([path]) => run(['servers', 'create', path])));
     for (const [index, [, expected]] of cases.entries()) {
-      assert.deepEqual([ends[index]?.code, ends[index]?.stdout], [1, '']);
-      assert.match(ends[index]?.stderr ?? '', expected);
+      assert.deepEqual([results[index]?.code, results[index]?.stdout], [1, '']);
+      assert.match(results[index]?.stderr ?? '', expected);
     }
   });
 
   it('lists servers as a table or as JSON, also more than fit on a page', async () => {
-    await running.createServer(serverAt('listed', upstream));
+    await running.createServer(buildServerAt('listed', upstream));
     const table = await run(['servers', 'list']);
     assert.match(
       table.stdout,
       new RegExp(`^SLUG +NAME +ACCESS[\\s\\S]*^listed +listed +caller_token +1 +1 +${running.url}/mcp/listed$`, 'm'),
     );
-    const many = await running.key({ workspace: 'many' });
-    const wanted = Array.from({ length: 201 }, (_, index) => `many-${index}`);
-    for (const slug of wanted) await running.rest('POST', '/servers', { key: many, body: serverAt(slug, upstream) });
+    const many = await running.createKey({ workspace: 'many' });
+    const expectedSlugs = Array.from({ length: 201 }, (_, index) => `many-${index}`);
+    for (const slug of expectedSlugs)
+      await running.rest('POST', '/servers', { key: many, body: buildServerAt(slug, upstream) });
     const { servers } = await json<{ servers: { slug: string }[] }>(['servers', 'list', '--key', many]);
-    assert.deepEqual(new Set(servers.map(({ slug }) => slug)), new Set(wanted));
-    const none = await run(['servers', 'list', '--key', await running.key({ workspace: 'none' })]);
+    assert.deepEqual(new Set(servers.map(({ slug }) => slug)), new Set(expectedSlugs));
+    const none = await run(['servers', 'list', '--key', await running.createKey({ workspace: 'none' })]);
     assert.match(none.stdout, /There are no servers yet/);
   });
 
@@ -118,18 +122,18 @@ describe('toolhost servers and secrets', () => {
     const unknown = await run([
       'servers',
       'update',
-      file('unknown.json', JSON.stringify(serverAt('unknown', upstream))),
+      file('unknown.json', JSON.stringify(buildServerAt('unknown', upstream))),
     ]);
     assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
     assert.match(unknown.stderr, /^error: there is no such server in this workspace; .*\n$/);
   });
 
   it('deletes a server, lists it as deleted, and restores it', async () => {
-    await running.createServer(serverAt('doomed', upstream));
-    await running.createServer(serverAt('doomed-too', upstream));
-    const unasked = await run(['servers', 'delete', 'doomed']);
-    assert.deepEqual([unasked.code, unasked.stdout], [1, '']);
-    assert.match(unasked.stderr, /would delete the server doomed, .* nothing was changed\. Add --yes/);
+    await running.createServer(buildServerAt('doomed', upstream));
+    await running.createServer(buildServerAt('doomed-too', upstream));
+    const unconfirmed = await run(['servers', 'delete', 'doomed']);
+    assert.deepEqual([unconfirmed.code, unconfirmed.stdout], [1, '']);
+    assert.match(unconfirmed.stderr, /would delete the server doomed, .* nothing was changed\. Add --yes/);
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
     const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
     assert.equal(code, 0);
@@ -175,7 +179,7 @@ describe('toolhost servers and secrets', () => {
   });
 
   it('rejects an empty or invalid secret, and prints none of them', async () => {
-    await running.createServer(serverAt('unfit', upstream));
+    await running.createServer(buildServerAt('unfit', upstream));
     const [empty, lines, argument] = await Promise.all([
       run(['secrets', 'set', 'unfit', 'KEY'], { input: '\n' }),
       run(['secrets', 'set', 'unfit', 'KEY'], { input: 'hunter2\nhunter3\n' }),
@@ -191,7 +195,7 @@ describe('toolhost servers and secrets', () => {
 
 /** Prompts that only a person at a terminal sees. */
 describe('terminal prompts', () => {
-  const terminal = () => {
+  const createTerminal = () => {
     const input = new PassThrough();
     const output = new PassThrough({ encoding: 'utf8' });
     let shown = '';
@@ -202,24 +206,24 @@ describe('terminal prompts', () => {
   };
 
   it('do not echo a secret', async () => {
-    const { input, output, shown } = terminal();
-    const answer = promptHidden('Value of KEY: ', { input, output });
+    const { input, output, shown } = createTerminal();
+    const promptResult = promptHidden('Value of KEY: ', { input, output });
     input.write('hunTTer2');
     input.write('\r');
-    assert.equal(await answer, 'hunTTer2');
+    assert.equal(await promptResult, 'hunTTer2');
     assert.equal(shown(), 'Value of KEY: \n');
   });
 
   it('can be canceled with Ctrl-C or Ctrl-D', async () => {
     for (const key of ['\u0003', '\u0004']) {
-      const { input, output } = terminal();
-      const answer = promptHidden('Value of KEY: ', { input, output });
+      const { input, output } = createTerminal();
+      const promptResult = promptHidden('Value of KEY: ', { input, output });
       input.write(key);
-      await assert.rejects(answer, /no input; nothing was changed/);
+      await assert.rejects(promptResult, /no input; nothing was changed/);
     }
-    const { input, output } = terminal();
-    const answer = promptLine('Type the slug to confirm: ', { input, output });
+    const { input, output } = createTerminal();
+    const lineResult = promptLine('Type the slug to confirm: ', { input, output });
     input.end();
-    await assert.rejects(answer, /nothing was changed/);
+    await assert.rejects(lineResult, /nothing was changed/);
   });
 });

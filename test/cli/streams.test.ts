@@ -5,19 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import {
-  answersJson,
-  configOf,
-  type HostileService,
-  honestAnswer,
-  startHostileService,
+  type AdversarialService,
+  buildConfig,
+  buildValidResponse,
+  respondJson,
+  startAdversarialService,
 } from '../support/toolhost/hostile-service.ts';
-import { binary } from '../support/toolhost/toolhost-command.ts';
+import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 
 describe('streams and files of commands', () => {
-  let service: HostileService;
+  let service: AdversarialService;
   let folder: string;
   before(async () => {
-    service = await startHostileService();
+    service = await startAdversarialService();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-streams-'));
     writeFileSync(join(folder, 'bad.yaml'), 'name: bad\n');
   });
@@ -31,15 +31,15 @@ describe('streams and files of commands', () => {
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
       const env = { PATH: process.env.PATH ?? '', HOME: folder, ...service.env };
       const options = { env, cwd: folder, timeout: 60_000 };
-      const all = `t() { '${binary}' "$@"; }; set -o pipefail; ${script}`;
-      execFile('bash', ['--norc', '-c', all], options, (error, stdout, stderr) =>
+      const fullScript = `t() { '${toolhostProgram}' "$@"; }; set -o pipefail; ${script}`;
+      execFile('bash', ['--norc', '-c', fullScript], options, (error, stdout, stderr) =>
         resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
       );
     });
-  const answers = () => service.answers(answersJson(honestAnswer));
+  const respondHonestly = () => service.respondWith(respondJson(buildValidResponse));
 
   it('[ship 7] reports a full disk behind standard output in one sentence', async () => {
-    answers();
+    respondHonestly();
     const sentence = /^error: cannot write to standard output: ENOSPC[^\n]*\n$/;
     for (const command of [
       'servers list',
@@ -56,18 +56,18 @@ describe('streams and files of commands', () => {
   });
 
   it('[ship 7] exits silently when its reader exits, and keeps its exit code', async () => {
-    answers();
-    const quiet = async (script: string) => {
+    respondHonestly();
+    const runQuietly = async (script: string) => {
       const { code, stderr } = await bash(script);
       return [code, stderr];
     };
-    assert.deepEqual(await quiet('t servers list | head -n 0'), [0, '']);
-    assert.deepEqual(await quiet('t schema | true'), [0, '']);
-    assert.deepEqual(await quiet('t check bad.yaml | true'), [1, '']);
+    assert.deepEqual(await runQuietly('t servers list | head -n 0'), [0, '']);
+    assert.deepEqual(await runQuietly('t schema | true'), [0, '']);
+    assert.deepEqual(await runQuietly('t check bad.yaml | true'), [1, '']);
   });
 
   it('[ship 7] completes its work when messages cannot be written', async () => {
-    answers();
+    respondHonestly();
     for (const [index, stderr] of ['2> /dev/full', '2>&-', '2> >(true)'].entries()) {
       const { code } = await bash(`t export one two --out out-${index} ${stderr}`);
       assert.equal(code, 0, stderr);
@@ -76,15 +76,15 @@ describe('streams and files of commands', () => {
   });
 
   it('[ship 7] keeps the previous file when the disk is full, and leaves no part of the new one', async () => {
-    answers();
+    respondHonestly();
     const out = join(folder, 'full');
     assert.equal((await bash('t export one --out full')).code, 0);
     const before = readFileSync(join(out, 'one.yaml'), 'utf8');
-    service.answers(
-      answersJson((path) => {
-        const honest = honestAnswer(path) as object | undefined;
-        const config = configOf(path.split('/')[2] ?? '', { description: 'x'.repeat(5000) });
-        return path.endsWith('/limits') || !honest ? honest : { ...honest, config };
+    service.respondWith(
+      respondJson((path) => {
+        const original = buildValidResponse(path) as object | undefined;
+        const config = buildConfig(path.split('/')[2] ?? '', { description: 'x'.repeat(5000) });
+        return path.endsWith('/limits') || !original ? original : { ...original, config };
       }),
     );
     // The limit allows the command no file larger than a block, as if the disk were full.
@@ -99,9 +99,9 @@ describe('streams and files of commands', () => {
     writeFileSync(description, openApi('x'.repeat(1500)));
     mkdirSync(join(folder, 'imported'));
     writeFileSync(join(folder, 'imported/api.yaml'), 'before');
-    const made = await bash("ulimit -f 1; t import openapi.json --include '*' --out imported/api.yaml --force");
-    assert.equal(made.code, 1, made.stderr);
-    assert.match(made.stderr, /^error: imported\/api\.yaml: cannot be written: /m);
+    const imported = await bash("ulimit -f 1; t import openapi.json --include '*' --out imported/api.yaml --force");
+    assert.equal(imported.code, 1, imported.stderr);
+    assert.match(imported.stderr, /^error: imported\/api\.yaml: cannot be written: /m);
     assert.deepEqual(readdirSync(join(folder, 'imported')), ['api.yaml']);
     assert.equal(readFileSync(join(folder, 'imported/api.yaml'), 'utf8'), 'before');
   });

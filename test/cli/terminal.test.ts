@@ -4,15 +4,15 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { beginToolhost, type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { type CommandResult, runToolhostCommand, spawnToolhost } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Clears the screen, sets the title, and writes to the clipboard, then does the same with C1 control characters. */
 const sequences = '\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZXZpbA==\u0007\u009b2J\u009d0;title\u009c\b\r';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for these.
-const commands = /\u001b(?!\[(?:0|2|31|32|33)m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/;
+const forbiddenSequences = /\u001b(?!\[(?:0|2|31|32|33)m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/;
 /** Makes a child process believe that it writes to a terminal. */
 const childAtTerminal = {
   TERM: 'xterm',
@@ -20,80 +20,123 @@ const childAtTerminal = {
 };
 
 describe('output to a terminal', () => {
-  let hostile: Server;
+  let adversary: Server;
   let url: string;
-  let answer: { status: number; body: unknown };
+  let nextResponse: { status: number; body: unknown };
   before(async () => {
-    hostile = createServer((_request, response) => {
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+    adversary = createServer((_request, response) => {
+      response
+        .writeHead(nextResponse.status, { 'content-type': 'application/json' })
+        .end(JSON.stringify(nextResponse.body));
     });
-    await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
+    await new Promise<void>((resolve) => adversary.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(adversary.address() as AddressInfo).port}`;
   });
   after(() => {
-    hostile.closeAllConnections();
-    hostile.close();
+    adversary.closeAllConnections();
+    adversary.close();
   });
 
   const run = (args: readonly string[]) =>
-    toolhost(args, { env: { TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' }, isTerminal: true });
-  const isHarmless = ({ stdout, stderr }: Ended) => {
-    assert.doesNotMatch(stdout + stderr, commands);
+    runToolhostCommand(args, { env: { TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' }, isTerminal: true });
+  const assertHarmless = ({ stdout, stderr }: CommandResult) => {
+    assert.doesNotMatch(stdout + stderr, forbiddenSequences);
     assert.match(stdout + stderr, /evil/);
   };
-  const evil = `evil${sequences}`;
+  const textWithSequences = `evil${sequences}`;
   const at = '2026-11-22T10:00:00.000Z';
 
   it('[ship 7] contains no control sequences from error responses', async () => {
     for (const status of [400, 500]) {
-      answer = { status, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
+      nextResponse = {
+        status,
+        body: { detail: textWithSequences, problems: [{ path: textWithSequences, message: textWithSequences }] },
+      };
       const ended = await run(['servers', 'list']);
       assert.equal(ended.code, 1);
-      isHarmless(ended);
+      assertHarmless(ended);
     }
   });
 
   it('[ship 7] contains no control sequences from records, as text and as JSON', async () => {
-    const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, actor_name: evil, request_id: 'r' };
-    answer = { status: 200, body: { events: [{ ...event, operation: evil, target: evil, detail: { [evil]: evil } }] } };
-    isHarmless(await run(['audit']));
-    isHarmless(await run(['audit', '--json']));
+    const event = {
+      id: 'e',
+      at,
+      actor_kind: 'key',
+      actor_id: textWithSequences,
+      actor_name: textWithSequences,
+      request_id: 'r',
+    };
+    nextResponse = {
+      status: 200,
+      body: {
+        events: [
+          {
+            ...event,
+            operation: textWithSequences,
+            target: textWithSequences,
+            detail: { [textWithSequences]: textWithSequences },
+          },
+        ],
+      },
+    };
+    assertHarmless(await run(['audit']));
+    assertHarmless(await run(['audit', '--json']));
   });
 
   it('[ship 7] contains no control sequences from error responses as JSON, while programs read the original text', async () => {
-    answer = { status: 400, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
+    nextResponse = {
+      status: 400,
+      body: { detail: textWithSequences, problems: [{ path: textWithSequences, message: textWithSequences }] },
+    };
     const ended = await run(['servers', 'list', '--json']);
-    isHarmless(ended);
-    assert.equal((JSON.parse(ended.stderr) as { error: { message: string } }).error.message, evil);
+    assertHarmless(ended);
+    assert.equal((JSON.parse(ended.stderr) as { error: { message: string } }).error.message, textWithSequences);
   });
 
   it('[ship 7] contains no control sequences from records that are followed as JSON', async () => {
-    const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, request_id: 'r', operation: evil, detail: {} };
-    answer = { status: 200, body: { events: [event] } };
-    const child = beginToolhost(['audit', '--follow', '--json'], {
+    const event = {
+      id: 'e',
+      at,
+      actor_kind: 'key',
+      actor_id: textWithSequences,
+      request_id: 'r',
+      operation: textWithSequences,
+      detail: {},
+    };
+    nextResponse = { status: 200, body: { events: [event] } };
+    const child = spawnToolhost(['audit', '--follow', '--json'], {
       env: { ...childAtTerminal, TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
     });
     const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
     child.kill('SIGINT');
     await once(child, 'close');
-    assert.doesNotMatch(line, commands);
-    assert.equal((JSON.parse(line) as { operation: string }).operation, evil);
+    assert.doesNotMatch(line, forbiddenSequences);
+    assert.equal((JSON.parse(line) as { operation: string }).operation, textWithSequences);
   });
 
   it('[ship 7] contains no control sequences from an imported API description', async () => {
     const description = JSON.stringify({
       openapi: '3.0.0',
-      info: { title: evil, version: evil, description: evil },
+      info: { title: textWithSequences, version: textWithSequences, description: textWithSequences },
       servers: [{ url: 'https://api.example.com' }],
-      paths: { '/things': { get: { operationId: 'list', summary: evil, responses: { 200: { description: evil } } } } },
+      paths: {
+        '/things': {
+          get: {
+            operationId: 'list',
+            summary: textWithSequences,
+            responses: { 200: { description: textWithSequences } },
+          },
+        },
+      },
     });
     const options = { isTerminal: true, input: description };
-    isHarmless(await toolhost(['import', '-', '--include', '*', '--out', '-'], options));
-    isHarmless(await toolhost(['import', '-', '--plan', '--list', 'all'], options));
+    assertHarmless(await runToolhostCommand(['import', '-', '--include', '*', '--out', '-'], options));
+    assertHarmless(await runToolhostCommand(['import', '-', '--plan', '--list', 'all'], options));
   });
 
   it('[ship 7] contains no text in another order than stored', async () => {
-    answer = { status: 400, body: { detail: 'evil \u202elaed\u202c \u2066x\u2069' } };
+    nextResponse = { status: 400, body: { detail: 'evil \u202elaed\u202c \u2066x\u2069' } };
     assert.doesNotMatch((await run(['servers', 'list'])).stderr, /[\u202a-\u202e\u2066-\u2069]/);
   });
 
@@ -102,26 +145,26 @@ describe('output to a terminal', () => {
     let upstream: RecordingUpstream;
     before(async () => {
       upstream = await startRecordingUpstream();
-      running = await startToolhost({ egress: [upstream.port] });
+      running = await startToolhost({ egressPorts: [upstream.port] });
     });
     after(() => Promise.all([running.stop(), upstream.close()]));
 
     it('[ship 7] colors records and errors, unless NO_COLOR is set', async () => {
-      await running.createServer(serverAt('painted', upstream.url));
+      await running.createServer(buildServerAt('painted', upstream.url));
       await running.callTool('painted', 'some-token', 'get');
-      const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
-      const { stdout } = await toolhost(['calls'], { env, isTerminal: true });
+      const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
+      const { stdout } = await runToolhostCommand(['calls'], { env, isTerminal: true });
       assert.ok(stdout.includes('\u001b[32mok'), JSON.stringify(stdout));
       assert.ok(!stdout.includes('\u{fffd}'));
-      const plain = await toolhost(['calls'], { env: { ...env, NO_COLOR: '1' }, isTerminal: true });
-      assert.match(plain.stdout, /^\S+ {2}ok {2}/);
+      const uncolored = await runToolhostCommand(['calls'], { env: { ...env, NO_COLOR: '1' }, isTerminal: true });
+      assert.match(uncolored.stdout, /^\S+ {2}ok {2}/);
       for (const args of [
         ['servers', 'get', 'none'],
         ['servers', 'gett'],
       ]) {
-        const painted = await toolhost(args, { env, isTerminal: true });
-        assert.ok(painted.stderr.startsWith('\u001b[31merror:\u001b[0m '), JSON.stringify(painted.stderr));
-        assert.match((await toolhost(args, { env })).stderr, /^error: /);
+        const colored = await runToolhostCommand(args, { env, isTerminal: true });
+        assert.ok(colored.stderr.startsWith('\u001b[31merror:\u001b[0m '), JSON.stringify(colored.stderr));
+        assert.match((await runToolhostCommand(args, { env })).stderr, /^error: /);
       }
     });
 
@@ -130,11 +173,18 @@ describe('output to a terminal', () => {
         body: '{"id":9007199254740993,"tags":["a"]}',
         headers: { 'content-type': 'application/json' },
       }));
-      await running.createServer(serverAt('read', upstream.url));
-      const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key(), TOOLHOST_TOKEN: 'some-token' };
-      const shown = await toolhost(['call', 'read', 'get'], { env, isTerminal: true });
+      await running.createServer(buildServerAt('read', upstream.url));
+      const env = {
+        TOOLHOST_URL: running.url,
+        TOOLHOST_API_KEY: await running.createKey(),
+        TOOLHOST_TOKEN: 'some-token',
+      };
+      const shown = await runToolhostCommand(['call', 'read', 'get'], { env, isTerminal: true });
       assert.equal(shown.stdout, '{\n  "id": 9007199254740993,\n  "tags": [\n    "a"\n  ]\n}\n');
-      assert.equal((await toolhost(['call', 'read', 'get'], { env })).stdout, '{"id":9007199254740993,"tags":["a"]}\n');
+      assert.equal(
+        (await runToolhostCommand(['call', 'read', 'get'], { env })).stdout,
+        '{"id":9007199254740993,"tags":["a"]}\n',
+      );
     });
   });
 });

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { type CommandOptions, runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 const upstream = 'https://api.example.com';
 
@@ -16,19 +16,19 @@ describe('toolhost tools', () => {
   before(async () => {
     running = await startToolhost();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
-    await running.createServer(serverAt('tooled', upstream));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
+    await running.createServer(buildServerAt('tooled', upstream));
   });
   after(async () => {
     rmSync(folder, { recursive: true, force: true });
     await running.stop();
   });
-  const run = (args: readonly string[], options: CommandOptions = {}) => toolhost(args, { env, ...options });
-  const listed = async () => (await toolhostJson<{ tools: Json[] }>(['tools', 'list', 'tooled'], { env })).tools;
+  const run = (args: readonly string[], options: CommandOptions = {}) => runToolhostCommand(args, { env, ...options });
+  const listTools = async () => (await runToolhostJson<{ tools: Json[] }>(['tools', 'list', 'tooled'], { env })).tools;
 
   it('[conf 7] adds, lists, changes, and removes a tool', async () => {
     const file = join(folder, 'tool.json');
-    writeFileSync(file, JSON.stringify({ ...toolAt(`${upstream}/b`), name: 'b', title: 'B' }));
+    writeFileSync(file, JSON.stringify({ ...buildToolAt(`${upstream}/b`), name: 'b', title: 'B' }));
     const added = await run(['tools', 'add', 'tooled', file]);
     assert.deepEqual([added.code, added.stderr], [0, '']);
     assert.equal(added.stdout, 'Added the tool "b" of the server "tooled" (version 2).\n');
@@ -44,7 +44,7 @@ describe('toolhost tools', () => {
     ];
     const changed = await run(['tools', 'update', 'tooled', 'b', ...set]);
     assert.equal(changed.stdout, 'Changed the tool "c" of the server "tooled" (version 3).\n', changed.stderr);
-    const tool = (await listed())[1] ?? {};
+    const tool = (await listTools())[1] ?? {};
     assert.deepEqual([tool.name, tool.timeout_ms, 'title' in tool, tool.response_fields], ['c', 5000, false, ['id']]);
     const piped = await run(['tools', 'update', 'tooled', 'c', '-'], { input: 'disabled: true\n' });
     assert.equal(piped.code, 0, piped.stderr);
@@ -57,7 +57,7 @@ describe('toolhost tools', () => {
       (await run(['tools', 'remove', 'tooled', 'c', '--yes'])).stdout,
       /^Removed the tool "c" of the server "tooled"/,
     );
-    assert.deepEqual((await listed()).length, 1);
+    assert.deepEqual((await listTools()).length, 1);
   });
 
   it('[conf 7] reports problems by field', async () => {
@@ -78,8 +78,8 @@ describe('toolhost tools', () => {
 
   it('[conf 7] check applies the tool quota', async () => {
     const file = join(folder, 'many.json');
-    const tools = Array.from({ length: 3 }, (_, i) => ({ ...toolAt(`${upstream}/${i}`), name: `t${i}` }));
-    writeFileSync(file, JSON.stringify(serverAt('many', upstream, { tools })));
+    const tools = Array.from({ length: 3 }, (_, i) => ({ ...buildToolAt(`${upstream}/${i}`), name: `t${i}` }));
+    writeFileSync(file, JSON.stringify(buildServerAt('many', upstream, { tools })));
     const { code, stdout } = await run(['check', file], { env: { ...env, QUOTAS: 'tools=2' } });
     assert.deepEqual(
       [code, /: tools: 3 tools; allowed: 2; split them into several servers/.test(stdout)],

@@ -1,31 +1,34 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 
 describe('toolhost versions and preview', () => {
   let running: TestToolhost;
   let env: Record<string, string>;
   before(async () => {
     running = await startToolhost();
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
-    await running.createServer(serverAt('things', 'https://api.example.com', { description: 'First.' }));
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
+    await running.createServer(buildServerAt('things', 'https://api.example.com', { description: 'First.' }));
     await running.rest('PATCH', '/servers/things', { body: { description: 'Second.' } });
   });
   after(() => running.stop());
-  const run = (...args: string[]) => toolhost(args, { env });
+  const run = (...args: string[]) => runToolhostCommand(args, { env });
   type Versions = { versions: { version: number }[] };
 
   it('[ship 7] lists, shows, compares, and restores versions', async () => {
-    const { versions } = await toolhostJson<Versions>(['versions', 'things'], { env });
+    const { versions } = await runToolhostJson<Versions>(['versions', 'things'], { env });
     assert.deepEqual(versions, (await running.rest('GET', '/servers/things/versions')).body.versions);
     assert.match((await run('versions', 'list', 'things')).stdout, /^VERSION .*\n2 .*\n1 /);
     const shown = await run('versions', 'show', 'things', '1');
     assert.equal((parse(shown.stdout) as { description: string }).description, 'First.');
-    const same = await run('versions', 'diff', 'things', '2');
-    assert.deepEqual([same.code, same.stdout], [0, 'No differences between version 2 and version 2 of things.\n']);
+    const unchanged = await run('versions', 'diff', 'things', '2');
+    assert.deepEqual(
+      [unchanged.code, unchanged.stdout],
+      [0, 'No differences between version 2 and version 2 of things.\n'],
+    );
     const different = await run('versions', 'diff', 'things', '1');
     assert.equal(different.code, 2);
     assert.match(different.stdout, /^ {2}~ description: "First\." → "Second\."$/m);
@@ -43,7 +46,7 @@ describe('toolhost versions and preview', () => {
     assert.match((await run('preview', 'things', 'get')).stdout, /^GET https:\/\/api\.example\.com\/thing\n/);
     assert.match((await run('preview', 'things', 'get', '--curl')).stdout, /^curl .*'?https:\/\/api\.example\.com/);
     const { body } = await running.rest('POST', '/servers/things/tools/get/preview', { body: {} });
-    assert.deepEqual(await toolhostJson(['preview', 'things', 'get'], { env }), body);
+    assert.deepEqual(await runToolhostJson(['preview', 'things', 'get'], { env }), body);
     assert.match((await run('preview', 'things', 'gett')).stderr, /has no tool "gett".*get/);
   });
 });

@@ -11,7 +11,7 @@ import { parse as parseYaml } from 'yaml';
 import type { ClientConnection } from '../../src/domain/clients/client.ts';
 import { type ClientSnippet, clients, createSnippets } from '../../src/domain/clients/clients.ts';
 import { root } from '../files.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const run = promisify(execFile);
@@ -20,10 +20,10 @@ const url = 'https://tools.example.com/mcp/my-server';
 const withKey: ClientConnection = { name: 'my-server', url, token: key };
 const withLogin: ClientConnection = { name: 'my-server', url, token: undefined };
 /** A caller's own token may contain any character that a header may. */
-const strange: ClientConnection = { ...withKey, token: `a'b"c\\d$e\`f#g: {h} %i !j` };
+const withSpecialCharacters: ClientConnection = { ...withKey, token: `a'b"c\\d$e\`f#g: {h} %i !j` };
 
 /** Runs a snippet in a shell, with stub programs. Returns the arguments of the program that it starts. */
-async function argumentsOf(snippet: ClientSnippet, folder: string): Promise<string[]> {
+async function getArguments(snippet: ClientSnippet, folder: string): Promise<string[]> {
   const { stdout } = await run('/bin/sh', ['-eu', '-c', snippet.code], {
     env: { PATH: folder, OPENAI_API_KEY: 'of-openai', ANTHROPIC_API_KEY: 'of-anthropic', ACCESS_TOKEN: 'of-the-login' },
   });
@@ -31,10 +31,10 @@ async function argumentsOf(snippet: ClientSnippet, folder: string): Promise<stri
 }
 
 /** Returns all texts of a value, at any depth. */
-function textsIn(value: unknown): string[] {
+function collectTexts(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(textsIn);
+  return Object.values(value).flatMap(collectTexts);
 }
 
 describe('client snippets', () => {
@@ -50,17 +50,17 @@ describe('client snippets', () => {
   after(() => rmSync(folder, { recursive: true }));
 
   /** Returns the texts that the client reads from a snippet, after parsing its format. */
-  async function parsed(snippet: ClientSnippet): Promise<string[]> {
+  async function parseSnippet(snippet: ClientSnippet): Promise<string[]> {
     const { format, code } = snippet;
-    if (format === 'json') return textsIn(JSON.parse(code));
-    if (format === 'toml') return textsIn(parseToml(code));
-    if (format === 'yaml') return textsIn(parseYaml(code));
+    if (format === 'json') return collectTexts(JSON.parse(code));
+    if (format === 'toml') return collectTexts(parseToml(code));
+    if (format === 'yaml') return collectTexts(parseYaml(code));
     if (format === 'address') return [new URL(code).href];
     if (format === 'form') return code.split('\n').map((line) => line.slice(line.indexOf(': ') + 2));
     if (format === 'sh') {
-      const words = await argumentsOf(snippet, folder);
+      const words = await getArguments(snippet, folder);
       const body = words[words.indexOf('-d') + 1] ?? '';
-      return body.startsWith('{') ? [...words, ...textsIn(JSON.parse(body))] : words;
+      return body.startsWith('{') ? [...words, ...collectTexts(JSON.parse(body))] : words;
     }
     await checkSyntax(snippet);
     // The string literals of a program, whose escapes are those of JSON.
@@ -69,7 +69,7 @@ describe('client snippets', () => {
 
   it('[find D5] has no space in an argument of a local program, which Windows would split', () => {
     type Local = { args?: string[]; env?: Record<string, string> };
-    const local = [withKey, withLogin, strange].flatMap((connection) =>
+    const local = [withKey, withLogin, withSpecialCharacters].flatMap((connection) =>
       createSnippets(connection).flatMap(({ format, code }) => {
         const { mcpServers = {} } = (format === 'json' ? JSON.parse(code) : {}) as {
           mcpServers?: Record<string, Local>;
@@ -92,20 +92,23 @@ describe('client snippets', () => {
     writeFileSync(file, code);
     if (format === 'ts') await run(process.execPath, ['--check', file]);
     // The tests do not require Python.
-    else if (await has('python3'))
+    else if (await isInstalled('python3'))
       await run('python3', ['-c', 'import ast, sys; ast.parse(open(sys.argv[1]).read())', file]);
   }
 
-  const has = (program: string) =>
+  const isInstalled = (program: string) =>
     run(program, ['--version']).then(
       () => true,
       () => false,
     );
 
-  for (const [kind, to] of Object.entries({ 'a login': withLogin, 'a token with special characters': strange })) {
+  for (const [kind, to] of Object.entries({
+    'a login': withLogin,
+    'a token with special characters': withSpecialCharacters,
+  })) {
     for (const snippet of createSnippets(to)) {
       it(`[ship 6] parses the ${snippet.name} snippet for a server with ${kind}, and finds the URL and the credential`, async () => {
-        const texts = await parsed(snippet);
+        const texts = await parseSnippet(snippet);
         assert.ok(texts.includes(url), JSON.stringify(texts));
         const bearers = texts.filter((text) => /^(Authorization: )?Bearer /.test(text) && !text.endsWith('of-openai'));
         if (to.token === undefined) {
@@ -116,9 +119,9 @@ describe('client snippets', () => {
           return;
         }
         // Codex and the hosted tools take the bare token.
-        const given = [...bearers.map((text) => text.replace(/^(Authorization: )?Bearer /, '')), ...texts];
+        const sentValues = [...bearers.map((text) => text.replace(/^(Authorization: )?Bearer /, '')), ...texts];
         if (snippet.id === 'codex') assert.match(snippet.after ?? '', /export MY_SERVER_TOKEN=/);
-        else assert.ok(given.includes(to.token), JSON.stringify(texts));
+        else assert.ok(sentValues.includes(to.token), JSON.stringify(texts));
       });
     }
   }
@@ -148,8 +151,8 @@ describe('client snippets', () => {
       url,
     });
     assert.deepEqual([goose?.searchParams.get('url'), goose?.searchParams.get('type')], [url, 'streamable_http']);
-    const asked = new URL(createSnippets(withKey).find(({ id }) => id === 'vscode')?.install?.href ?? '');
-    const { headers, inputs } = JSON.parse(decodeURIComponent(asked.search.slice(1))) as Record<string, unknown>;
+    const installUrl = new URL(createSnippets(withKey).find(({ id }) => id === 'vscode')?.install?.href ?? '');
+    const { headers, inputs } = JSON.parse(decodeURIComponent(installUrl.search.slice(1))) as Record<string, unknown>;
     assert.deepEqual(headers, { Authorization: `Bearer \${input:token}` });
     assert.partialDeepStrictEqual(inputs, [{ type: 'promptString', id: 'token', password: true }]);
   });
@@ -159,9 +162,9 @@ describe('client snippets', () => {
     await fc.assert(
       fc.asyncProperty(fc.stringMatching(/^[!-~]([ -~]{0,30}[!-~])?$/), async (token) => {
         fc.pre(!/^\$\w+$/.test(token));
-        assert.deepEqual((await argumentsOf(claudeCode(token), folder)).at(-1), `Authorization: Bearer ${token}`);
+        assert.deepEqual((await getArguments(claudeCode(token), folder)).at(-1), `Authorization: Bearer ${token}`);
       }),
-      { numRuns: tries(25) },
+      { numRuns: getRunCount(25) },
     );
   });
 
@@ -184,13 +187,13 @@ describe('client snippets', () => {
   it('[ship 6] gives each form fields for a key or for a login, and the server name', () => {
     const formsFor = (to: ClientConnection) => createSnippets(to).filter(({ format }) => format === 'form');
     const name = 'Server-with-a-name-of-many-letters';
-    const [keyed, logged] = [formsFor({ ...withKey, name }), formsFor({ ...withLogin, name })];
+    const [keyed, withoutKey] = [formsFor({ ...withKey, name }), formsFor({ ...withLogin, name })];
     assert.deepEqual(
       keyed.map((snippet) => snippet.name),
       ['n8n', 'Dify', 'Open WebUI', 'Copilot Studio', 'Le Chat', 'Perplexity'],
     );
     assert.deepEqual(
-      logged.map(({ id, code }) => [id, code.includes(key), /OAuth|Dynamic/.test(code)]),
+      withoutKey.map(({ id, code }) => [id, code.includes(key), /OAuth|Dynamic/.test(code)]),
       keyed.map(({ id }) => [id, false, true]),
     );
     const dify = keyed.find(({ id }) => id === 'dify')?.code ?? '';

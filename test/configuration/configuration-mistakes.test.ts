@@ -3,24 +3,30 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { isWhole } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
-import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
+import { isFullSuite } from '../sets.ts';
+import { buildServerAt } from '../support/configs.ts';
+import {
+  buildServerConfig,
+  buildToolConfig,
+  checkConfiguration,
+  findToolProblems,
+  oauthConfig,
+} from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 
 const api = 'https://api.example.com';
 const text = { type: 'string' };
 
-const importing =
+const importAdvice =
   'import it with the operation importApi or the command import FILE, which creates a configuration from the operations that you choose';
 
 const documents: [name: string, document: Json, advice: string][] = [
-  ['an OpenAPI document', { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} }, importing],
-  ['an OpenAPI document', { swagger: '2.0', info: {}, paths: {} }, importing],
-  ['a Postman collection', { info: { _postman_id: 'x', name: 'A' }, item: [] }, importing],
-  ['a Postman collection', { collection: { info: { name: 'A' }, item: [] } }, importing],
-  ['a HAR file', { log: { version: '1.2', entries: [] } }, importing],
+  ['an OpenAPI document', { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} }, importAdvice],
+  ['an OpenAPI document', { swagger: '2.0', info: {}, paths: {} }, importAdvice],
+  ['a Postman collection', { info: { _postman_id: 'x', name: 'A' }, item: [] }, importAdvice],
+  ['a Postman collection', { collection: { info: { name: 'A' }, item: [] } }, importAdvice],
+  ['a HAR file', { log: { version: '1.2', entries: [] } }, importAdvice],
   [
     'an MCP client configuration',
     { mcpServers: { files: { command: 'npx', args: ['-y', 'server'] } } },
@@ -51,21 +57,21 @@ const documents: [name: string, document: Json, advice: string][] = [
 type Path = readonly (string | number)[];
 
 /** Returns the paths of all leaf values. */
-function leaves(value: unknown, path: Path = []): Path[] {
+function getLeafPaths(value: unknown, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   const parts: [string | number, unknown][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
-  return parts.flatMap(([part, inner]) => leaves(inner, [...path, part]));
+  return parts.flatMap(([part, inner]) => getLeafPaths(inner, [...path, part]));
 }
 
 function withValue(config: Json, path: Path, value: unknown): Json {
   const copy = structuredClone(config);
-  let at = copy as Record<string | number, unknown>;
-  for (const part of path.slice(0, -1)) at = at[part] as Record<string | number, unknown>;
-  at[path.at(-1) ?? ''] = value;
+  let target = copy as Record<string | number, unknown>;
+  for (const part of path.slice(0, -1)) target = target[part] as Record<string | number, unknown>;
+  target[path.at(-1) ?? ''] = value;
   return copy;
 }
 
-const fullTool = toolWith({
+const fullTool = buildToolConfig({
   title: 'Things',
   headers: { Accept: 'text/plain' },
   input_schema: { id: { type: 'string', description: 'Which', format: 'uuid', in: 'query' } },
@@ -76,17 +82,19 @@ const fullTool = toolWith({
   body: 'json',
   method: 'POST',
 });
-const login = configWith({
+const login = buildServerConfig({
   authentication: { type: 'Bearer', header: 'X-Token' },
-  oauth: { ...oauth, scopes: ['read'], token_mode: 'issued', extra_params: { prompt: 'consent' } },
+  oauth: { ...oauthConfig, scopes: ['read'], token_mode: 'issued', extra_params: { prompt: 'consent' } },
 });
-const stored = configWith({
+const stored = buildServerConfig({
   description: 'All',
   authentication: { type: 'ApiKey', token: '{{KEY}}' },
   tools: [fullTool],
 });
 /** Values that are invalid in most fields. */
-const wrong = isWhole ? ['', ' ', 7, true, null, [], {}, 'x'.repeat(5000), 'http://[', '\u0001'] : ['', null, {}];
+const invalidValues = isFullSuite
+  ? ['', ' ', 7, true, null, [], {}, 'x'.repeat(5000), 'http://[', '\u0001']
+  : ['', null, {}];
 
 describe('configuration errors', () => {
   let toolhost: TestToolhost;
@@ -94,15 +102,17 @@ describe('configuration errors', () => {
     toolhost = await startToolhost();
   });
   after(() => toolhost?.stop());
-  const problems = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
-  const literal = (found: string, name: string, declaring = '') =>
+  const getProblems = (fields: Json, more?: Json) => findToolProblems(toolhost, fields, more);
+  const formatLiteralProblem = (found: string, name: string, declaring = '') =>
     `tools[0].url: \`${found}\` would be sent literally; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encodeURIComponent(found)} for the literal characters`;
 
   it('[conf 6] reports braces and angle brackets in a URL where :id was meant', async () => {
     const input_schema = { id: text };
-    assert.deepEqual(await problems({ url: `${api}/things/{id}`, input_schema }), [literal('{id}', 'id')]);
+    assert.deepEqual(await getProblems({ url: `${api}/things/{id}`, input_schema }), [
+      formatLiteralProblem('{id}', 'id'),
+    ]);
     const declaring = ' and declare id in input_schema';
-    assert.deepEqual(await problems({ url: `${api}/things/{id}` }), [literal('{id}', 'id', declaring)]);
+    assert.deepEqual(await getProblems({ url: `${api}/things/{id}` }), [formatLiteralProblem('{id}', 'id', declaring)]);
     for (const [url, found, name] of [
       ['/{id}/parts', '{id}', 'id'],
       ['/v1/{name=projects/*}', '{name=projects/*}', 'name'],
@@ -112,8 +122,8 @@ describe('configuration errors', () => {
       ['/things?id=eq.{id}', '{id}', 'id'],
       ['/things?a=1&ids={ids*}', '{ids*}', 'ids'],
     ] as const) {
-      const [problem, ...more] = await problems({ url: api + url });
-      assert.equal(problem, literal(found, name, ` and declare ${name} in input_schema`), url);
+      const [problem, ...more] = await getProblems({ url: api + url });
+      assert.equal(problem, formatLiteralProblem(found, name, ` and declare ${name} in input_schema`), url);
       assert.deepEqual(more, []);
     }
     for (const url of [
@@ -124,19 +134,19 @@ describe('configuration errors', () => {
       `${api}/things?filter={}`,
       `${api}/Products(:id)`,
     ]) {
-      assert.deepEqual(await problems({ url, ...(url.includes(':id') && { input_schema }) }), [], url);
+      assert.deepEqual(await getProblems({ url, ...(url.includes(':id') && { input_schema }) }), [], url);
     }
   });
 
   it('[conf 6] reports braces in a host and in base_url', async () => {
-    const [host] = await problems({ url: 'https://{shop}.example.com/orders' });
+    const [host] = await getProblems({ url: 'https://{shop}.example.com/orders' });
     assert.equal(
       host,
       'tools[0].url: `{shop}` is not allowed in a host; declare shop in variables and write {{shop}}, or write the host itself',
     );
-    const base = await check(
+    const base = await checkConfiguration(
       toolhost,
-      configWith({ base_url: 'https://{shop}.example.com/v1', tools: [toolWith({ url: '/orders' })] }),
+      buildServerConfig({ base_url: 'https://{shop}.example.com/v1', tools: [buildToolConfig({ url: '/orders' })] }),
     );
     assert.equal(base.problems[0]?.replace('base_url', 'tools[0].url'), host);
   });
@@ -148,43 +158,51 @@ describe('configuration errors', () => {
       ['v=:version; q=1', ':version'],
       ['{version}', '{version}'],
     ] as const) {
-      assert.deepEqual(await problems({ headers: { 'X-Version': value }, input_schema }), [
+      assert.deepEqual(await getProblems({ headers: { 'X-Version': value }, input_schema }), [
         `tools[0].headers.X-Version: \`${found}\` would be sent literally, because header values do not interpolate arguments; remove this header and give the argument "in": "header" and "wire_name": "X-Version"`,
       ]);
     }
     for (const value of ['urn:version', 'a::version', ':other', '12:30', '{{version}}']) {
-      assert.deepEqual(await problems({ headers: { 'X-Version': value }, input_schema }), [], value);
+      assert.deepEqual(await getProblems({ headers: { 'X-Version': value }, input_schema }), [], value);
     }
   });
 
   it('[conf 6] reports {{NAME}} in a default, in enum values, and in a name', async () => {
-    const sentence = (field: string) =>
+    const formatSentence = (field: string) =>
       `tools[0].input_schema.${field}: "{{KEY}}" is not interpolated here and would be sent literally; use a secret or a variable in a constant, "value"`;
     const flat = { a: { ...text, default: '{{KEY}}' }, b: { ...text, enum: ['x', '{{KEY}}'] } };
-    assert.deepEqual(await problems({ input_schema: flat }), [sentence('a.default'), sentence('b.enum[1]')]);
+    assert.deepEqual(await getProblems({ input_schema: flat }), [
+      formatSentence('a.default'),
+      formatSentence('b.enum[1]'),
+    ]);
     const schema = { type: 'object', properties: { a: { type: 'string', default: '{{KEY}}' } } };
-    assert.deepEqual(await problems({ input_schema: schema }), [sentence('properties.a.default')]);
-    assert.deepEqual(await problems({ input_schema: { a: { ...text, default: 'Dear {{name}},' } } }), []);
-    assert.deepEqual(await problems({ input_schema: { a: { ...text, wire_name: 'x[{{KEY}}]' } } }), [
+    assert.deepEqual(await getProblems({ input_schema: schema }), [formatSentence('properties.a.default')]);
+    assert.deepEqual(await getProblems({ input_schema: { a: { ...text, default: 'Dear {{name}},' } } }), []);
+    assert.deepEqual(await getProblems({ input_schema: { a: { ...text, wire_name: 'x[{{KEY}}]' } } }), [
       'tools[0].input_schema.a.wire_name: variables and secrets are not interpolated in names; write the name out',
     ]);
   });
 
   it('[conf 6] reports required names that are not properties', async () => {
-    const schema = (more: Json) => problems({ input_schema: { type: 'object', ...more } });
+    const getSchemaProblems = (more: Json) => getProblems({ input_schema: { type: 'object', ...more } });
     const advice = '; declare it in properties, or remove it';
-    const sentence = (path: string, name: string, what = advice) =>
-      `tools[0].input_schema.${path}: "${name}" is not a declared property${what}`;
-    assert.deepEqual(await schema({ properties: { name: text }, required: ['name', 'nam'] }), [
-      sentence('required[1]', 'nam', '; did you mean `name`?'),
+    const formatSentence = (path: string, name: string, suffix = advice) =>
+      `tools[0].input_schema.${path}: "${name}" is not a declared property${suffix}`;
+    assert.deepEqual(await getSchemaProblems({ properties: { name: text }, required: ['name', 'nam'] }), [
+      formatSentence('required[1]', 'nam', '; did you mean `name`?'),
     ]);
-    assert.deepEqual(await schema({ required: ['id'] }), [sentence('required[0]', 'id')]);
+    assert.deepEqual(await getSchemaProblems({ required: ['id'] }), [formatSentence('required[0]', 'id')]);
     const closed = { type: 'object', properties: { x: text }, required: ['y'], additionalProperties: false };
-    assert.deepEqual(await schema({ properties: { a: closed } }), [sentence('properties.a.required[0]', 'y')]);
+    assert.deepEqual(await getSchemaProblems({ properties: { a: closed } }), [
+      formatSentence('properties.a.required[0]', 'y'),
+    ]);
     const { additionalProperties: _, ...open } = closed;
-    assert.deepEqual(await schema({ properties: { a: open } }), []);
-    assert.deepEqual(await schema({ properties: { a: { ...closed, allOf: [{ properties: { y: text } }] } } }), []);
-    assert.deepEqual(await problems({ input_schema: { a: open } }), []);
+    assert.deepEqual(await getSchemaProblems({ properties: { a: open } }), []);
+    assert.deepEqual(
+      await getSchemaProblems({ properties: { a: { ...closed, allOf: [{ properties: { y: text } }] } } }),
+      [],
+    );
+    assert.deepEqual(await getProblems({ input_schema: { a: open } }), []);
   });
 
   it('[conf 6] reports an optional argument in the path', async () => {
@@ -192,19 +210,21 @@ describe('configuration errors', () => {
     const sentence =
       'tools[0].input_schema.id: :id is part of the path, which needs it in every call; make the argument required, or give it a default';
     const properties = { id: text };
-    assert.deepEqual(await problems({ url, input_schema: { id: { ...text, optional: true } } }), [sentence]);
-    assert.deepEqual(await problems({ url, input_schema: { type: 'object', properties } }), [sentence]);
-    assert.deepEqual(await problems({ url, input_schema: { type: 'object', properties, required: [] } }), [sentence]);
+    assert.deepEqual(await getProblems({ url, input_schema: { id: { ...text, optional: true } } }), [sentence]);
+    assert.deepEqual(await getProblems({ url, input_schema: { type: 'object', properties } }), [sentence]);
+    assert.deepEqual(await getProblems({ url, input_schema: { type: 'object', properties, required: [] } }), [
+      sentence,
+    ]);
     for (const input_schema of [
       { id: text },
       { id: { ...text, optional: true, default: 'first' } },
       { id: { ...text, optional: true, value: 'constant' } },
       { type: 'object', properties, required: ['id'] },
     ]) {
-      assert.deepEqual(await problems({ url, input_schema }), [], JSON.stringify(input_schema));
+      assert.deepEqual(await getProblems({ url, input_schema }), [], JSON.stringify(input_schema));
     }
     assert.deepEqual(
-      await problems({ url: `${api}/things?id=:id`, input_schema: { id: { ...text, optional: true } } }),
+      await getProblems({ url: `${api}/things?id=:id`, input_schema: { id: { ...text, optional: true } } }),
       [],
     );
   });
@@ -213,41 +233,43 @@ describe('configuration errors', () => {
     const object = { type: 'object', properties: { city: text } };
     const sentence =
       'tools[0].input_schema.a.style: is missing; forms have no standard syntax for objects, so choose one: "indices" as in Stripe and PHP, "deep", or "json" for JSON text';
-    const form = (definition: Json, more: Json = {}) =>
-      problems({ method: 'POST', body: 'form', input_schema: { a: definition }, ...more });
-    assert.deepEqual(await form(object), [sentence]);
-    assert.deepEqual(await form({ type: 'array', items: object }), [sentence]);
-    for (const style of ['indices', 'brackets', 'deep', 'json']) assert.deepEqual(await form({ ...object, style }), []);
-    for (const more of [{ in: 'query' }, { in: 'header' }]) assert.deepEqual(await form({ ...object, ...more }), []);
-    assert.deepEqual(await form({ type: 'array', items: text }), []);
-    assert.deepEqual(await form(object, { body: 'json' }), []);
+    const getFormProblems = (definition: Json, more: Json = {}) =>
+      getProblems({ method: 'POST', body: 'form', input_schema: { a: definition }, ...more });
+    assert.deepEqual(await getFormProblems(object), [sentence]);
+    assert.deepEqual(await getFormProblems({ type: 'array', items: object }), [sentence]);
+    for (const style of ['indices', 'brackets', 'deep', 'json'])
+      assert.deepEqual(await getFormProblems({ ...object, style }), []);
+    for (const more of [{ in: 'query' }, { in: 'header' }])
+      assert.deepEqual(await getFormProblems({ ...object, ...more }), []);
+    assert.deepEqual(await getFormProblems({ type: 'array', items: text }), []);
+    assert.deepEqual(await getFormProblems(object, { body: 'json' }), []);
   });
 
   it('[conf 6] reports Accept and User-Agent that are both a header and an argument', async () => {
     for (const name of ['Accept', 'User-Agent', 'user_agent']) {
       const argument = { [name]: { ...text, in: 'header' } };
-      assert.deepEqual(await problems({ input_schema: argument }), []);
-      assert.deepEqual(await problems({ input_schema: argument, headers: { [name.replace('_', '-')]: 'x' } }), [
+      assert.deepEqual(await getProblems({ input_schema: argument }), []);
+      assert.deepEqual(await getProblems({ input_schema: argument, headers: { [name.replace('_', '-')]: 'x' } }), [
         `tools[0].input_schema.${name}: this header is already set by headers, authentication, or another argument`,
       ]);
     }
   });
 
   it('[find D1] reports one fault on one line, whatever a field contains', async () => {
-    const twice: string[] = [];
+    const duplicates: string[] = [];
     for (const config of [stored, login]) {
-      for (const path of leaves(config)) {
-        for (const value of wrong) {
+      for (const path of getLeafPaths(config)) {
+        for (const value of invalidValues) {
           const { body, status, text } = await toolhost.rest('POST', '/check', {
             body: withValue(config, path, value),
           });
           assert.equal(status, 200, text);
           const paths = (body.problems as { path: string }[]).map((problem) => problem.path);
-          if (new Set(paths).size < paths.length) twice.push(`${path.join('.')} ${JSON.stringify(body.problems)}`);
+          if (new Set(paths).size < paths.length) duplicates.push(`${path.join('.')} ${JSON.stringify(body.problems)}`);
         }
       }
     }
-    assert.deepEqual(twice, []);
+    assert.deepEqual(duplicates, []);
   });
 
   describe('for documents of other programs', () => {
@@ -255,8 +277,8 @@ describe('configuration errors', () => {
     let env: Record<string, string>;
     before(async () => {
       folder = mkdtempSync(join(tmpdir(), 'toolhost-foreign-'));
-      env = { TOOLHOST_URL: toolhost.url, TOOLHOST_API_KEY: await toolhost.key() };
-      await toolhost.createServer(serverAt('existing', api));
+      env = { TOOLHOST_URL: toolhost.url, TOOLHOST_API_KEY: await toolhost.createKey() };
+      await toolhost.createServer(buildServerAt('existing', api));
     });
     after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -271,7 +293,7 @@ describe('configuration errors', () => {
         { servers: {} },
         { info: {} },
         { log: {} },
-        configWith({ name: 'openapi: 3' }),
+        buildServerConfig({ name: 'openapi: 3' }),
       ]) {
         const checked = await toolhost.rest('POST', '/check', { body });
         assert.doesNotMatch(checked.text, /this is /, JSON.stringify(body));
@@ -280,7 +302,7 @@ describe('configuration errors', () => {
 
     it('[conf 6] are returned at every entry point, for a curl command and YAML on the command line', async () => {
       const [, document] = documents[0] ?? assert.fail();
-      const message = `this is an OpenAPI document, not a configuration; ${importing}`;
+      const message = `this is an OpenAPI document, not a configuration; ${importAdvice}`;
       for (const [method, path] of [
         ['POST', '/servers'],
         ['PATCH', '/servers/existing'],
@@ -301,7 +323,7 @@ describe('configuration errors', () => {
         "$ curl -X POST https://api.example.com/things \\\n  -H 'Accept: application/json' -d '{\"a\": 1}'\n",
       );
       const checked = await command(['check', curl], { env });
-      const expected = `${curl}: this is a curl command, not a configuration; ${importing}`;
+      const expected = `${curl}: this is a curl command, not a configuration; ${importAdvice}`;
       assert.deepEqual([checked.code, checked.stdout.trim()], [1, expected]);
     });
   });

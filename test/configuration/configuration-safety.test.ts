@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
+import {
+  buildServerConfig,
+  buildToolConfig,
+  checkConfiguration,
+  findToolProblems,
+  oauthConfig,
+} from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('dangerous configurations', () => {
@@ -10,9 +16,9 @@ describe('dangerous configurations', () => {
   });
   after(() => toolhost.stop());
 
-  const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
-  const judge = (config: Json) => check(toolhost, config);
-  const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
+  const getProblems = (fields: Json, more?: Json) => findToolProblems(toolhost, fields, more);
+  const checkConfig = (config: Json) => checkConfiguration(toolhost, config);
+  const getSchemaProblems = (input_schema: Json) => getProblems({ method: 'POST', input_schema });
 
   it('[sec A9] [find E6] are rejected if static headers belong to HTTP, the service, or the credential', async () => {
     const names = [
@@ -34,17 +40,19 @@ describe('dangerous configurations', () => {
     ];
     for (const name of names) {
       assert.match(
-        (await refused({ headers: { [name]: 'x' } })).join(),
+        (await getProblems({ headers: { [name]: 'x' } })).join(),
         new RegExp(`^tools\\[0\\]\\.headers\\.${name}: `),
       );
     }
     const credential = 'authentication sets this header; leave it out here, or change authentication.header';
-    assert.deepEqual(await refused({ headers: { AUTHORIZATION: 'x' } }, { authentication: { type: 'Bearer' } }), [
+    assert.deepEqual(await getProblems({ headers: { AUTHORIZATION: 'x' } }, { authentication: { type: 'Bearer' } }), [
       `tools[0].headers.AUTHORIZATION: ${credential}`,
     ]);
     const apikey = { authentication: { type: 'ApiKey', header: 'apikey' } };
-    assert.deepEqual(await refused({ headers: { ApiKey: 'x' } }, apikey), [`tools[0].headers.ApiKey: ${credential}`]);
-    assert.deepEqual(await refused({ headers: { 'X-One': 'a', 'x-one': 'b' } }), [
+    assert.deepEqual(await getProblems({ headers: { ApiKey: 'x' } }, apikey), [
+      `tools[0].headers.ApiKey: ${credential}`,
+    ]);
+    assert.deepEqual(await getProblems({ headers: { 'X-One': 'a', 'x-one': 'b' } }), [
       'tools[0].headers.x-one: this header is set twice',
     ]);
   });
@@ -61,7 +69,7 @@ describe('dangerous configurations', () => {
       ['X-A', '{{a-b}}'],
     ];
     for (const [name, value] of cases) {
-      assert.equal((await refused({ headers: { [name]: value } })).length, 1, JSON.stringify([name, value]));
+      assert.equal((await getProblems({ headers: { [name]: value } })).length, 1, JSON.stringify([name, value]));
     }
   });
 
@@ -99,14 +107,18 @@ describe('dangerous configurations', () => {
       'https://api.example.com\\@evil.example/',
     ];
     for (const url of urls) {
-      const problems = await refused({ url });
+      const problems = await getProblems({ url });
       assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
     }
     for (const url of ['https://api.example.com', 'https://api.example.com:8443/a?b=c', 'https://8.8.8.8/']) {
-      assert.deepEqual(await refused({ url }), [], url);
+      assert.deepEqual(await getProblems({ url }), [], url);
     }
-    const provider = { ...oauth, authorization_url: 'http://login.example.com/', token_url: 'https://10.0.0.1/token' };
-    const { problems } = await judge(configWith({ oauth: provider }));
+    const provider = {
+      ...oauthConfig,
+      authorization_url: 'http://login.example.com/',
+      token_url: 'https://10.0.0.1/token',
+    };
+    const { problems } = await checkConfig(buildServerConfig({ oauth: provider }));
     assert.deepEqual(problems.map((problem) => problem.split(':')[0]).sort(), [
       'oauth.authorization_url',
       'oauth.token_url',
@@ -114,24 +126,24 @@ describe('dangerous configurations', () => {
   });
 
   it('[find D5] are rejected with the variable and value that let an operator make an exception', async () => {
-    const exception = (entry: string) => `; the operator can allow it with EGRESS_ALLOW=${entry}`;
+    const formatException = (entry: string) => `; the operator can allow it with EGRESS_ALLOW=${entry}`;
     const cases: [url: string, problem: string][] = [
       [
         'https://localhost/',
-        `found localhost, which is not a public name; allowed: names on the public internet${exception('localhost:443')}`,
+        `found localhost, which is not a public name; allowed: names on the public internet${formatException('localhost:443')}`,
       ],
-      ['http://api.example.com/', `found http://; allowed: https://${exception('api.example.com:80')}`],
-      ['http://localhost:9000/', `found http://; allowed: https://${exception('localhost:9000')}`],
+      ['http://api.example.com/', `found http://; allowed: https://${formatException('api.example.com:80')}`],
+      ['http://localhost:9000/', `found http://; allowed: https://${formatException('localhost:9000')}`],
       [
         'https://db.example.com:5432/',
-        `found port 5432; allowed: web ports such as 443 and 8443${exception('db.example.com:5432')}`,
+        `found port 5432; allowed: web ports such as 443 and 8443${formatException('db.example.com:5432')}`,
       ],
       [
         'https://10.1.2.3:8443/',
-        `found an address that is not on the public internet; allowed: a public one${exception('10.1.2.3:8443')}`,
+        `found an address that is not on the public internet; allowed: a public one${formatException('10.1.2.3:8443')}`,
       ],
     ];
-    for (const [url, problem] of cases) assert.deepEqual(await refused({ url }), [`tools[0].url: ${problem}`]);
+    for (const [url, problem] of cases) assert.deepEqual(await getProblems({ url }), [`tools[0].url: ${problem}`]);
   });
 
   it('[sec C4] are rejected if tokens are in the scheme, host, port, user part, fragment, or query names', async () => {
@@ -151,14 +163,14 @@ describe('dangerous configurations', () => {
       'https://api.example.com/?:id',
     ];
     for (const url of urls) {
-      const problems = await refused({ url, input_schema });
+      const problems = await getProblems({ url, input_schema });
       assert.ok(problems.length > 0 && problems.every((problem) => problem.startsWith('tools[0].url: ')), url);
     }
   });
 
   it('[sec C4] [behaviour request 1] keep /x:cancel literal and are rejected for other undeclared tokens', async () => {
-    const of = (path: string) =>
-      refused({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
+    const getPathProblems = (path: string) =>
+      getProblems({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
     for (const path of [
       '/v1/x:cancel',
       '/v1/:id:cancel',
@@ -168,26 +180,26 @@ describe('dangerous configurations', () => {
       '/a?:=1',
       '/a/::',
     ]) {
-      assert.deepEqual(await of(path), [], path);
+      assert.deepEqual(await getPathProblems(path), [], path);
     }
     for (const path of ['/v1/:other', '/v1/:idx', '/v1/-:other', '/a?b=:other', '/a?b=eq.:other', '/a?:other=1']) {
       assert.match(
-        (await of(path)).join(),
+        (await getPathProblems(path)).join(),
         /^tools\[0\]\.url: `:\w+` looks like a token, but input_schema has no such/,
         path,
       );
     }
     for (const path of ['/a/../b', '/a/.', '/%2e%2E/b']) {
-      assert.match((await of(path)).join(), /^tools\[0\]\.url: the path has a \. or \.\. segment/, path);
+      assert.match((await getPathProblems(path)).join(), /^tools\[0\]\.url: the path has a \. or \.\. segment/, path);
     }
   });
 
   it('[sec C10] are rejected for remote or circular references, exponential patterns, and schemas that are too large or deep', async () => {
-    const nested = (levels: number): Json => (levels === 0 ? {} : { a: nested(levels - 1) });
-    const deep = (levels: number): Json =>
-      levels === 0 ? { type: 'string' } : { type: 'array', items: deep(levels - 1) };
+    const createNestedMap = (levels: number): Json => (levels === 0 ? {} : { a: createNestedMap(levels - 1) });
+    const createDeepArray = (levels: number): Json =>
+      levels === 0 ? { type: 'string' } : { type: 'array', items: createDeepArray(levels - 1) };
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: 'string' }]));
-    const evil = { pattern: '^(?=(a+)+$)' };
+    const exponentialPattern = { pattern: '^(?=(a+)+$)' };
     const root = (properties: Json, more: Json = {}): Json => ({ type: 'object', properties, ...more });
     const doubling = Object.fromEntries(
       Array.from({ length: 30 }, (_, i) => [
@@ -200,11 +212,11 @@ describe('dangerous configurations', () => {
     const large = /expands to more than 2000 schemas$/;
     const tooDeep = /: nested deeper than 32 levels$/;
     const cases: [schema: Json, said: RegExp][] = [
-      [{ a: { type: 'string', ...evil } }, lookAround],
-      [root({ a: evil }), lookAround],
+      [{ a: { type: 'string', ...exponentialPattern } }, lookAround],
+      [root({ a: exponentialPattern }), lookAround],
       [root({ a: { patternProperties: { '^(a+)+$': {} } } }), unsupported],
-      [root({ a: { $ref: '#/examples/0' } }, { examples: [evil] }), /it does not refer to a schema$/],
-      [root({ a: { $ref: '#/default' } }, { default: evil }), /it does not refer to a schema$/],
+      [root({ a: { $ref: '#/examples/0' } }, { examples: [exponentialPattern] }), /it does not refer to a schema$/],
+      [root({ a: { $ref: '#/default' } }, { default: exponentialPattern }), /it does not refer to a schema$/],
       [root({ a: { $ref: '#/$defs/missing' } }), /it does not refer to a schema$/],
       [root({ a: { $ref: 'https://evil.example/schema' } }), /allowed: a reference into this schema/],
       [root({ a: { $ref: '#/properties/a' } }), /is recursive/],
@@ -213,30 +225,31 @@ describe('dangerous configurations', () => {
       [many, /found 5000 arguments; allowed: at most 100$/],
       [root(many), /found 5000 arguments; allowed: at most 100$/],
       [{ a: { type: 'object', properties: many } }, large],
-      [{ a: deep(45) }, tooDeep],
-      [root({ a: deep(45) }), tooDeep],
-      [{ a: { type: 'object', default: nested(45) } }, tooDeep],
+      [{ a: createDeepArray(45) }, tooDeep],
+      [root({ a: createDeepArray(45) }), tooDeep],
+      [{ a: { type: 'object', default: createNestedMap(45) } }, tooDeep],
     ];
-    for (const [schema, said] of cases) {
-      const [problem, ...more] = await schemaProblems(schema);
-      assert.match(problem ?? '', said);
+    for (const [schema, expected] of cases) {
+      const [problem, ...more] = await getSchemaProblems(schema);
+      assert.match(problem ?? '', expected);
       assert.deepEqual(more, []);
     }
     const outputs: [schema: Json, said: RegExp][] = [
-      [root({ a: evil }), lookAround],
+      [root({ a: exponentialPattern }), lookAround],
       [root(many), large],
-      [root({ a: deep(45) }), tooDeep],
+      [root({ a: createDeepArray(45) }), tooDeep],
     ];
-    for (const [output_schema, said] of outputs) assert.match((await refused({ output_schema })).join(), said);
+    for (const [output_schema, expected] of outputs)
+      assert.match((await getProblems({ output_schema })).join(), expected);
   });
 
   it('[sec C10] are rejected for schemas so deep that traversal would overflow the stack', async () => {
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     for (const field of ['input_schema', 'output_schema']) {
       for (const depth of [200, 50_000]) {
         const schema = `{"type":"object","properties":{"a":${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}}}`;
-        const tool = JSON.stringify(toolWith({ [field]: 0 })).replace(`"${field}":0`, `"${field}":${schema}`);
+        const tool = JSON.stringify(buildToolConfig({ [field]: 0 })).replace(`"${field}":0`, `"${field}":${schema}`);
         const body = `{"name":"Deep","slug":"deep-schema","tools":[${tool}]}`;
         const { status } = await fetch(`${toolhost.url}/api/v1/servers`, { method: 'POST', headers, body });
         assert.ok(status === 400 || status === 413, String(status));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { configWith, toolProblems, toolWith } from '../support/configurations.ts';
+import { buildServerConfig, buildToolConfig, findToolProblems } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -11,17 +11,17 @@ describe('the schemas and response fields of a tool', () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await toolhost.stop();
     await upstream.close();
   });
 
-  const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
-  const schemaProblems = (input_schema: Json) => refused({ method: 'POST', input_schema });
-  const listed = async (slug: string, tools: Json[]) => {
-    await toolhost.createServer(configWith({ slug, tools }));
+  const getProblems = (fields: Json, more?: Json) => findToolProblems(toolhost, fields, more);
+  const getSchemaProblems = (input_schema: Json) => getProblems({ method: 'POST', input_schema });
+  const listTools = async (slug: string, tools: Json[]) => {
+    await toolhost.createServer(buildServerConfig({ slug, tools }));
     const { body, text } = await toolhost.rpc(slug, 'token', 'tools/list');
     return { tools: (body.result as { tools: Json[] }).tools, text };
   };
@@ -34,7 +34,7 @@ describe('the schemas and response fields of a tool', () => {
       type: { type: 'object', optional: true, properties: { a: { type: 'boolean' } }, required: ['a'] },
       tags: { type: 'array', items: { type: 'string', minLength: 1, maxLength: 5 }, optional: true },
     };
-    const { tools } = await listed('flat-map', [toolWith({ input_schema })]);
+    const { tools } = await listTools('flat-map', [buildToolConfig({ input_schema })]);
     assert.deepEqual(tools[0]?.inputSchema, {
       type: 'object',
       properties: {
@@ -51,7 +51,7 @@ describe('the schemas and response fields of a tool', () => {
 
   it('[behaviour Configuration] accepts the six field types and their optional keywords in input_schema, and validates their values', async () => {
     for (const type of ['string', 'number', 'integer', 'boolean', 'array', 'object']) {
-      assert.deepEqual(await schemaProblems({ a: { type } }), []);
+      assert.deepEqual(await getSchemaProblems({ a: { type } }), []);
     }
     const cases: [Json, string][] = [
       [{ type: 'date' }, 'a.type: found "date"; allowed: "string", "number", "integer", "boolean", "array", "object"'],
@@ -71,20 +71,20 @@ describe('the schemas and response fields of a tool', () => {
       ],
     ];
     for (const [field, report] of cases) {
-      assert.deepEqual(await schemaProblems({ a: field }), [`tools[0].input_schema.${report}`]);
+      assert.deepEqual(await getSchemaProblems({ a: field }), [`tools[0].input_schema.${report}`]);
     }
   });
 
   it('[behaviour Configuration] rejects $ref and every other keyword in a flat map', async () => {
     for (const keyword of ['patternProperties', '$ref', 'oneOf', 'uniqueItems', '$id', 'title', 'optionl']) {
-      const [report, ...more] = await schemaProblems({ a: { type: 'string', [keyword]: 'x' } });
+      const [report, ...more] = await getSchemaProblems({ a: { type: 'string', [keyword]: 'x' } });
       assert.match(
         report ?? '',
         new RegExp(`^tools\\[0\\]\\.input_schema\\.a\\.${keyword.replace('$', '\\$')}: unknown field`),
       );
       assert.deepEqual(more, []);
     }
-    const [report] = await schemaProblems({ a: { type: 'string', optionl: true } });
+    const [report] = await getSchemaProblems({ a: { type: 'string', optionl: true } });
     assert.match(report ?? '', /did you mean `optional`\?$/);
   });
 
@@ -100,31 +100,33 @@ describe('the schemas and response fields of a tool', () => {
       'constructor',
       'prototype',
     ]) {
-      assert.deepEqual(await schemaProblems({ [name]: { type: 'string' } }), []);
+      assert.deepEqual(await getSchemaProblems({ [name]: { type: 'string' } }), []);
     }
     for (const name of ['', '1a', 'a b', 'a'.repeat(65), 'ä', 'a:b']) {
-      const [report] = await schemaProblems({ [name]: { type: 'string' } });
+      const [report] = await getSchemaProblems({ [name]: { type: 'string' } });
       assert.match(report ?? '', /not an argument name; allowed: a letter or _/, name);
-      const [full] = await schemaProblems({ type: 'object', properties: { [name]: {} } });
+      const [full] = await getSchemaProblems({ type: 'object', properties: { [name]: {} } });
       assert.match(full ?? '', /not an argument name; allowed: a letter or _/, name);
     }
   });
 
   it('[behaviour Configuration] rejects impossible locations of an argument', async () => {
-    const of = (field: Json, fields: Json = {}) =>
-      refused({ input_schema: { a: { type: 'string', ...field } }, ...fields });
-    const at = 'tools[0].input_schema.a';
-    assert.deepEqual(await of({ in: 'body' }, { method: 'HEAD' }), [
-      `${at}.in: a HEAD request has no body; allowed: path, query, header, cookie`,
+    const getFieldProblems = (field: Json, fields: Json = {}) =>
+      getProblems({ input_schema: { a: { type: 'string', ...field } }, ...fields });
+    const basePath = 'tools[0].input_schema.a';
+    assert.deepEqual(await getFieldProblems({ in: 'body' }, { method: 'HEAD' }), [
+      `${basePath}.in: a HEAD request has no body; allowed: path, query, header, cookie`,
     ]);
-    assert.deepEqual(await of({ in: 'path' }), [`${at}.in: "path" needs the token :a in the path of url`]);
-    assert.deepEqual(await of({ in: 'header' }, { headers: { A: 'x' } }), [
-      `${at}: this header is already set by headers, authentication, or another argument`,
+    assert.deepEqual(await getFieldProblems({ in: 'path' }), [
+      `${basePath}.in: "path" needs the token :a in the path of url`,
     ]);
-    const host = await refused({ input_schema: { Host: { type: 'string', in: 'header' } } });
+    assert.deepEqual(await getFieldProblems({ in: 'header' }, { headers: { A: 'x' } }), [
+      `${basePath}: this header is already set by headers, authentication, or another argument`,
+    ]);
+    const host = await getProblems({ input_schema: { Host: { type: 'string', in: 'header' } } });
     assert.match(host.join(), /^tools\[0\]\.input_schema\.Host: this header is set by the service/);
     const full = { type: 'object', properties: { a: { type: 'string', in: 'nowhere' } } };
-    assert.deepEqual(await refused({ input_schema: full }), [
+    assert.deepEqual(await getProblems({ input_schema: full }), [
       'tools[0].input_schema.properties.a.in: found "nowhere"; allowed: path, query, header, cookie, body',
     ]);
   });
@@ -132,20 +134,20 @@ describe('the schemas and response fields of a tool', () => {
   it('[behaviour Configuration] rejects a body, transform, or response_fields that cannot work', async () => {
     const input_schema = { payload: { type: 'object' }, id: { type: 'string' } };
     const post = { method: 'POST', input_schema };
-    const problem = async (fields: Json) => (await refused({ ...post, ...fields })).join();
+    const problem = async (fields: Json) => (await getProblems({ ...post, ...fields })).join();
     assert.match(await problem({ body: 'paylod' }), /^tools\[0\]\.body: found "paylod"; .*did you mean `payload`\?$/);
     assert.match(await problem({ body: 'payload', method: 'HEAD' }), /^tools\[0\]\.body: a HEAD request has no body/);
     assert.match(
       await problem({ body: 'id', url: 'https://api.example.com/:id' }),
       /^tools\[0\]\.body: "id" is already in the url/,
     );
-    const typed = (type: string) => ({ headers: { 'Content-Type': type } });
+    const withContentType = (type: string) => ({ headers: { 'Content-Type': type } });
     assert.match(
-      await problem({ body: 'form', ...typed('application/json') }),
+      await problem({ body: 'form', ...withContentType('application/json') }),
       /^tools\[0\]\.body: "form" contradicts/,
     );
     assert.match(
-      await problem({ body: 'multipart', ...typed('text/plain') }),
+      await problem({ body: 'multipart', ...withContentType('text/plain') }),
       /^tools\[0\]\.body: "multipart" contradicts/,
     );
     for (const path of ['a..b', 'a.', '..', 'a\\\\.']) {
@@ -168,37 +170,51 @@ describe('the schemas and response fields of a tool', () => {
     const schemas = [{ $ref: `${upstream.url}/schema` }, { $id: upstream.url }, { $schema: upstream.url }];
     for (const schema of schemas) {
       const input_schema = { type: 'object', properties: { a: schema } };
-      assert.equal((await refused({ url: upstream.url, input_schema })).length, 1);
+      assert.equal((await getProblems({ url: upstream.url, input_schema })).length, 1);
     }
     assert.equal(upstream.connections, 0);
   });
 
   it('[mcp 31] rejects a root that is not an object, an unknown dialect, and an invalid tool name', async () => {
-    const at = 'tools[0].input_schema';
-    assert.deepEqual(await schemaProblems({ type: 'array' }), [`${at}.type: found "array"; allowed: "object"`]);
-    assert.deepEqual(await schemaProblems({ $schema: dialect }), [`${at}.type: found nothing; allowed: "object"`]);
-    const draft7 = 'http://json-schema.org/draft-07/schema#';
-    assert.deepEqual(await schemaProblems({ $schema: draft7, type: 'object' }), [
-      `${at}.$schema: unknown dialect "${draft7}"; allowed: "${dialect}", or leave it out`,
+    const basePath = 'tools[0].input_schema';
+    assert.deepEqual(await getSchemaProblems({ type: 'array' }), [
+      `${basePath}.type: found "array"; allowed: "object"`,
     ]);
-    assert.deepEqual(await refused({ output_schema: { type: 'string' } }), [
+    assert.deepEqual(await getSchemaProblems({ $schema: dialect }), [
+      `${basePath}.type: found nothing; allowed: "object"`,
+    ]);
+    const draft7 = 'http://json-schema.org/draft-07/schema#';
+    assert.deepEqual(await getSchemaProblems({ $schema: draft7, type: 'object' }), [
+      `${basePath}.$schema: unknown dialect "${draft7}"; allowed: "${dialect}", or leave it out`,
+    ]);
+    assert.deepEqual(await getProblems({ output_schema: { type: 'string' } }), [
       'tools[0].output_schema.type: found "string"; allowed: "object"',
     ]);
-    assert.match((await refused({ name: 'no spaces' })).join(), /^tools\[0\]\.name: found "no spaces"; allowed/);
+    assert.match((await getProblems({ name: 'no spaces' })).join(), /^tools\[0\]\.name: found "no spaces"; allowed/);
   });
 
   it('[mcp 31] rejects an x-mcp-header that is not a token, is used twice, or has an unsupported type or position', async () => {
-    const mirrored = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name });
-    assert.deepEqual(await schemaProblems({ a: mirrored('Region'), b: mirrored('Zone', 'integer') }), []);
-    const problem = async (schema: Json) => (await schemaProblems(schema)).join().replace('tools[0].input_schema.', '');
+    const withMirrorHeader = (name: unknown, type = 'string') => ({ type, 'x-mcp-header': name });
+    assert.deepEqual(
+      await getSchemaProblems({ a: withMirrorHeader('Region'), b: withMirrorHeader('Zone', 'integer') }),
+      [],
+    );
+    const problem = async (schema: Json) =>
+      (await getSchemaProblems(schema)).join().replace('tools[0].input_schema.', '');
     assert.match(
-      await problem({ a: mirrored('Bad Name') }),
+      await problem({ a: withMirrorHeader('Bad Name') }),
       /^a\.x-mcp-header: found "Bad Name"; allowed: a header name/,
     );
-    assert.match(await problem({ a: mirrored('') }), /^a\.x-mcp-header: found ""; allowed: a header name/);
-    assert.match(await problem({ a: mirrored('X'), b: mirrored('x') }), /^b\.x-mcp-header: "x" is used twice/);
-    assert.match(await problem({ a: mirrored('X', 'number') }), /^a\.x-mcp-header: found on type "number"; allowed/);
-    const inItems = { type: 'object', properties: { a: { type: 'array', items: mirrored('X') } } };
+    assert.match(await problem({ a: withMirrorHeader('') }), /^a\.x-mcp-header: found ""; allowed: a header name/);
+    assert.match(
+      await problem({ a: withMirrorHeader('X'), b: withMirrorHeader('x') }),
+      /^b\.x-mcp-header: "x" is used twice/,
+    );
+    assert.match(
+      await problem({ a: withMirrorHeader('X', 'number') }),
+      /^a\.x-mcp-header: found on type "number"; allowed/,
+    );
+    const inItems = { type: 'object', properties: { a: { type: 'array', items: withMirrorHeader('X') } } };
     assert.match(await problem(inItems), /^properties\.a\.items\.x-mcp-header: only allowed on properties/);
   });
 
@@ -221,7 +237,7 @@ describe('the schemas and response fields of a tool', () => {
       $defs: [],
     };
     for (const [keyword, value] of Object.entries(values)) {
-      const [report, ...more] = await schemaProblems({ type: 'object', properties: { a: { [keyword]: value } } });
+      const [report, ...more] = await getSchemaProblems({ type: 'object', properties: { a: { [keyword]: value } } });
       assert.match(
         report ?? '',
         new RegExp(
@@ -233,8 +249,8 @@ describe('the schemas and response fields of a tool', () => {
   });
 
   it('[conf 5] accepts each name once in response_headers, and no cookie or connection headers', async () => {
-    assert.deepEqual(await refused({ response_headers: ['Link', 'X-Total-Count', 'etag'] }), []);
-    const unfit: [string, RegExp][] = [
+    assert.deepEqual(await getProblems({ response_headers: ['Link', 'X-Total-Count', 'etag'] }), []);
+    const unsupportedNames: [string, RegExp][] = [
       ['Set-Cookie', /agents never receive this header/],
       ['SET-COOKIE2', /agents never receive this header/],
       ['Connection', /agents never receive this header/],
@@ -244,27 +260,27 @@ describe('the schemas and response fields of a tool', () => {
       ['Link: x', /allowed: a header name/],
       ['Lïnk', /allowed: a header name/],
     ];
-    for (const [name, message] of unfit) {
-      const [problem = '', ...more] = await refused({ response_headers: ['ETag', name] });
+    for (const [name, message] of unsupportedNames) {
+      const [problem = '', ...more] = await getProblems({ response_headers: ['ETag', name] });
       assert.match(problem, /^tools\[0\]\.response_headers\[1\]: /);
       assert.match(problem, message);
       assert.deepEqual(more, []);
     }
-    assert.deepEqual(await refused({ response_headers: ['Link', 'link'] }), [
+    assert.deepEqual(await getProblems({ response_headers: ['Link', 'link'] }), [
       'tools[0].response_headers[1]: this header is listed twice',
     ]);
     for (const wrong of [[], 'Link', [1], Array.from({ length: 21 }, (_, i) => `X-${i}`)])
-      assert.match((await refused({ response_headers: wrong })).join(), /^tools\[0\]\.response_headers/);
+      assert.match((await getProblems({ response_headers: wrong })).join(), /^tools\[0\]\.response_headers/);
   });
 
   it('[conf 5] allows redirects only for GET and HEAD, because other requests must not be sent twice', async () => {
-    assert.deepEqual(await refused({ redirects: 'follow' }), []);
-    assert.deepEqual(await refused({ redirects: 'follow', method: 'get' }), []);
+    assert.deepEqual(await getProblems({ redirects: 'follow' }), []);
+    assert.deepEqual(await getProblems({ redirects: 'follow', method: 'get' }), []);
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-      assert.deepEqual(await refused({ redirects: 'follow', method }), [
+      assert.deepEqual(await getProblems({ redirects: 'follow', method }), [
         `tools[0].redirects: found "${method}" as the method; only redirects of GET and HEAD are followed, because other requests must not be sent twice; leave this out`,
       ]);
     }
-    assert.match((await refused({ redirects: 'always' })).join(), /^tools\[0\]\.redirects: .*allowed: "follow"$/);
+    assert.match((await getProblems({ redirects: 'always' })).join(), /^tools\[0\]\.redirects: .*allowed: "follow"$/);
   });
 });

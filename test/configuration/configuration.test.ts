@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
-import { outputOf } from '../support/oauth/managing-agent.ts';
+import {
+  buildServerConfig,
+  buildToolConfig,
+  checkConfiguration,
+  findToolProblems,
+  oauthConfig,
+} from '../support/configurations.ts';
+import { getOutput } from '../support/oauth/managing-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-type Remark = { path: string; message: string };
+type Problem = { path: string; message: string };
 
 /** Ten different mistakes, and how each is reported. */
 const tenMistakes: Json = {
@@ -12,12 +18,12 @@ const tenMistakes: Json = {
   slug: 'Not A Slug',
   descripton: 'misspelt',
   authentication: { type: 'bearer' },
-  oauth: { ...oauth, scope: ['a'] },
+  oauth: { ...oauthConfig, scope: ['a'] },
   tools: [
-    toolWith({ method: 'TRACE' }),
-    toolWith({ name: 'get thing', timeout_ms: 20_001 }),
-    toolWith({ name: 'third', metod: 'GET', url: 'https://api.example.com/:id' }),
-    toolWith({ name: 'fourth', headers: { Host: 'other.example.com' } }),
+    buildToolConfig({ method: 'TRACE' }),
+    buildToolConfig({ name: 'get thing', timeout_ms: 20_001 }),
+    buildToolConfig({ name: 'third', metod: 'GET', url: 'https://api.example.com/:id' }),
+    buildToolConfig({ name: 'fourth', headers: { Host: 'other.example.com' } }),
   ],
 };
 const tenReports = [
@@ -41,9 +47,9 @@ describe('a configuration', () => {
   });
   after(() => toolhost.stop());
 
-  const refused = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
-  const judge = (config: Json) => check(toolhost, config);
-  const slugs = async () => {
+  const getProblems = (fields: Json, more?: Json) => findToolProblems(toolhost, fields, more);
+  const checkConfig = (config: Json) => checkConfiguration(toolhost, config);
+  const getSlugs = async () => {
     const { body } = await toolhost.rest('GET', '/servers');
     return (body.servers as { slug: string }[]).map(({ slug }) => slug);
   };
@@ -52,34 +58,42 @@ describe('a configuration', () => {
     const { status, headers, body } = await toolhost.rest('POST', '/servers', { body: tenMistakes });
     assert.equal(status, 400);
     assert.match(headers.get('content-type') ?? '', /^application\/problem\+json/);
-    const found = (body.problems as Remark[]).map(({ path, message }) => `${path}: ${message}`);
+    const found = (body.problems as Problem[]).map(({ path, message }) => `${path}: ${message}`);
     assert.deepEqual(found.sort(), [...tenReports].sort());
-    const partly = configWith({ slug: 'partly-valid', tools: [toolWith(), toolWith({ name: 'bad name' })] });
+    const partly = buildServerConfig({
+      slug: 'partly-valid',
+      tools: [buildToolConfig(), buildToolConfig({ name: 'bad name' })],
+    });
     assert.equal((await toolhost.rest('POST', '/servers', { body: partly })).status, 400);
-    assert.deepEqual(await slugs(), []);
+    assert.deepEqual(await getSlugs(), []);
   });
 
   it('[behaviour Configuration] is validated alike by checkMcpServer and by the tools of the management server', async () => {
-    assert.deepEqual((await judge(tenMistakes)).problems.sort(), [...tenReports].sort());
-    const result = await toolhost.callTool('manage', await toolhost.key(), 'createMcpServer', tenMistakes);
+    assert.deepEqual((await checkConfig(tenMistakes)).problems.sort(), [...tenReports].sort());
+    const result = await toolhost.callTool('manage', await toolhost.createKey(), 'createMcpServer', tenMistakes);
     assert.equal(result.isError, true);
     for (const report of tenReports) assert.ok(result.content[0]?.text?.includes(`- ${report}`), report);
-    const checked = await toolhost.callTool('manage', await toolhost.key(), 'checkMcpServer', configWith());
-    assert.deepEqual(outputOf(checked), { valid: true, problems: [], warnings: [], access: 'caller_token' });
-    assert.deepEqual(await slugs(), []);
+    const checked = await toolhost.callTool(
+      'manage',
+      await toolhost.createKey(),
+      'checkMcpServer',
+      buildServerConfig(),
+    );
+    assert.deepEqual(getOutput(checked), { valid: true, problems: [], warnings: [], access: 'caller_token' });
+    assert.deepEqual(await getSlugs(), []);
   });
 
   it('[behaviour Configuration] must have its required fields, each of the right type', async () => {
-    assert.deepEqual((await judge({})).problems.sort(), [
+    assert.deepEqual((await checkConfig({})).problems.sort(), [
       'name: required; allowed: a string',
       'slug: required; allowed: a string',
       'tools: required; allowed: an array',
     ]);
-    assert.deepEqual(await judge({ name: 'x', slug: [5], tools: {} }).then(({ problems }) => problems.sort()), [
+    assert.deepEqual(await checkConfig({ name: 'x', slug: [5], tools: {} }).then(({ problems }) => problems.sort()), [
       'slug: found an array of 1; allowed: a string',
       'tools: found an object; allowed: an array',
     ]);
-    const { problems } = await judge(configWith({ tools: [{}, null] }));
+    const { problems } = await checkConfig(buildServerConfig({ tools: [{}, null] }));
     assert.deepEqual(problems.sort(), [
       'tools[0].description: required; allowed: a string',
       'tools[0].method: required; allowed: a string',
@@ -91,7 +105,7 @@ describe('a configuration', () => {
 
   it('[sec E2] accepts lower-case slugs of 3 to 63 characters and no reserved ones', async () => {
     const good = ['abc', 'a-b', '123', 'a1-b2-c3', 'x'.repeat(63)];
-    for (const slug of good) assert.equal((await judge(configWith({ slug }))).valid, true, slug);
+    for (const slug of good) assert.equal((await checkConfig(buildServerConfig({ slug }))).valid, true, slug);
     const bad = [
       'ab',
       'x'.repeat(64),
@@ -109,51 +123,67 @@ describe('a configuration', () => {
       '',
     ];
     for (const slug of bad) {
-      const { problems } = await judge(configWith({ slug }));
+      const { problems } = await checkConfig(buildServerConfig({ slug }));
       assert.match(problems.join(), /^slug: found .*; allowed: 3 to 63 lower-case letters/s, JSON.stringify(slug));
     }
     for (const slug of ['manage', 'api', 'admin', 'login', 'oauth', 'well-known', 'health']) {
-      assert.deepEqual((await judge(configWith({ slug }))).problems, [`slug: "${slug}" is reserved; choose another`]);
+      assert.deepEqual((await checkConfig(buildServerConfig({ slug }))).problems, [
+        `slug: "${slug}" is reserved; choose another`,
+      ]);
     }
   });
 
   it('[sec E2] assigns a slug once and permanently, in any case and workspace', async () => {
-    await toolhost.createServer(configWith({ slug: 'only-once' }));
-    const again = await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'only-once' }) });
-    assert.equal(again.status, 409);
-    assert.deepEqual((again.body.problems as Remark[])[0]?.path, 'slug');
-    assert.equal((await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'Only-Once' }) })).status, 400);
+    await toolhost.createServer(buildServerConfig({ slug: 'only-once' }));
+    const repeated = await toolhost.rest('POST', '/servers', { body: buildServerConfig({ slug: 'only-once' }) });
+    assert.equal(repeated.status, 409);
+    assert.deepEqual((repeated.body.problems as Problem[])[0]?.path, 'slug');
+    assert.equal(
+      (await toolhost.rest('POST', '/servers', { body: buildServerConfig({ slug: 'Only-Once' }) })).status,
+      400,
+    );
     assert.equal((await toolhost.rest('DELETE', '/servers/only-once')).status, 200);
-    assert.equal((await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'only-once' }) })).status, 409);
-    const key = await toolhost.key({ workspace: 'another' });
-    const elsewhere = await toolhost.rest('POST', '/servers', { key, body: configWith({ slug: 'only-once' }) });
+    assert.equal(
+      (await toolhost.rest('POST', '/servers', { body: buildServerConfig({ slug: 'only-once' }) })).status,
+      409,
+    );
+    const key = await toolhost.createKey({ workspace: 'another' });
+    const elsewhere = await toolhost.rest('POST', '/servers', { key, body: buildServerConfig({ slug: 'only-once' }) });
     assert.equal(elsewhere.status, 409);
   });
 
   it('[behaviour Configuration] has limits: lengths of name and description, 1,000 tools, unique tool names', async () => {
-    assert.equal((await judge(configWith({ name: 'n'.repeat(100), description: 'd'.repeat(2000) }))).valid, true);
-    const { problems } = await judge(configWith({ name: 'n'.repeat(101), description: 'd'.repeat(2001) }));
+    assert.equal(
+      (await checkConfig(buildServerConfig({ name: 'n'.repeat(100), description: 'd'.repeat(2000) }))).valid,
+      true,
+    );
+    const { problems } = await checkConfig(buildServerConfig({ name: 'n'.repeat(101), description: 'd'.repeat(2001) }));
     assert.equal(problems.length, 2);
     assert.match(problems[0] ?? '', /^name: found "n+…"; allowed: at most 100 characters$/);
     assert.match(problems[1] ?? '', /^description: found "d+…"; allowed: at most 2000 characters$/);
-    const tools = Array.from({ length: 1001 }, (_, i) => toolWith({ name: `t${i}` }));
-    assert.deepEqual((await judge(configWith({ tools }))).problems, [
+    const tools = Array.from({ length: 1001 }, (_, i) => buildToolConfig({ name: `t${i}` }));
+    assert.deepEqual((await checkConfig(buildServerConfig({ tools }))).problems, [
       'tools: 1001 tools; allowed: 1000; split them into several servers, or ask the operator for a higher quota',
     ]);
-    assert.equal((await judge(configWith({ tools: tools.slice(1) }))).valid, true);
-    const twice = [toolWith(), toolWith({ name: 'other' }), toolWith()];
-    assert.deepEqual((await judge(configWith({ tools: twice }))).problems, [
+    assert.equal((await checkConfig(buildServerConfig({ tools: tools.slice(1) }))).valid, true);
+    const twice = [buildToolConfig(), buildToolConfig({ name: 'other' }), buildToolConfig()];
+    assert.deepEqual((await checkConfig(buildServerConfig({ tools: twice }))).problems, [
       'tools[2].name: "get_thing" is already the name of tools[0]',
     ]);
-    assert.match((await judge(configWith({ name: 'a\u202eb' }))).problems.join(), /^name: .*invisible character/);
+    assert.match(
+      (await checkConfig(buildServerConfig({ name: 'a\u202eb' }))).problems.join(),
+      /^name: .*invisible character/,
+    );
   });
 
   it('[behaviour Configuration] accepts absent optional fields, and any case of method', async () => {
-    await toolhost.createServer(configWith({ slug: 'forgiven', tools: [toolWith({ method: 'dElEtE' })] }));
+    await toolhost.createServer(
+      buildServerConfig({ slug: 'forgiven', tools: [buildToolConfig({ method: 'dElEtE' })] }),
+    );
     const { body } = await toolhost.rest('GET', '/servers/forgiven');
     const [tool] = (body.config as { tools: Json[] }).tools;
     assert.deepEqual(tool, {
-      ...toolWith({ method: 'DELETE' }),
+      ...buildToolConfig({ method: 'DELETE' }),
       headers: {},
       input_schema: {},
       response_transform: '.',
@@ -162,7 +192,7 @@ describe('a configuration', () => {
   });
 
   it('[behaviour Configuration] accepts timeouts of 1 to 20,000 ms, and rejects larger ones instead of clamping them', async () => {
-    for (const timeout_ms of [1, 20_000]) assert.deepEqual(await refused({ timeout_ms }), []);
+    for (const timeout_ms of [1, 20_000]) assert.deepEqual(await getProblems({ timeout_ms }), []);
     const cases: [unknown, string][] = [
       [20_001, 'found 20001; allowed: at most 20000'],
       [0, 'found 0; allowed: at least 1'],
@@ -170,58 +200,78 @@ describe('a configuration', () => {
       ['10000', 'found "10000"; allowed: a number'],
       [null, 'found null; allowed: a number'],
     ];
-    for (const [timeout_ms, said] of cases) {
-      assert.deepEqual(await refused({ timeout_ms }), [`tools[0].timeout_ms: ${said}`]);
+    for (const [timeout_ms, expected] of cases) {
+      assert.deepEqual(await getProblems({ timeout_ms }), [`tools[0].timeout_ms: ${expected}`]);
     }
   });
 
   it('[behaviour Configuration] accepts tool names of 1 to 64 letters, digits, _ . - and descriptions that are not blank', async () => {
-    for (const name of ['a', 'A.b-c_9', 'x'.repeat(64)]) assert.deepEqual(await refused({ name }), []);
+    for (const name of ['a', 'A.b-c_9', 'x'.repeat(64)]) assert.deepEqual(await getProblems({ name }), []);
     for (const name of ['', 'x'.repeat(65), 'a b', 'a/b', 'ä', 'a:b']) {
-      assert.match((await refused({ name })).join(), /^tools\[0\]\.name: found ".*"; allowed: 1 to 64 letters/);
+      assert.match((await getProblems({ name })).join(), /^tools\[0\]\.name: found ".*"; allowed: 1 to 64 letters/);
     }
     for (const description of ['', '  \n ']) {
-      assert.match((await refused({ description })).join(), /^tools\[0\]\.description: found .*; allowed: at least 1/s);
+      assert.match(
+        (await getProblems({ description })).join(),
+        /^tools\[0\]\.description: found .*; allowed: at least 1/s,
+      );
     }
   });
 
   it('[spec 2.2] accepts the four types of authentication, each with only its own fields', async () => {
-    const of = async (authentication: Json, fields: Json = {}) => (await refused(fields, { authentication })).join();
+    const getAuthenticationProblems = async (authentication: Json, fields: Json = {}) =>
+      (await getProblems(fields, { authentication })).join();
     for (const type of ['Bearer', 'ApiKey', 'Basic']) {
-      assert.equal(await of({ type }), '');
-      assert.equal(await of({ type, header: 'X-Api-Key' }), '');
-      assert.match(await of({ type, query_key: 'k' }), /^authentication\.query_key: requires type QueryParam/);
+      assert.equal(await getAuthenticationProblems({ type }), '');
+      assert.equal(await getAuthenticationProblems({ type, header: 'X-Api-Key' }), '');
+      assert.match(
+        await getAuthenticationProblems({ type, query_key: 'k' }),
+        /^authentication\.query_key: requires type QueryParam/,
+      );
     }
-    assert.equal(await of({ type: 'QueryParam' }), '');
-    assert.equal(await of({ type: 'QueryParam', query_key: 'k' }), '');
+    assert.equal(await getAuthenticationProblems({ type: 'QueryParam' }), '');
+    assert.equal(await getAuthenticationProblems({ type: 'QueryParam', query_key: 'k' }), '');
     assert.match(
-      await of({ type: 'QueryParam', header: 'X' }),
+      await getAuthenticationProblems({ type: 'QueryParam', header: 'X' }),
       /^authentication\.header: cannot be combined with type QueryParam/,
     );
     assert.match(
-      await of({ type: 'QueryParam', query_key: 'a&b' }),
+      await getAuthenticationProblems({ type: 'QueryParam', query_key: 'a&b' }),
       /^authentication\.query_key: found "a&b"; allowed/,
     );
-    assert.match(await of({ type: 'ApiKey', header: 'Host' }), /^authentication\.header: this header is set by/);
-    assert.match(await of({ type: 'ApiKey', header: 'a b' }), /^authentication\.header: found "a b"; allowed/);
-    assert.match(await of({ type: 'Bearer', token: '{{a b}}' }), /^authentication\.token: allowed: one line/);
+    assert.match(
+      await getAuthenticationProblems({ type: 'ApiKey', header: 'Host' }),
+      /^authentication\.header: this header is set by/,
+    );
+    assert.match(
+      await getAuthenticationProblems({ type: 'ApiKey', header: 'a b' }),
+      /^authentication\.header: found "a b"; allowed/,
+    );
+    assert.match(
+      await getAuthenticationProblems({ type: 'Bearer', token: '{{a b}}' }),
+      /^authentication\.token: allowed: one line/,
+    );
     const url = 'https://api.example.com/?api_key=x';
     assert.match(
-      await of({ type: 'QueryParam' }, { url }),
+      await getAuthenticationProblems({ type: 'QueryParam' }, { url }),
       /^tools\[0\]\.url: the query has "api_key", which carries the credential/,
     );
   });
 
   it('[spec 2.3] accepts oauth without scopes, and rejects what the service sets itself', async () => {
-    const of = async (fields: Json) => (await judge(configWith({ oauth: { ...oauth, ...fields } }))).problems.join();
-    assert.equal(await of({}), '');
-    assert.equal(await of({ scopes: ['read', 'write'], extra_params: { access_type: 'offline' } }), '');
-    assert.match(await of({ extra_params: { state: 'x' } }), /^oauth\.extra_params\.state: the service sets this/);
+    const getOauthProblems = async (fields: Json) =>
+      (await checkConfig(buildServerConfig({ oauth: { ...oauthConfig, ...fields } }))).problems.join();
+    assert.equal(await getOauthProblems({}), '');
+    assert.equal(await getOauthProblems({ scopes: ['read', 'write'], extra_params: { access_type: 'offline' } }), '');
     assert.match(
-      await of({ client_secret: 5 }),
+      await getOauthProblems({ extra_params: { state: 'x' } }),
+      /^oauth\.extra_params\.state: the service sets this/,
+    );
+    assert.match(
+      await getOauthProblems({ client_secret: 5 }),
       /^oauth\.client_secret: found a value of the wrong form; allowed: a string/,
     );
-    const both = configWith({ oauth, authentication: { type: 'Bearer', token: '{{T}}' } });
-    assert.match((await judge(both)).problems.join(), /^authentication\.token: cannot be combined with oauth/);
+    const both = buildServerConfig({ oauth: oauthConfig, authentication: { type: 'Bearer', token: '{{T}}' } });
+    assert.match((await checkConfig(both)).problems.join(), /^authentication\.token: cannot be combined with oauth/);
   });
 });

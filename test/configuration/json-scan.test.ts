@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { scanJson } from '../../src/domain/json/json-scan.ts';
 import { sourceHash } from '../../src/domain/json/json-wasm.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 
 const isJson = (text: string) => {
   try {
@@ -19,9 +19,9 @@ const isJson = (text: string) => {
 const scan = (text: string, maxDepth = 100_000) => scanJson(Buffer.from(text), maxDepth);
 
 /** Counts from the parsed value, independently of the scan. */
-function shape(value: unknown): { depth: number; elements: number; names: number } {
+function measureShape(value: unknown): { depth: number; elements: number; names: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, elements: 0, names: 0 };
-  const inner = Object.values(value).map(shape);
+  const inner = Object.values(value).map(measureShape);
   return {
     depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
     elements: 1 + Math.max(0, inner.length - 1) + inner.reduce((sum, { elements }) => sum + elements, 0),
@@ -34,58 +34,58 @@ describe('JSON validation without parsing', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t', '\r\n  '), (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
-        const found = scan(text);
+        const scanned = scan(text);
         const compact = text === JSON.stringify(value);
-        assert.deepEqual(found, { ...shape(value), isCompact: compact });
+        assert.deepEqual(scanned, { ...measureShape(value), isCompact: compact });
       }),
-      { numRuns: tries(1000) },
+      { numRuns: getRunCount(1000) },
     );
   });
 
   it('rejects the texts that JSON.parse rejects: with a byte changed, omitted, doubled, or inserted', () => {
-    const pieces = [...'"\\{}[],:-01.eut \n\u0001é', 'E+', '\\u12', 'null'];
+    const fragments = [...'"\\{}[],:-01.eut \n\u0001é', 'E+', '\\u12', 'null'];
     fc.assert(
       fc.property(
         fc.json({ maxDepth: 3 }),
         fc.nat(),
         fc.nat(2),
-        fc.constantFrom(...pieces),
-        (text, at, gone, piece) => {
+        fc.constantFrom(...fragments),
+        (text, at, removedLength, fragment) => {
           const cut = at % (text.length + 1);
-          const changed = text.slice(0, cut) + piece + text.slice(cut + gone);
+          const changed = text.slice(0, cut) + fragment + text.slice(cut + removedLength);
           assert.equal(scan(changed) !== undefined, isJson(changed), changed);
         },
       ),
-      { numRuns: tries(5000) },
+      { numRuns: getRunCount(5000) },
     );
   });
 
   it('checks a long text like a short one, at any chunk boundary', () => {
-    const pieceBytes = 65_536;
+    const chunkBytes = 65_536;
     fc.assert(
-      fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, back, isBroken) => {
+      fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, backOffset, isBroken) => {
         const tail = isBroken ? text.replace(/[\d"}\]lse]/, '') : text;
         // The end of the first chunk falls somewhere into the tail.
-        const filler = 'x'.repeat(pieceBytes - 4 - (back % (tail.length + 1)));
-        const long = `["${filler}",${tail}]`;
-        assert.equal(scan(long) !== undefined, isJson(long), tail);
+        const filler = 'x'.repeat(chunkBytes - 4 - (backOffset % (tail.length + 1)));
+        const longText = `["${filler}",${tail}]`;
+        assert.equal(scan(longText) !== undefined, isJson(longText), tail);
       }),
-      { numRuns: tries(1000) },
+      { numRuns: getRunCount(1000) },
     );
   });
 
   it('escapes compact text like JSON.stringify, at any length', () => {
     const texts = fc.tuple(fc.jsonValue({ maxDepth: 4 }), fc.nat(70_000), fc.string({ unit: 'binary' }));
     fc.assert(
-      fc.property(texts, ([value, length, odd]) => {
-        const text = JSON.stringify([value, '"'.repeat(length % 300), 'x'.repeat(length), odd]);
-        const pieces: Buffer[] = [];
-        const add = (bytes: Buffer, length: number) => pieces.push(Buffer.from(bytes.subarray(0, length)));
+      fc.property(texts, ([value, length, oddText]) => {
+        const text = JSON.stringify([value, '"'.repeat(length % 300), 'x'.repeat(length), oddText]);
+        const chunks: Buffer[] = [];
+        const add = (bytes: Buffer, length: number) => chunks.push(Buffer.from(bytes.subarray(0, length)));
         assert.ok(scanJson(Buffer.from(text), 1000, { add }));
-        assert.equal(`"${Buffer.concat(pieces)}"`, JSON.stringify(text));
-        assert.equal(pieces.length, Math.ceil(Buffer.byteLength(text) / 65_536));
+        assert.equal(`"${Buffer.concat(chunks)}"`, JSON.stringify(text));
+        assert.equal(chunks.length, Math.ceil(Buffer.byteLength(text) / 65_536));
       }),
-      { numRuns: tries(300) },
+      { numRuns: getRunCount(300) },
     );
   });
 
@@ -99,9 +99,9 @@ describe('JSON validation without parsing', () => {
       '~ ~{~[~"~"\\~"\\u~"\\u00g0"~"\t"~"\\x"~-~+1~01~-01~1.~.5~1.e1~1e~1e+~0x1~NaN~Infinity~tru~nul~truee~True',
       '[1,]~[,1]~{,}~{"a"}~{"a":}~{"a":1,}~{a:1}~{\'a\':1}~1 2~[1}~{"a":1]~]~}~,~:~[]]~{}{}~\ufeff1~/**/1~\u00a01~\v1',
     ];
-    const taken = '0~-0~-0.0e-0~1E10~1.5~""~"\\u00Ff\\b\\/"~"\u007f\u2028"~true~false~null~ [ ] ~{"":{}}';
+    const accepted = '0~-0~-0.0e-0~1E10~1.5~""~"\\u00Ff\\b\\/"~"\u007f\u2028"~true~false~null~ [ ] ~{"":{}}';
     for (const text of refused.join('~').split('~')) assert.equal(scan(text), undefined, JSON.stringify(text));
-    for (const text of taken.split('~')) assert.notEqual(scan(text), undefined, JSON.stringify(text));
+    for (const text of accepted.split('~')) assert.notEqual(scan(text), undefined, JSON.stringify(text));
   });
 
   it('stops where nesting exceeds the limit', () => {

@@ -6,7 +6,7 @@ import { toExactNumber } from '../../src/domain/json/json.ts';
 import { readJson } from '../../src/domain/json/json-reader.ts';
 import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
 import { StepBudget, StepLimitExceeded } from '../../src/domain/work/steps.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 
 const scalars = fc.constantFrom<unknown>(
   null,
@@ -38,7 +38,7 @@ const types = ['string', 'number', 'integer', 'boolean', 'null', 'array', 'objec
 const names = fc.subarray(['a', 'b', 'c', 'toString']);
 
 /** Keywords that contain no schema. */
-const plain = {
+const plainKeywords = {
   type: fc.oneof(fc.constantFrom(...types), fc.subarray(types, { minLength: 1 })),
   const: value,
   enum: fc.array(value, { maxLength: 3 }),
@@ -57,31 +57,49 @@ const plain = {
 };
 
 /** Generates one keyword with its value. */
-const oneOf = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
-  fc.oneof(...Object.entries(keywords).map(([keyword, limit]) => limit.map((said) => ({ [keyword]: said }))));
+const oneKeyword = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
+  fc.oneof(
+    ...Object.entries(keywords).map(([keyword, limit]) => limit.map((keywordValue) => ({ [keyword]: keywordValue }))),
+  );
 
 const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
   const inner = tie('schema');
   const list = fc.array(inner, { minLength: 1, maxLength: 3 });
   const map = fc.dictionary(fc.constantFrom('a', 'b', 'toString'), inner, { maxKeys: 3 });
-  const single = ['additionalProperties', 'propertyNames', 'items', 'contains', 'not', 'if', 'then', 'else'];
-  const holding = {
-    ...Object.fromEntries(single.map((keyword) => [keyword, inner])),
+  const singleSchemaKeywords = [
+    'additionalProperties',
+    'propertyNames',
+    'items',
+    'contains',
+    'not',
+    'if',
+    'then',
+    'else',
+  ];
+  const schemaKeywords = {
+    ...Object.fromEntries(singleSchemaKeywords.map((keyword) => [keyword, inner])),
     ...Object.fromEntries(['prefixItems', 'allOf', 'anyOf', 'oneOf'].map((keyword) => [keyword, list])),
     properties: map,
     dependentSchemas: map,
   };
-  const some = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
-    fc.array(oneOf(keywords), { maxLength: 4 }).map((said) => Object.assign({}, ...said) as object);
+  const someKeywords = (keywords: Record<string, fc.Arbitrary<unknown>>) =>
+    fc
+      .array(oneKeyword(keywords), { maxLength: 4 })
+      .map((keywordObjects) => Object.assign({}, ...keywordObjects) as object);
   return {
-    schema: fc.oneof({ maxDepth: 4, depthSize: 'small' }, fc.boolean(), some(plain), some({ ...plain, ...holding })),
+    schema: fc.oneof(
+      { maxDepth: 4, depthSize: 'small' },
+      fc.boolean(),
+      someKeywords(plainKeywords),
+      someKeywords({ ...plainKeywords, ...schemaKeywords }),
+    ),
   };
 });
 
 const withDefinitions = fc.tuple(schema, schema, schema).map(([root, one, two]) => {
-  const plain = (definition: unknown) =>
+  const withoutRefs = (definition: unknown) =>
     JSON.parse(JSON.stringify(definition, (key, inner: unknown) => (key === '$ref' ? undefined : inner))) as object;
-  const [first, second] = [plain(one), plain(two)];
+  const [first, second] = [withoutRefs(one), withoutRefs(two)];
   return {
     ...(typeof root === 'object' ? root : {}),
     $defs: { one: first, two: typeof second === 'object' ? { ...second, $anchor: 'two' } : { $anchor: 'two' } },
@@ -90,21 +108,24 @@ const withDefinitions = fc.tuple(schema, schema, schema).map(([root, one, two]) 
 
 describe('validation against a JSON Schema', () => {
   it('agrees with another validator for any schema and value', () => {
-    const seen = { true: 0, false: 0 };
+    const outcomeCounts = { true: 0, false: 0 };
     fc.assert(
       fc.property(withDefinitions, value, (root, instance) => {
         const expected = new Validator(structuredClone(root) as never, '2020-12').validate(instance).valid;
         const compiled = compileSchema(root);
-        seen[`${expected}`]++;
+        outcomeCounts[`${expected}`]++;
         assert.equal(compiled.isValid(instance, new StepBudget(1e6)), expected);
-        const wanted = (['first fault', 'faults'] as const).map((faults) =>
+        const violationLists = (['first fault', 'faults'] as const).map((faults) =>
           compiled.violations(instance, new StepBudget(1e6), faults),
         );
-        for (const faults of wanted) assert.equal(faults.length === 0, expected, JSON.stringify(faults));
+        for (const faults of violationLists) assert.equal(faults.length === 0, expected, JSON.stringify(faults));
       }),
-      { numRuns: tries(4000) },
+      { numRuns: getRunCount(4000) },
     );
-    assert.ok(seen.true > tries(300) && seen.false > tries(300), JSON.stringify(seen));
+    assert.ok(
+      outcomeCounts.true > getRunCount(300) && outcomeCounts.false > getRunCount(300),
+      JSON.stringify(outcomeCounts),
+    );
   });
 
   it('stops at its step limit for any schema and value', () => {
@@ -140,9 +161,9 @@ describe('JSON parsing with exact numbers', () => {
     fc.assert(
       fc.property(text, (json) => {
         const value = readJson(` ${json}\n`, toExactNumber);
-        assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, keepSource)));
+        assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, reviveWithSource)));
       }),
-      { numRuns: tries(3000) },
+      { numRuns: getRunCount(3000) },
     );
   });
 
@@ -152,26 +173,26 @@ describe('JSON parsing with exact numbers', () => {
         text,
         fc.nat(),
         fc.constantFrom('', ',', '"', '0', '.', '-', 'e', '}', ']', '\u0001', 'x', ' '),
-        (json, at, piece) => {
+        (json, at, fragment) => {
           const cut = at % (json.length + 1);
-          const changed = json.slice(0, cut) + piece + json.slice(cut + 1);
+          const changed = json.slice(0, cut) + fragment + json.slice(cut + 1);
           assert.equal(
-            isTaken(() => readJson(changed, toExactNumber)),
-            isTaken(() => JSON.parse(changed)),
+            isAccepted(() => readJson(changed, toExactNumber)),
+            isAccepted(() => JSON.parse(changed)),
             changed,
           );
         },
       ),
-      { numRuns: tries(3000) },
+      { numRuns: getRunCount(3000) },
     );
   });
 });
 
-function keepSource(_name: string, value: unknown, context?: { source?: string }): unknown {
+function reviveWithSource(_name: string, value: unknown, context?: { source?: string }): unknown {
   return typeof value === 'number' && context?.source !== undefined ? JSON.rawJSON(context.source) : value;
 }
 
-function isTaken(parse: () => unknown): boolean {
+function isAccepted(parse: () => unknown): boolean {
   try {
     parse();
     return true;

@@ -1,60 +1,74 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('[conf 6] configuration edge cases', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
-  const problems = async (tool: Json, server: Json = {}): Promise<string[]> => {
-    const full = { name: 'run', description: 'Runs the one request.', method: 'GET', url: 'https://api.example.com/a' };
-    const body = `{"name":"Odd","slug":"odd",${JSON.stringify(server).slice(1, -1)}${Object.keys(server).length > 0 ? ',' : ''}"tools":[${JSON.stringify({ ...full, ...tool })}]}`;
-    const { body: found } = await one.toolhost.rest('POST', '/check', { body: JSON.parse(body) });
-    return (found.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
+  const getProblems = async (tool: Json, server: Json = {}): Promise<string[]> => {
+    const fullTool = {
+      name: 'run',
+      description: 'Runs the one request.',
+      method: 'GET',
+      url: 'https://api.example.com/a',
+    };
+    const body = `{"name":"Odd","slug":"odd",${JSON.stringify(server).slice(1, -1)}${Object.keys(server).length > 0 ? ',' : ''}"tools":[${JSON.stringify({ ...fullTool, ...tool })}]}`;
+    const { body: checked } = await oneTool.toolhost.rest('POST', '/check', { body: JSON.parse(body) });
+    return (checked.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
   };
   const text = { type: 'string' };
 
   it('accepts arguments named like built-in properties of JavaScript objects', async () => {
     const input_schema = { constructor: text, prototype: text, toString: { ...text, optional: true } };
-    const slug = await one.serve({ method: 'POST', url: '/a/:constructor', input_schema });
-    const { url, body } = await one.sent(slug, { constructor: 'c', prototype: 'p' });
+    const slug = await oneTool.createToolServer({ method: 'POST', url: '/a/:constructor', input_schema });
+    const { url, body } = await oneTool.captureRequest(slug, { constructor: 'c', prototype: 'p' });
     assert.deepEqual([url, body.toString()], ['/a/c', '{"prototype":"p"}']);
-    assert.match(await one.refused(slug, { prototype: 'p' }), /constructor: is missing/);
+    assert.match(await oneTool.captureRefusal(slug, { prototype: 'p' }), /constructor: is missing/);
   });
 
   it('reports the position of __proto__, and sends it where it is the upstream name', async () => {
     const named = JSON.parse('{"__proto__": {"type": "string"}}') as Json;
-    assert.match((await problems({ input_schema: named })).join(), /^tools\[0\]\.input_schema\.__proto__: is a name/);
-    assert.match((await problems({ headers: named })).join(), /tools\[0\]\.headers\.__proto__: is a name/);
+    assert.match(
+      (await getProblems({ input_schema: named })).join(),
+      /^tools\[0\]\.input_schema\.__proto__: is a name/,
+    );
+    assert.match((await getProblems({ headers: named })).join(), /tools\[0\]\.headers\.__proto__: is a name/);
     const input_schema = { proto: { ...text, wire_name: '__proto__' } };
-    const { body } = await one.sent(await one.serve({ method: 'POST', input_schema }), { proto: 'x' });
+    const { body } = await oneTool.captureRequest(await oneTool.createToolServer({ method: 'POST', input_schema }), {
+      proto: 'x',
+    });
     assert.equal(body.toString(), '{"__proto__":"x"}');
   });
 
   it('reports one problem for a query_key that contains a query delimiter', async () => {
     const authentication = { type: 'QueryParam', query_key: 'a=b' };
-    assert.deepEqual(await problems({ url: 'https://api.example.com/a?a=1' }, { authentication }), [
+    assert.deepEqual(await getProblems({ url: 'https://api.example.com/a?a=1' }, { authentication }), [
       'authentication.query_key: found "a=b"; allowed: letters, digits, _ . ~ -',
     ]);
     const list = [authentication, { type: 'QueryParam', query_key: 'a', token: '{{KEY}}' }];
-    assert.deepEqual(await problems({}, { authentication: list.with(0, { ...authentication, token: 'x' } as never) }), [
-      'authentication[0].query_key: found "a=b"; allowed: letters, digits, _ . ~ -',
-    ]);
+    assert.deepEqual(
+      await getProblems({}, { authentication: list.with(0, { ...authentication, token: 'x' } as never) }),
+      ['authentication[0].query_key: found "a=b"; allowed: letters, digits, _ . ~ -'],
+    );
   });
 
   it('reports the invalid character of a URL and its position', async () => {
-    assert.deepEqual(await problems({ url: 'https://api.example.com/a b' }), [
+    assert.deepEqual(await getProblems({ url: 'https://api.example.com/a b' }), [
       'tools[0].url: has a space after "https://api.example.com/a"; write %20, or remove it',
     ]);
-    assert.match((await problems({ url: 'https://api.example.com/a\\b' })).join(), /has a backslash after .*%5C/);
-    assert.match((await problems({ url: ' https://api.example.com/a' })).join(), /has a space at its beginning/);
-    assert.match((await problems({ url: '/a\tb' }, { base_url: 'https://api.example.com' })).join(), /has white space/);
+    assert.match((await getProblems({ url: 'https://api.example.com/a\\b' })).join(), /has a backslash after .*%5C/);
+    assert.match((await getProblems({ url: ' https://api.example.com/a' })).join(), /has a space at its beginning/);
     assert.match(
-      (await problems({ url: '/a' }, { base_url: 'https://api.example.com/x y' })).join(),
+      (await getProblems({ url: '/a\tb' }, { base_url: 'https://api.example.com' })).join(),
+      /has white space/,
+    );
+    assert.match(
+      (await getProblems({ url: '/a' }, { base_url: 'https://api.example.com/x y' })).join(),
       /^base_url: has a space after/,
     );
   });
@@ -62,10 +76,10 @@ describe('[conf 6] configuration edge cases', () => {
   it('accepts joiners where letters and emoji need them, and no others', async () => {
     for (const name of ['می\u200cخواهم', 'क्\u200dष', 'Family 👩\u200d👩\u200d👧', '❤\ufe0f\u200d🔥']) {
       const views = { part: { tools: ['run'], title: name } };
-      assert.deepEqual(await problems({ title: name, tags: [name] }, { name, views }), [], name);
+      assert.deepEqual(await getProblems({ title: name, tags: [name] }, { name, views }), [], name);
     }
     for (const name of ['pay\u200cpal', 'pay\u200dpal', '\u200cمی', 'а\u200dб', 'می\u200c', 'a\u200bb']) {
-      const found = await problems({ tags: [name] }, { name });
+      const found = await getProblems({ tags: [name] }, { name });
       assert.equal(found.filter((problem) => problem.includes('invisible')).length, 2, JSON.stringify([name, found]));
     }
   });
@@ -73,7 +87,7 @@ describe('[conf 6] configuration edge cases', () => {
   it('rejects another location for an argument that is a token of the URL', async () => {
     const input_schema = (location: string) => ({ id: { ...text, in: location } });
     for (const location of ['body', 'header', 'query']) {
-      const [problem, ...more] = await problems({
+      const [problem, ...more] = await getProblems({
         method: 'POST',
         url: 'https://api.example.com/a/:id',
         input_schema: input_schema(location),
@@ -82,7 +96,7 @@ describe('[conf 6] configuration edge cases', () => {
       assert.deepEqual(more, []);
     }
     assert.deepEqual(
-      await problems({ url: 'https://api.example.com/a?x=:id', input_schema: input_schema('query') }),
+      await getProblems({ url: 'https://api.example.com/a?x=:id', input_schema: input_schema('query') }),
       [],
     );
   });
@@ -90,7 +104,12 @@ describe('[conf 6] configuration edge cases', () => {
   it('writes a list in a query pair of the URL by array_format', async () => {
     const input_schema = { ids: { type: 'array', optional: true } };
     const url = async (pair: string, array_format: string, ids: unknown = ['a,b', 2]) =>
-      (await one.sent(await one.serve({ url: `/a?${pair}`, input_schema, array_format }), { ids })).url;
+      (
+        await oneTool.captureRequest(
+          await oneTool.createToolServer({ url: `/a?${pair}`, input_schema, array_format }),
+          { ids },
+        )
+      ).url;
     assert.equal(await url('x=1&ids=:ids', 'repeat'), '/a?x=1&ids=a%2Cb&ids=2');
     assert.equal(await url('ids=:ids', 'brackets'), '/a?ids%5B%5D=a%2Cb&ids%5B%5D=2');
     assert.equal(await url('ids[]=:ids', 'brackets', ['a']), '/a?ids%5B%5D=a');
@@ -101,11 +120,11 @@ describe('[conf 6] configuration edge cases', () => {
   it('sends integers as digits, in whatever form they were written', async () => {
     const integer = { type: 'integer' };
     const input_schema = { n: integer, list: { type: 'array', items: integer }, price: { type: 'number' } };
-    const slug = await one.serve({ url: '/a/:n', input_schema });
-    one.upstream.take();
-    await one.callText(slug, '{"n":2.0,"list":[1e2,12345678901234567890.0,-0.0,120e-1],"price":1.10}');
+    const slug = await oneTool.createToolServer({ url: '/a/:n', input_schema });
+    oneTool.upstream.take();
+    await oneTool.callText(slug, '{"n":2.0,"list":[1e2,12345678901234567890.0,-0.0,120e-1],"price":1.10}');
     assert.deepEqual(
-      one.upstream.take().map(({ url }) => url),
+      oneTool.upstream.take().map(({ url }) => url),
       ['/a/2?list=100&list=12345678901234567890&list=0&list=12&price=1.10'],
     );
   });

@@ -4,22 +4,22 @@ import fc from 'fast-check';
 import { patternTest } from '../../src/domain/schema/pattern-match.ts';
 import { parsePattern } from '../../src/domain/schema/pattern-syntax.ts';
 import { StepBudget } from '../../src/domain/work/steps.ts';
-import { tries } from '../sets.ts';
-import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
-import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/configurations.ts';
+import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Returns true if our engine finds the pattern in the text, and undefined for a pattern that it rejects. */
-function found(source: string, text: string): boolean | undefined {
-  const read = parsePattern(source);
-  return 'fault' in read ? undefined : patternTest(source)(text, new StepBudget(1e9));
+function findsPattern(source: string, text: string): boolean | undefined {
+  const parsed = parsePattern(source);
+  return 'fault' in parsed ? undefined : patternTest(source)(text, new StepBudget(1e9));
 }
 
 /**
  * Returns Node's result with the flag `u` where the pattern allows it, as JSON Schema recommends. The added alternative
  * never matches. Without it, V8 14 does not find `/[^a]$/u` in an emoji.
  */
-function foundByNode(source: string, text: string): boolean {
+function nodeFindsPattern(source: string, text: string): boolean {
   return new RegExp(`(?:${source})|(?!)`, allowsUnicode(source) ? 'u' : '').test(text);
 }
 
@@ -91,24 +91,24 @@ describe('patterns', () => {
       fc.tuple(atom, fc.constantFrom('*', '+?', '?', '{2}', '{1,2}', '{,2}')).map((two) => two.join('')),
     ),
   })).node as fc.Arbitrary<string>;
-  const text = fc.array(fc.constantFrom(...letters), { maxLength: 7 }).map((some) => some.join(''));
+  const text = fc.array(fc.constantFrom(...letters), { maxLength: 7 }).map((parts) => parts.join(''));
 
   it('[conf 5] match the same texts as in Node', () => {
     let compared = 0;
     fc.assert(
       fc.property(pattern, fc.array(text, { minLength: 5, maxLength: 10 }), (source, texts) => {
-        for (const one of texts) {
+        for (const sampleText of texts) {
           // Node also looks for \B between the halves of a surrogate pair.
-          if (source.includes('\\B') && /[\ud800-\udfff]/.test(one)) continue;
-          const ours = found(source, one);
-          if (ours === undefined) return;
+          if (source.includes('\\B') && /[\ud800-\udfff]/.test(sampleText)) continue;
+          const ownResult = findsPattern(source, sampleText);
+          if (ownResult === undefined) return;
           compared++;
-          assert.equal(ours, foundByNode(source, one), JSON.stringify([source, one]));
+          assert.equal(ownResult, nodeFindsPattern(source, sampleText), JSON.stringify([source, sampleText]));
         }
       }),
-      { numRuns: tries(4000) },
+      { numRuns: getRunCount(4000) },
     );
-    assert.ok(compared > tries(10_000), String(compared));
+    assert.ok(compared > getRunCount(10_000), String(compared));
   });
 
   it('[conf 5] work for expressions from real API descriptions', () => {
@@ -123,23 +123,23 @@ describe('patterns', () => {
       ['^([a-zA-Z0-9]+\\.)+[a-z]{2,}$', ['a.b.com'], [`${'a.'.repeat(500)}1`]],
     ];
     for (const [source, good, bad] of cases) {
-      for (const one of good) assert.equal(found(source, one), true, `${source} ${one}`);
-      for (const one of bad) assert.equal(found(source, one), false, `${source} ${one}`);
+      for (const sampleText of good) assert.equal(findsPattern(source, sampleText), true, `${source} ${sampleText}`);
+      for (const sampleText of bad) assert.equal(findsPattern(source, sampleText), false, `${source} ${sampleText}`);
     }
   });
 
   it('[conf 5] take steps in proportion to the text', () => {
-    const stepsOf = (source: string, one: string): number => {
-      const read = parsePattern(source);
-      assert.ok(!('fault' in read), source);
-      let taken = 0;
-      const counting = new (class extends StepBudget {
+    const countSteps = (source: string, sampleText: string): number => {
+      const parsed = parsePattern(source);
+      assert.ok(!('fault' in parsed), source);
+      let stepCount = 0;
+      const countingBudget = new (class extends StepBudget {
         override consume(count: number) {
-          taken += count;
+          stepCount += count;
         }
       })(0);
-      patternTest(source)(one, counting);
-      return taken;
+      patternTest(source)(sampleText, countingBudget);
+      return stepCount;
     };
     for (const source of [
       '^(a+)+$',
@@ -150,19 +150,19 @@ describe('patterns', () => {
       '^(?:[^a]*a){30}$',
       '(a*)*(a*)*$',
     ]) {
-      const [short, long] = [stepsOf(source, `${'a'.repeat(500)}!`), stepsOf(source, `${'a'.repeat(5000)}!`)];
+      const [short, long] = [countSteps(source, `${'a'.repeat(500)}!`), countSteps(source, `${'a'.repeat(5000)}!`)];
       assert.ok(long < 12 * short + 100_000, `${source}: ${short}, ${long}`);
     }
   });
 
   describe('in a configuration', () => {
-    let one: OneTool;
+    let oneTool: OneToolFixture;
     before(async () => {
-      one = await startOneTool();
+      oneTool = await startOneTool();
     });
-    after(() => one.stop());
-    const problems = (pattern: unknown, more: Json = {}) =>
-      toolProblems(one.toolhost, { method: 'POST', input_schema: { a: { type: 'string', pattern, ...more } } });
+    after(() => oneTool.stop());
+    const getProblems = (pattern: unknown, more: Json = {}) =>
+      findToolProblems(oneTool.toolhost, { method: 'POST', input_schema: { a: { type: 'string', pattern, ...more } } });
 
     it('[conf 5] are reported as problems with an alternative if they cannot run in linear time', async () => {
       const cases: [string, RegExp][] = [
@@ -184,24 +184,24 @@ describe('patterns', () => {
         [`${'('.repeat(60)}a${')'.repeat(60)}`, /has nested groups; allowed: at most 50 levels$/],
       ];
       for (const [pattern, message] of cases) {
-        const [problem = '', ...more] = await problems(pattern);
+        const [problem = '', ...more] = await getProblems(pattern);
         assert.match(problem, /^tools\[0\]\.input_schema\.a\.pattern: /, pattern);
         assert.match(problem, message);
         assert.deepEqual(more, []);
         const schema = { type: 'object', properties: { a: { pattern } } };
-        assert.match((await toolProblems(one.toolhost, { output_schema: schema })).join(), message);
+        assert.match((await findToolProblems(oneTool.toolhost, { output_schema: schema })).join(), message);
       }
-      assert.match((await problems('a'.repeat(1001))).join(), /pattern: /);
-      assert.match((await problems(5)).join(), /pattern: found 5; allowed: a string$/);
+      assert.match((await getProblems('a'.repeat(1001))).join(), /pattern: /);
+      assert.match((await getProblems(5)).join(), /pattern: found 5; allowed: a string$/);
       const properties = { type: 'object', patternProperties: { '^x-': {} } };
       assert.match(
-        (await toolProblems(one.toolhost, { method: 'POST', input_schema: properties })).join(),
+        (await findToolProblems(oneTool.toolhost, { method: 'POST', input_schema: properties })).join(),
         /patternProperties: this keyword is not supported; use additionalProperties for the values, and propertyNames with a pattern for the names$/,
       );
     });
 
     it('[conf 5] are limited to 20,000 characters per schema', async () => {
-      const long = (count: number) => ({
+      const createSchema = (count: number) => ({
         type: 'object',
         properties: {
           a: { anyOf: Array.from({ length: count }, (_, i) => ({ pattern: `${i % 10}${'a'.repeat(799)}` })) },
@@ -210,42 +210,45 @@ describe('patterns', () => {
       const expected =
         'found 20800 characters of patterns; allowed: at most 20000 per schema; write shorter patterns, or let the API check some values';
       for (const field of ['input_schema', 'output_schema']) {
-        assert.deepEqual(await toolProblems(one.toolhost, { method: 'POST', [field]: long(25) }), []);
-        const problems = await toolProblems(one.toolhost, { method: 'POST', [field]: long(26) });
+        assert.deepEqual(await findToolProblems(oneTool.toolhost, { method: 'POST', [field]: createSchema(25) }), []);
+        const problems = await findToolProblems(oneTool.toolhost, { method: 'POST', [field]: createSchema(26) });
         assert.deepEqual(problems, [`tools[0].${field}: ${expected}`]);
       }
     });
 
     it('[conf 5] are shown to agents, and reject arguments and results that do not match', async () => {
       const input_schema = { id: { type: 'string', pattern: '^[A-Z]{2}-\\d+$' } };
-      const config = configWith({ tools: [toolWith({ input_schema })] });
-      assert.equal((await check(one.toolhost, config)).valid, true);
-      const slug = await one.serve({ url: '/v1/:id', input_schema });
-      const { body } = await one.toolhost.rpc(slug, 'a-token-0123456789', 'tools/list');
+      const config = buildServerConfig({ tools: [buildToolConfig({ input_schema })] });
+      assert.equal((await checkConfiguration(oneTool.toolhost, config)).valid, true);
+      const slug = await oneTool.createToolServer({ url: '/v1/:id', input_schema });
+      const { body } = await oneTool.toolhost.rpc(slug, 'a-token-0123456789', 'tools/list');
       assert.match(JSON.stringify(body), /"pattern":"\^\[A-Z\]\{2\}-/);
-      assert.notEqual((await one.call(slug, { id: 'AB-12' })).isError, true);
+      assert.notEqual((await oneTool.call(slug, { id: 'AB-12' })).isError, true);
       assert.equal(
-        await one.refused(slug, { id: 'ab' }),
+        await oneTool.captureRefusal(slug, { id: 'ab' }),
         'The arguments are invalid: id: found "ab"; pattern "^[A-Z]{2}-\\\\d+$" is not met',
       );
-      one.upstream.on('GET /answer', () => ({ body: { id: 'xy' } }));
+      oneTool.upstream.on('GET /answer', () => ({ body: { id: 'xy' } }));
       const output_schema = { type: 'object', properties: { id: { type: 'string', pattern: '^x$' } } };
       assert.match(
-        errorOf(await one.call(await one.serve({ url: '/answer', output_schema }))),
+        getErrorText(await oneTool.call(await oneTool.createToolServer({ url: '/answer', output_schema }))),
         /does not match output_schema/,
       );
       const full = { type: 'object', properties: { id: { type: 'string', pattern: 'y$' } } };
-      assert.equal(textOf(await one.call(await one.serve({ url: '/answer', output_schema: full }))), '{"id":"xy"}');
+      assert.equal(
+        getResultText(await oneTool.call(await oneTool.createToolServer({ url: '/answer', output_schema: full }))),
+        '{"id":"xy"}',
+      );
     });
 
     it('[conf 5] run on a thread for a long text, and stop with a message after too many steps', async () => {
-      const slug = await one.serve({
+      const slug = await oneTool.createToolServer({
         method: 'POST',
         input_schema: { a: { type: 'string', pattern: '[ab]{1,2000}c' } },
       });
-      const long = await one.refused(slug, { a: 'ab'.repeat(200_000) });
+      const long = await oneTool.captureRefusal(slug, { a: 'ab'.repeat(200_000) });
       assert.match(long, /takes more than \d+ steps/);
-      assert.notEqual((await one.call(slug, { a: `${'ab'.repeat(50)}c` })).isError, true);
+      assert.notEqual((await oneTool.call(slug, { a: `${'ab'.repeat(50)}c` })).isError, true);
     });
   });
 });

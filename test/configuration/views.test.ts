@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, toolWith } from '../support/configurations.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const tools = () => [
-  toolWith({ name: 'list_orders', tags: ['orders'], input_schema: { account: { type: 'string', minLength: 2 } } }),
-  toolWith({ name: 'get_order', tags: ['orders'], input_schema: { id: { type: 'integer' } } }),
-  toolWith({
+  buildToolConfig({
+    name: 'list_orders',
+    tags: ['orders'],
+    input_schema: { account: { type: 'string', minLength: 2 } },
+  }),
+  buildToolConfig({ name: 'get_order', tags: ['orders'], input_schema: { id: { type: 'integer' } } }),
+  buildToolConfig({
     name: 'refund',
     method: 'POST',
     tags: ['money'],
@@ -26,8 +30,9 @@ describe('the views of a configuration', () => {
   });
   after(() => toolhost.stop());
 
-  const judged = (views: unknown, more: Json = {}) => check(toolhost, configWith({ tools: tools(), views, ...more }));
-  const problems = async (views: unknown, more: Json = {}) => (await judged(views, more)).problems;
+  const checkViews = (views: unknown, more: Json = {}) =>
+    checkConfiguration(toolhost, buildServerConfig({ tools: tools(), views, ...more }));
+  const getProblems = async (views: unknown, more: Json = {}) => (await checkViews(views, more)).problems;
 
   it('contain tools, tags, texts, and fixed arguments [agent 2]', async () => {
     const support = {
@@ -37,23 +42,23 @@ describe('the views of a configuration', () => {
       tags: ['money'],
       tool_mode: 'search',
     };
-    assert.deepEqual(await problems({ support, audit: { read_only: true }, money: { tags: ['money'] } }), []);
+    assert.deepEqual(await getProblems({ support, audit: { read_only: true }, money: { tags: ['money'] } }), []);
   });
 
   it('must not be named like a login path [agent 2]', async () => {
     const view = { tools: ['get_order'] };
-    assert.deepEqual(await problems({ token: view }), [
+    assert.deepEqual(await getProblems({ token: view }), [
       'views.token: "token" is reserved for a login page; choose another name for the view',
     ]);
-    const [wrong = ''] = await problems({ 'Nightly Job': view });
+    const [wrong = ''] = await getProblems({ 'Nightly Job': view });
     assert.match(wrong, /^views\.Nightly Job: not a valid view name; allowed: 1 to 40 .*did you mean `nightly-job`/);
     for (const name of ['-a', 'a_b', 'a.b', 'ä', '', 'x'.repeat(41), `${'x'.repeat(40)}-`, 'Token']) {
-      const found = await problems({ [name]: view });
+      const found = await getProblems({ [name]: view });
       assert.equal(found.length, 1, name);
       const proposed = /did you mean `(.*)`/.exec(found.join())?.[1];
-      if (proposed !== undefined) assert.deepEqual(await problems({ [proposed]: view }), [], name);
+      if (proposed !== undefined) assert.deepEqual(await getProblems({ [proposed]: view }), [], name);
     }
-    assert.deepEqual(await problems({ '0': view, ['x'.repeat(40)]: view }), []);
+    assert.deepEqual(await getProblems({ '0': view, ['x'.repeat(40)]: view }), []);
   });
 
   it('refer only to tools and tags that the server has [agent 2]', async () => {
@@ -63,7 +68,7 @@ describe('the views of a configuration', () => {
       c: { tools: [], tags: [] },
       d: { read_only: true, tools: ['refund'] },
     };
-    assert.deepEqual(await problems(views), [
+    assert.deepEqual(await getProblems(views), [
       'views.a.tools[0]: the server has no tool "get_ordr"; did you mean `get_order`?',
       'views.a.tools[1].name: the server has no tool "nothing"; it has: list_orders, get_order, refund',
       'views.a.tools[3]: "refund" is listed twice; remove one',
@@ -75,29 +80,29 @@ describe('the views of a configuration', () => {
   });
 
   it('fix only existing arguments to valid values [agent 2]', async () => {
-    const fixed = (name: string, args: Json, more: Json = {}) =>
-      problems({ v: { tools: [{ name, arguments: args }] } }, more);
-    const at = 'views.v.tools[0].arguments';
-    assert.deepEqual(await fixed('list_orders', { acount: 'acme', account: 'a' }), [
-      `${at}.acount: the tool has no argument "acount"; did you mean \`account\`?`,
-      `${at}.account: found "a"; minLength 2 is not met`,
+    const getFixedProblems = (name: string, args: Json, more: Json = {}) =>
+      getProblems({ v: { tools: [{ name, arguments: args }] } }, more);
+    const basePath = 'views.v.tools[0].arguments';
+    assert.deepEqual(await getFixedProblems('list_orders', { acount: 'acme', account: 'a' }), [
+      `${basePath}.acount: the tool has no argument "acount"; did you mean \`account\`?`,
+      `${basePath}.account: found "a"; minLength 2 is not met`,
     ]);
-    assert.deepEqual(await fixed('get_order', { id: 'x' }), [`${at}.id: found "x"; allowed: integer`]);
-    assert.deepEqual(await fixed('refund', { currency: 'GBP', source: 'me', amount: null }), [
-      `${at}.source: is already a constant of the tool, which a view cannot change`,
-      `${at}.currency: found "GBP"; allowed: "EUR", "USD"`,
-      `${at}.amount: found null; allowed: number`,
+    assert.deepEqual(await getFixedProblems('get_order', { id: 'x' }), [`${basePath}.id: found "x"; allowed: integer`]);
+    assert.deepEqual(await getFixedProblems('refund', { currency: 'GBP', source: 'me', amount: null }), [
+      `${basePath}.source: is already a constant of the tool, which a view cannot change`,
+      `${basePath}.currency: found "GBP"; allowed: "EUR", "USD"`,
+      `${basePath}.amount: found null; allowed: number`,
     ]);
     assert.deepEqual(
-      await fixed('refund', { currency: '{{CURRENCY}}' }, { variables: { CURRENCY: { value: 'USD' } } }),
+      await getFixedProblems('refund', { currency: '{{CURRENCY}}' }, { variables: { CURRENCY: { value: 'USD' } } }),
       [],
     );
-    assert.deepEqual(await fixed('refund', { currency: '{{CURRENCY}}' }), [
-      `${at}.currency: contains {{CURRENCY}}, which is not a variable of the server; put a secret into the tool itself, as a constant`,
+    assert.deepEqual(await getFixedProblems('refund', { currency: '{{CURRENCY}}' }), [
+      `${basePath}.currency: contains {{CURRENCY}}, which is not a variable of the server; put a secret into the tool itself, as a constant`,
     ]);
     const authentication = { type: 'QueryParam', query_key: 'api_key', token: '{{KEY}}' };
-    assert.deepEqual(await fixed('refund', { api_key: 'x' }, { authentication }), [
-      `${at}.api_key: has the same location as the credential in authentication, so it is never sent; leave it out`,
+    assert.deepEqual(await getFixedProblems('refund', { api_key: 'x' }, { authentication }), [
+      `${basePath}.api_key: has the same location as the credential in authentication, so it is never sent; leave it out`,
     ]);
   });
 
@@ -109,48 +114,48 @@ describe('the views of a configuration', () => {
       $defs: { id: { type: 'integer' } },
       ...more,
     });
-    const fixed = (more: Json, args: Json) =>
-      problems(
+    const getFixedProblems = (more: Json, args: Json) =>
+      getProblems(
         { v: { tools: [{ name: 'get_thing', arguments: args }] } },
-        { tools: [toolWith({ input_schema: schema(more) })] },
+        { tools: [buildToolConfig({ input_schema: schema(more) })] },
       );
-    const at = 'views.v.tools[0].arguments';
-    assert.deepEqual(await fixed({}, { b: 3 }), []);
-    assert.deepEqual(await fixed({}, { b: 'x' }), [`${at}.b: found "x"; allowed: integer`]);
-    const why = (text: string) =>
-      `${at}.a: cannot be fixed, because the tool's input_schema ${text}, which may affect this argument; use a plain list of properties`;
+    const basePath = 'views.v.tools[0].arguments';
+    assert.deepEqual(await getFixedProblems({}, { b: 3 }), []);
+    assert.deepEqual(await getFixedProblems({}, { b: 'x' }), [`${basePath}.b: found "x"; allowed: integer`]);
+    const formatReason = (text: string) =>
+      `${basePath}.a: cannot be fixed, because the tool's input_schema ${text}, which may affect this argument; use a plain list of properties`;
     for (const keyword of ['oneOf', 'anyOf', 'allOf']) {
-      assert.deepEqual(await fixed({ [keyword]: [{ required: ['a'] }] }, { a: 'x' }), [
-        why(`has ${keyword} at its root`),
+      assert.deepEqual(await getFixedProblems({ [keyword]: [{ required: ['a'] }] }, { a: 'x' }), [
+        formatReason(`has ${keyword} at its root`),
       ]);
     }
-    assert.deepEqual(await fixed({ dependentRequired: { a: ['b'] } }, { a: 'x' }), [
-      why('has dependentRequired at its root'),
+    assert.deepEqual(await getFixedProblems({ dependentRequired: { a: ['b'] } }, { a: 'x' }), [
+      formatReason('has dependentRequired at its root'),
     ]);
     const properties = { a: { type: 'string' }, b: { $ref: '#/properties/a' } };
-    assert.deepEqual(await fixed({ properties }, { a: 'x' }), [why('refers to #/properties/a')]);
+    assert.deepEqual(await getFixedProblems({ properties }, { a: 'x' }), [formatReason('refers to #/properties/a')]);
   });
 
   it('report problems with their own fields [agent 2]', async () => {
-    assert.deepEqual(await problems({ v: { tools: 'get_order', readonly: true, tool_mode: 'find' } }), [
+    assert.deepEqual(await getProblems({ v: { tools: 'get_order', readonly: true, tool_mode: 'find' } }), [
       'views.v.tools: found "get_order"; allowed: an array',
       'views.v.tool_mode: found "find"; allowed: "list", "search"',
       'views.v.readonly: unknown field; did you mean `read_only`?',
     ]);
-    assert.deepEqual(await problems({ v: { tools: [{ name: 'get_order', args: {} }] } }), [
+    assert.deepEqual(await getProblems({ v: { tools: [{ name: 'get_order', args: {} }] } }), [
       'views.v.tools[0].args: unknown field; allowed: name, title, description, arguments',
     ]);
     const many = Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`v${i}`, { tools: ['get_order'] }]));
-    assert.deepEqual(await problems(many), ['views: has too many views; allowed: at most 20']);
-    const named = [...tools(), toolWith({ name: 'call_tool' })];
-    assert.deepEqual(await problems({ v: { tools: ['call_tool'], tool_mode: 'search' } }, { tools: named }), [
+    assert.deepEqual(await getProblems(many), ['views: has too many views; allowed: at most 20']);
+    const named = [...tools(), buildToolConfig({ name: 'call_tool' })];
+    assert.deepEqual(await getProblems({ v: { tools: ['call_tool'], tool_mode: 'search' } }, { tools: named }), [
       'views.v: has the tool "call_tool", which is the name of a built-in tool of views in search mode; leave it out',
     ]);
   });
 
   it('warn about tools that they name but do not include [agent 2]', async () => {
     const all = tools().map((tool) => (tool.name === 'get_order' ? { ...tool, disabled: true } : tool));
-    const { warnings } = await judged(
+    const { warnings } = await checkViews(
       { v: { tools: ['list_orders', 'get_order', 'refund'], read_only: true } },
       { tools: all },
     );

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
-import { contextOf, type Dashboard, startDashboard, stillContext } from '../support/browser/dashboard.ts';
+import { createContext, createSignedInContext, type Dashboard, startDashboard } from '../support/browser/dashboard.ts';
 
 const folder = join(import.meta.dirname, '..', '..', 'dist', 'web');
 
 /** Maximum compressed size and number of requests of a page load. */
-const landing = { bytes: 60_000, requests: 3 };
-const firstPage = { bytes: 250_000, requests: 20 };
+const landingLimits = { bytes: 60_000, requests: 3 };
+const firstPageLimits = { bytes: 250_000, requests: 20 };
 
 type Chunk = { file: string; imports?: string[]; dynamicImports?: string[]; css?: string[] };
 
@@ -18,29 +18,29 @@ describe('the built dashboard', () => {
     JSON.parse(readFileSync(join(folder, '.vite', 'manifest.json'), 'utf8')) as Record<string, Chunk>;
 
   /** Returns the files that a browser loads for these modules. */
-  function filesOf(...entries: string[]): string[] {
+  function getLoadedFiles(...entries: string[]): string[] {
     const chunks = manifest();
-    const found = new Set<string>();
-    const visit = (name: string) => {
+    const loadedFiles = new Set<string>();
+    const addChunk = (name: string) => {
       const chunk = chunks[name] ?? assert.fail(`${name} was not built; built: ${Object.keys(chunks).join(', ')}`);
-      if (found.has(chunk.file)) return;
-      found.add(chunk.file);
-      for (const inner of chunk.imports ?? []) visit(inner);
+      if (loadedFiles.has(chunk.file)) return;
+      loadedFiles.add(chunk.file);
+      for (const inner of chunk.imports ?? []) addChunk(inner);
     };
-    for (const entry of entries) visit(entry);
-    return [...found];
+    for (const entry of entries) addChunk(entry);
+    return [...loadedFiles];
   }
 
   it('loads the charts and the editor only on pages that need them', () => {
-    const first = filesOf('index.html').map((file) => readFileSync(join(folder, file), 'utf8'));
+    const first = getLoadedFiles('index.html').map((file) => readFileSync(join(folder, file), 'utf8'));
     for (const [module, words] of [
       ['src/calls/call-charts.tsx', 'Median (p50)'],
       ['src/servers/tabs/configuration-tab.tsx', 'Fix before saving'],
       ['src/servers/editor/json/json-view.tsx', 'cm-lineWrapping'],
     ] as const) {
-      const own = filesOf(module).map((file) => readFileSync(join(folder, file), 'utf8'));
+      const moduleTexts = getLoadedFiles(module).map((file) => readFileSync(join(folder, file), 'utf8'));
       assert.ok(
-        own.some((text) => text.includes(words)),
+        moduleTexts.some((text) => text.includes(words)),
         module,
       );
       assert.ok(!first.some((text) => text.includes(words)), module);
@@ -63,38 +63,38 @@ describe('the dashboard in a browser', () => {
   after(() => dashboard?.stop());
 
   /** Opens a page and returns its requests with their compressed sizes, once the network is idle. */
-  async function loaded(context: BrowserContext, path: string): Promise<[address: string, bytes: number][]> {
+  async function measurePageLoad(context: BrowserContext, path: string): Promise<[address: string, bytes: number][]> {
     const page = await context.newPage();
     const network = await context.newCDPSession(page);
-    const answers = new Map<string, [string, number]>();
-    network.on('Network.responseReceived', ({ requestId, response }) => answers.set(requestId, [response.url, 0]));
+    const responses = new Map<string, [string, number]>();
+    network.on('Network.responseReceived', ({ requestId, response }) => responses.set(requestId, [response.url, 0]));
     network.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
-      const answer = answers.get(requestId);
-      if (answer) answer[1] = encodedDataLength;
+      const response = responses.get(requestId);
+      if (response) response[1] = encodedDataLength;
     });
     await network.send('Network.enable');
     await page.goto(path, { waitUntil: 'networkidle' });
-    return [...answers.values()];
+    return [...responses.values()];
   }
 
-  function atMost(answers: [string, number][], most: { bytes: number; requests: number }): void {
-    const bytes = answers.reduce((sum, [, size]) => sum + size, 0);
-    const fits = bytes <= most.bytes && answers.length <= most.requests;
-    assert.ok(fits, `${bytes} bytes in ${answers.length} requests: ${JSON.stringify(answers, null, 1)}`);
+  function assertPageLoad(responses: [string, number][], limits: { bytes: number; requests: number }): void {
+    const bytes = responses.reduce((sum, [, size]) => sum + size, 0);
+    const isWithinLimits = bytes <= limits.bytes && responses.length <= limits.requests;
+    assert.ok(isWithinLimits, `${bytes} bytes in ${responses.length} requests: ${JSON.stringify(responses, null, 1)}`);
   }
 
   it('loads at most 250 KB in 20 requests for the first page of a signed-in user', async () => {
-    const context = await contextOf(dashboard.browser, dashboard.toolhost, { name: 'Anna' });
-    const answers = await loaded(context, '/');
+    const context = await createSignedInContext(dashboard.browser, dashboard.toolhost, { name: 'Anna' });
+    const responses = await measurePageLoad(context, '/');
     assert.ok(
-      answers.some(([address]) => address.endsWith('.css')),
+      responses.some(([address]) => address.endsWith('.css')),
       'the stylesheet was not measured',
     );
-    atMost(answers, firstPage);
+    assertPageLoad(responses, firstPageLimits);
   });
 
   it('links to the sign-in page, and back to the current page, when the session has expired', async () => {
-    const context = await stillContext(dashboard.browser, dashboard.toolhost);
+    const context = await createContext(dashboard.browser, dashboard.toolhost);
     await context.addCookies([{ name: 'toolhost-session', value: 'x'.repeat(43), url: dashboard.toolhost.url }]);
     const page = await context.newPage();
     await page.goto('/servers?tag=a');
@@ -104,10 +104,10 @@ describe('the dashboard in a browser', () => {
   });
 
   it('loads at most 60 KB without scripts for a signed-out user', async () => {
-    const context = await stillContext(dashboard.browser, dashboard.toolhost);
-    const answers = await loaded(context, '/servers?tag=a%26b');
-    atMost(answers, landing);
-    assert.ok(!answers.some(([address]) => address.endsWith('.js')));
+    const context = await createContext(dashboard.browser, dashboard.toolhost);
+    const responses = await measurePageLoad(context, '/servers?tag=a%26b');
+    assertPageLoad(responses, landingLimits);
+    assert.ok(!responses.some(([address]) => address.endsWith('.js')));
     const [page] = context.pages();
     const signIn = page?.getByRole('link', { name: 'Sign in', exact: true });
     assert.equal(await signIn?.getAttribute('href'), '/login?return_to=%2Fservers%3Ftag%3Da%2526b');

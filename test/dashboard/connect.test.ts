@@ -7,7 +7,9 @@ import { button, type Dashboard, field, startDashboard } from '../support/browse
 /** Names of the clients that send a key, and of those with an install link. */
 const connection = { name: 'any', url: 'https://any.example/mcp', token: 'any' };
 const clients = createSnippets(connection).map(({ name }) => name);
-const linked = new Set(createSnippets(connection).flatMap(({ name, install }) => (install ? [name] : [])));
+const clientsWithInstallLink = new Set(
+  createSnippets(connection).flatMap(({ name, install }) => (install ? [name] : [])),
+);
 
 describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -31,7 +33,7 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
   }
 
   /** Parses the connection that an install link contains. */
-  function carried(install: string): { url: string; headers?: { Authorization: string } } {
+  function parseInstallLink(install: string): { url: string; headers?: { Authorization: string } } {
     const link = new URL(install);
     const { url, connectorUrl } = Object.fromEntries(link.searchParams);
     if (link.protocol === 'goose:') return { url: url ?? '' };
@@ -40,13 +42,13 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
       link.protocol === 'cursor:'
         ? Buffer.from(link.searchParams.get('config') ?? '', 'base64').toString()
         : decodeURIComponent(link.search.slice(1));
-    return JSON.parse(text) as ReturnType<typeof carried>;
+    return JSON.parse(text) as ReturnType<typeof parseInstallLink>;
   }
 
   it('creates a key for a server with a stored credential and puts it into every snippet', async () => {
     const { toolhost } = dashboard;
     await toolhost.rest('PUT', '/servers/stored/secrets/KEY', { body: { value: 'of-the-test' } });
-    await dashboard.at('/servers/stored/connect', async (page) => {
+    await dashboard.withPage('/servers/stored/connect', async (page) => {
       assert.match((await snippet(page, 'Claude Code')).code, /YOUR_API_KEY/);
       await button(page, 'Create key for this server').click();
       const shown = page.getByRole('region', { name: 'API key', exact: true });
@@ -56,9 +58,9 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
         const { code, install } = await snippet(page, client);
         assert.ok(code.includes(`${toolhost.url}/mcp/stored`), client);
         assert.ok(code.includes(key), client);
-        assert.equal(install !== undefined, linked.has(client), client);
+        assert.equal(install !== undefined, clientsWithInstallLink.has(client), client);
         if (install === undefined) continue;
-        const { url, headers } = carried(install);
+        const { url, headers } = parseInstallLink(install);
         assert.equal(url, `${toolhost.url}/mcp/stored`);
         // The client prompts for the key or reads it from a variable.
         assert.match(headers?.Authorization ?? '', /^Bearer \$\{(input:token|env:STORED_TOKEN)\}$/);
@@ -70,19 +72,19 @@ describe('the Connect page of the dashboard', { concurrency: 2 }, () => {
   });
 
   it("puts the caller's own token into the snippets and nowhere else", async () => {
-    await dashboard.at('/servers/forwarded/connect', async (page) => {
-      const asked: string[] = [];
-      page.on('request', (request) => asked.push(request.url() + (request.postData() ?? '')));
+    await dashboard.withPage('/servers/forwarded/connect', async (page) => {
+      const requests: string[] = [];
+      page.on('request', (request) => requests.push(request.url() + (request.postData() ?? '')));
       await field(page, 'Token for snippets').fill('my-own-token');
       assert.match((await snippet(page, 'Claude Code')).code, /my-own-token/);
-      assert.ok(!asked.some((text) => text.includes('my-own-token')));
+      assert.ok(!requests.some((text) => text.includes('my-own-token')));
     });
   });
 
   it('runs the connection check and shows what fails and why', async () => {
     const { config, toolhost } = dashboard;
     await toolhost.createServer(config('unset', { authentication: { type: 'Bearer', token: '{{MISSING}}' } }));
-    await dashboard.at('/servers/unset/connect', async (page) => {
+    await dashboard.withPage('/servers/unset/connect', async (page) => {
       await page.getByRole('heading', { name: 'Connection check', exact: true }).waitFor();
       await button(page, 'Check connection').click();
       await page.getByRole('img', { name: 'Passed' }).first().waitFor();

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, choose, type Dashboard, startDashboard } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
+import { button, type Dashboard, selectOption, startDashboard } from '../support/browser/dashboard.ts';
+import { waitForToast } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('search in the dashboard', { concurrency: 2 }, () => {
@@ -19,7 +19,7 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
   after(() => dashboard?.stop());
 
   it('opens a tool or a page from the Ctrl+K palette with the keyboard', async () => {
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       await page.getByRole('table', { name: 'Servers' }).waitFor();
       await page.keyboard.press('Control+k');
       await page.getByRole('dialog', { name: 'Find anything' }).waitFor();
@@ -41,18 +41,18 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('filters servers by a tag and sorts them by name', async () => {
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       await button(page, 'Tags of The mail').click();
       await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
       await page.keyboard.press('Enter');
       await button(page, 'Save tags').click();
-      await toasted(page, 'Saved the tags of The mail');
+      await waitForToast(page, 'Saved the tags of The mail');
       await page.getByRole('link', { name: 'The mail' }).click();
       await page.getByRole('link', { name: 'Office' }).click();
       await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
       assert.match(page.url(), /query=Office/);
       await page.getByRole('searchbox').fill('');
-      await choose(page, 'Sort', 'Name');
+      await selectOption(page, 'Sort', 'Name');
       await page.getByRole('link', { name: 'The shop' }).waitFor();
       const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
       assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
@@ -64,7 +64,7 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
     const { toolhost } = dashboard;
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
     await toolhost.rest('PATCH', '/servers/mail', { key: String(body.key), body: { description: 'By the agent' } });
-    await dashboard.at('/keys', async (page) => {
+    await dashboard.withPage('/keys', async (page) => {
       await page.getByRole('link', { name: 'Changes by Agent' }).click();
       const changes = page.getByRole('table', { name: 'Changes' });
       await changes.getByText('Changed a server').waitFor();
@@ -78,11 +78,11 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('[find D4] offers the views for a new key in a list', async () => {
-    await dashboard.at('/keys', async (page) => {
+    await dashboard.withPage('/keys', async (page) => {
       await button(page, 'New API key').first().click();
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('textbox', { name: 'Name' }).fill('Finance');
-      await choose(page, 'Views', 'shop/support');
+      await selectOption(page, 'Views', 'shop/support');
       await page.keyboard.press('Escape');
       await button(dialog, 'Create key').click();
       await page.getByText('Copy it now').waitFor();

@@ -19,7 +19,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
         variables: { unused: { value: 'x' } },
       }),
     );
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     await toolhost.callTool('failing', key, 'read', { count: 1 });
     await toolhost.callTool('failing', key, 'read', { count: 2 });
   });
@@ -28,7 +28,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
   const dialog = (page: Page) => page.getByRole('dialog');
 
   it('shows why a call failed after one click', async () => {
-    await dashboard.at('/', async (page) => {
+    await dashboard.withPage('/', async (page) => {
       await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
       const failed = page.getByRole('table', { name: 'Failures' }).getByRole('row').filter({ hasText: 'failing' });
       await failed.getByRole('cell', { name: '2', exact: true }).waitFor();
@@ -45,7 +45,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
   });
 
   it('links each warning to the page that resolves it', async () => {
-    await dashboard.at('/', async (page) => {
+    await dashboard.withPage('/', async (page) => {
       await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
       await page.getByRole('link', { name: 'variables.unused' }).click();
       await eventually(async () => {
@@ -59,7 +59,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
   });
 
   it('keeps unsaved input in one editor tab while another tab is open', async () => {
-    await dashboard.at('/servers/failing/settings', async (page) => {
+    await dashboard.withPage('/servers/failing/settings', async (page) => {
       await field(page, 'Description').fill('Typed before');
       await tab(page, 'Tools').click();
       await button(page, 'read').click();
@@ -79,7 +79,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
     const copy = async () =>
       (await toolhost.rest('GET', '/servers/production')).body as { config: Json; secrets: Json };
-    await dashboard.at('/servers/staging', async (page) => {
+    await dashboard.withPage('/servers/staging', async (page) => {
       await button(page, 'Duplicate to…').click();
       await page.keyboard.type('production');
       const base = field(dialog(page), 'Copy base URL');
@@ -109,7 +109,7 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     for (const timeout_ms of [1_000, 2_000, 3_000])
       await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
     await toolhost.rest('PATCH', '/servers/versioned', { body: { description: 'Other.' } });
-    await dashboard.at('/servers/versioned/versions', async (page) => {
+    await dashboard.withPage('/servers/versioned/versions', async (page) => {
       await button(page, 'Compare version 2').click();
       const changes = page.getByRole('region', { name: 'Changes from version 2 to version 5' });
       await changes.getByText('read: timeout changed').waitFor();

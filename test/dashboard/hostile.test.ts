@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { button, type Dashboard, startDashboard, watch } from '../support/browser/dashboard.ts';
+import { button, type Dashboard, startDashboard, watchPage } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const markup = '<img src=x onerror=alert(1)></p><script>document.title="owned"</script><b>x</b>';
 /** Characters that change the reading direction or are invisible. */
-const hidden = '\u202e\u2066\u200b\u200d\u00ad\ufeff';
+const hiddenCharacters = '\u202e\u2066\u200b\u200d\u00ad\ufeff';
 
 describe('text with markup and hidden characters', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -18,46 +18,54 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
     const { toolhost, upstream } = dashboard;
     const tool = {
       name: 'read',
-      description: markup + hidden,
+      description: markup + hiddenCharacters,
       method: 'GET',
       url: `${upstream.url}/items`,
       input_schema: {
-        q: { type: 'string', description: markup + hidden, enum: [markup + hidden, 'b'], optional: true },
+        q: {
+          type: 'string',
+          description: markup + hiddenCharacters,
+          enum: [markup + hiddenCharacters, 'b'],
+          optional: true,
+        },
       },
     };
     await toolhost.createServer({
       name: '<b>bold</b>',
       slug: 'hostile',
-      description: markup + hidden,
+      description: markup + hiddenCharacters,
       authentication: { type: 'Bearer', token: '{{KEY}}' },
       tools: [tool],
     });
     await toolhost.rest('PUT', '/servers/hostile/secrets/KEY', { body: { value: 'of-the-test' } });
-    await toolhost.rest('PATCH', '/servers/hostile', { body: { description: `${hidden}${markup}, again` } });
+    await toolhost.rest('PATCH', '/servers/hostile', { body: { description: `${hiddenCharacters}${markup}, again` } });
     await toolhost.rest('POST', '/keys', { body: { name: '<b>key</b>', scopes: ['call'] } });
     await toolhost.rest('POST', '/servers/hostile/capture', { body: { hours: 1 } });
-    upstream.on('GET /items', () => ({ body: { [`<b>${hidden}`]: markup, text: `${markup}${hidden}` } }));
-    await toolhost.callTool('hostile', await toolhost.key(), 'read', { q: markup + hidden });
+    upstream.on('GET /items', () => ({
+      body: { [`<b>${hiddenCharacters}`]: markup, text: `${markup}${hiddenCharacters}` },
+    }));
+    await toolhost.callTool('hostile', await toolhost.createKey(), 'read', { q: markup + hiddenCharacters });
     const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
     callId = String(calls[0]?.id);
   });
   after(() => dashboard?.stop());
 
   /** Asserts that the page shows the markup as text and no hidden characters. */
-  async function isInert(page: Page, what: string): Promise<void> {
+  async function assertInertText(page: Page, pageName: string): Promise<void> {
     await page.waitForLoadState('networkidle');
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
-    const places = 'main b, main script, main img:not([src^="data:image/svg"]), [role=dialog] b, [role=dialog] img';
-    assert.equal(await page.locator(places).count(), 0, what);
-    const seen = String(await page.evaluate('document.body.innerText'));
-    assert.doesNotMatch(seen, /\p{Cf}/u, what);
-    assert.doesNotMatch(await page.title(), /owned|\p{Cf}/u, what);
-    assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0, what);
+    const injectedElements =
+      'main b, main script, main img:not([src^="data:image/svg"]), [role=dialog] b, [role=dialog] img';
+    assert.equal(await page.locator(injectedElements).count(), 0, pageName);
+    const visibleText = String(await page.evaluate('document.body.innerText'));
+    assert.doesNotMatch(visibleText, /\p{Cf}/u, pageName);
+    assert.doesNotMatch(await page.title(), /owned|\p{Cf}/u, pageName);
+    assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0, pageName);
   }
 
   it('[sec M10] appears as plain text on every page, with hidden characters made visible', async () => {
-    const person = { name: `<b>Eve</b>${hidden}` };
-    await dashboard.at(
+    const person = { name: `<b>Eve</b>${hiddenCharacters}` };
+    await dashboard.withPage(
       '/servers',
       async (page) => {
         for (const path of [
@@ -74,25 +82,25 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
         ]) {
           await page.goto(path);
           await page.getByRole('heading', { level: 1 }).waitFor();
-          await isInert(page, path);
+          await assertInertText(page, path);
         }
         await page
           .getByRole('table', { name: 'Members' })
-          .getByText(`<b>Eve</b>${'\ufffd'.repeat(hidden.length)}`)
+          .getByText(`<b>Eve</b>${'\ufffd'.repeat(hiddenCharacters.length)}`)
           .waitFor();
         await page.goto('/servers/hostile/versions');
         await button(page, 'Compare version 1').click();
-        await isInert(page, 'the version comparison');
+        await assertInertText(page, 'the version comparison');
         await button(page, 'Restore version 1').click();
-        await isInert(page, 'the restore dialog');
+        await assertInertText(page, 'the restore dialog');
         await page.goto('/keys');
         await button(page, /^Revoke <b>key/).click();
-        await isInert(page, 'the revoke dialog');
+        await assertInertText(page, 'the revoke dialog');
         await page.goto('/servers/hostile/try');
         await button(page, 'Call tool').click();
         await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
         await button(page, 'Pick part of the response').click();
-        await isInert(page, 'the Try it page');
+        await assertInertText(page, 'the Try it page');
       },
       { person },
     );
@@ -101,12 +109,12 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
   it('appears as plain text on the page that a browser gets at the URL of a server', async () => {
     const context = await dashboard.browser.newContext();
     const page = await context.newPage();
-    const seen = await watch(page, dashboard.toolhost.url);
+    const seen = await watchPage(page, dashboard.toolhost.url);
     await page.goto(`${dashboard.toolhost.url}/mcp/hostile`);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    await isInert(page, 'the server page');
+    await assertInertText(page, 'the server page');
     assert.match((await page.getByRole('main').textContent()) ?? '', /<b>bold<\/b>.*<img src=x/s);
-    assert.deepEqual([seen.complaints, seen.foreign], [[], []]);
+    assert.deepEqual([seen.errors, seen.foreignRequests], [[], []]);
     await context.close();
   });
 
@@ -117,6 +125,6 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
     await toolhost.createServer(config('pictured', { description }));
     const shown = `For ${person}, a\ufffdb\ufffdc`;
     for (const path of ['/servers/pictured', '/mcp/pictured'])
-      await dashboard.at(path, (page) => page.getByText(shown, { exact: true }).first().waitFor());
+      await dashboard.withPage(path, (page) => page.getByText(shown, { exact: true }).first().waitFor());
   });
 });

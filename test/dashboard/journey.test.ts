@@ -3,9 +3,16 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startProjectsApi } from '../../examples/projects/upstream.ts';
 import { exampleToken } from '../../src/local/example.ts';
-import { isWhole } from '../sets.ts';
+import { isFullSuite } from '../sets.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { button, choose, field, type Seen, stillContext, watch } from '../support/browser/dashboard.ts';
+import {
+  button,
+  createContext,
+  field,
+  type PageProblems,
+  selectOption,
+  watchPage,
+} from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import { mcpClients } from '../support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -13,23 +20,23 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
 const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
 
-for (const view of isWhole ? [wide, narrow] : [wide])
+for (const view of isFullSuite ? [wide, narrow] : [wide])
   describe(`a user of the dashboard, ${view.colorScheme}, ${view.viewport.width} px`, () => {
     let api: Awaited<ReturnType<typeof startProjectsApi>>;
     let toolhost: TestToolhost;
     let browser: Browser;
     let context: BrowserContext;
     let page: Page;
-    let seen: Seen;
+    let problems: PageProblems;
     let apiKey = '';
 
     before(async () => {
       api = await startProjectsApi({ host: '127.0.0.1', port: 0, file: ':memory:' });
-      toolhost = await startToolhost({ egress: [api.port] });
+      toolhost = await startToolhost({ egressPorts: [api.port] });
       browser = await launchChromium();
-      context = await stillContext(browser, toolhost, view);
+      context = await createContext(browser, toolhost, view);
       page = await context.newPage();
-      seen = await watch(page, toolhost.url);
+      problems = await watchPage(page, toolhost.url);
     });
     after(async () => {
       await browser?.close();
@@ -39,7 +46,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     const heading = (name: string) => page.getByRole('heading', { level: 1, name, exact: true });
     const link = (name: string) => page.getByRole('link', { name, exact: true });
     /** Opens a page from the navigation, which a narrow window hides behind a button. */
-    async function go(name: string): Promise<void> {
+    async function openPage(name: string): Promise<void> {
       const menu = button(page, 'Open menu');
       if (await menu.isVisible()) await menu.click();
       await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click();
@@ -69,7 +76,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       assert.equal(await field(page, 'Slug').inputValue(), 'my-work');
       await field(page, 'Description').fill('Projects and their tasks.');
       await page.getByRole('radio', { name: 'Stored credential' }).check();
-      await choose(page, 'Credential type', /^API key/);
+      await selectOption(page, 'Credential type', /^API key/);
       await field(page, 'Header').fill('apikey');
       await field(page, 'Tool name').fill('list_projects');
       await field(page, 'Tool description').fill('List projects with their ids, oldest first.');
@@ -83,7 +90,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await button(page, 'Add tool').click();
       await field(page, 'Tool name').fill('create_project');
       await field(page, 'Tool description').fill('Create a project and return it with its new id.');
-      await choose(page, 'Method', 'POST');
+      await selectOption(page, 'Method', 'POST');
       await field(page, 'URL').fill(url('/rest/v1/projects'));
       await field(page, 'URL').press('Tab');
       await button(page, 'Add argument').click();
@@ -94,7 +101,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     });
 
     it('[journey] finds the new server in the list and stores its credential', async () => {
-      await go('Servers');
+      await openPage('Servers');
       await row('Servers', 'My work')
         .getByRole('cell', { name: /^(Tools )?2$/ })
         .waitFor();
@@ -121,7 +128,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     });
 
     it('[journey] creates an API key and sees how a client uses it', async () => {
-      await go('API keys');
+      await openPage('API keys');
       await button(page, 'New API key').first().click();
       const dialog = page.getByRole('dialog');
       await field(dialog, 'Name').fill('My agent');
@@ -141,15 +148,15 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await button(page, 'Check connection').click();
       await page.getByRole('img', { name: 'Passed' }).first().waitFor();
       assert.equal(await page.getByRole('img', { name: 'Problem' }).count(), 0);
-      await go('Calls');
+      await openPage('Calls');
       await heading('Calls').waitFor();
       const call = row('Calls', 'create_project');
       assert.equal(await call.count(), 0);
 
       const client = await connect();
       assert.deepEqual(await client.toolNames(), ['list_projects', 'create_project', 'read_more']);
-      const made = await client.callTool('create_project', { name: 'From an agent' });
-      assert.notEqual(made.isError, true);
+      const created = await client.callTool('create_project', { name: 'From an agent' });
+      assert.notEqual(created.isError, true);
       const listed = await client.callTool('list_projects', {});
       assert.match(listed.content[0]?.text ?? '', /From an agent/);
       await client.close();
@@ -177,7 +184,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     });
 
     it('[journey] revokes the key, after which the client gets 401', async () => {
-      await go('API keys');
+      await openPage('API keys');
       await button(page, 'Revoke My agent').click();
       await button(page.getByRole('dialog'), 'Revoke key').click();
       await row('API keys', 'My agent')
@@ -199,6 +206,6 @@ for (const view of isWhole ? [wide, narrow] : [wide])
       await page.getByRole('menuitem', { name: 'Sign out' }).click();
       await link('Sign in').waitFor();
       assert.equal((await context.request.get('/api/v1/session')).status(), 401);
-      assert.deepEqual([seen.complaints, seen.foreign], [[], []]);
+      assert.deepEqual([problems.errors, problems.foreignRequests], [[], []]);
     });
   });

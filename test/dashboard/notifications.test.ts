@@ -6,9 +6,9 @@ import { startNotifier } from '../../src/app/elected/tell.ts';
 import { requireServing } from '../../src/operations/operation.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
-import { usualOptions } from '../support/store/usual-options.ts';
+import { assertFieldError, button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { waitForToast } from '../support/browser/toasts.ts';
+import { defaultDatabaseOptions } from '../support/store/usual-options.ts';
 
 describe('the Notifications page of the dashboard', () => {
   let dashboard: Dashboard;
@@ -22,10 +22,10 @@ describe('the Notifications page of the dashboard', () => {
   after(() => dashboard?.stop());
 
   /** Runs event detection and delivery, which the service does once a minute. */
-  const look = async () => {
+  const detectAndNotify = async () => {
     const { deps } = dashboard.toolhost.running.app.runner;
     const file = `${dashboard.toolhost.dataDir}/toolhost.sqlite`;
-    const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
+    const database = await openDatabase({ ...defaultDatabaseOptions, postgres: undefined, file });
     const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
     for (const start of [startEventDetection, startNotifier]) {
       const work = start(database, log, { ...deps, ...requireServing(deps) });
@@ -38,12 +38,12 @@ describe('the Notifications page of the dashboard', () => {
 
   it('creates and tests a webhook in four clicks, renews its secret for another host, and reports a failing API', async () => {
     const { toolhost, upstream } = dashboard;
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       await page.getByRole('link', { name: 'Notifications' }).click();
       await button(page, 'New webhook').click();
       await field(page, 'URL').fill('http://10.0.0.1/hook');
       await button(page, 'Create webhook').click();
-      await saysAtField(field(page, 'URL'), /http/);
+      await assertFieldError(field(page, 'URL'), /http/);
       await field(page, 'URL').fill(`${upstream.url}/hook?token=secret`);
       await button(page, 'Create webhook').click();
       await page
@@ -51,7 +51,7 @@ describe('the Notifications page of the dashboard', () => {
         .getByText(/^whsec_/)
         .waitFor();
       await button(page, 'Send test').click();
-      await toasted(page, `Delivered to ${upstream.url}`);
+      await waitForToast(page, `Delivered to ${upstream.url}`);
       await button(page, 'Done').click();
       assert.equal(upstream.take().at(-1)?.url, '/hook?token=secret');
       await button(page, `Edit ${upstream.url}`).click();
@@ -67,7 +67,7 @@ describe('the Notifications page of the dashboard', () => {
       await button(page, 'Save webhook').click();
       await webhook.getByText('paused').waitFor({ state: 'hidden' });
       await button(page, `Test ${upstream.url}`).click();
-      await toasted(page, `Delivered to ${upstream.url}`);
+      await waitForToast(page, `Delivered to ${upstream.url}`);
       assert.equal(upstream.take().at(-1)?.url, '/hook?changed');
       const elsewhere = 'https://hooks.example.com';
       await button(page, `Edit ${upstream.url}`).click();
@@ -82,21 +82,21 @@ describe('the Notifications page of the dashboard', () => {
       await field(page, 'URL').fill(`${upstream.url}/hook`);
       await button(page, 'Save webhook').click();
       await button(page, 'Done').click();
-      const key = await toolhost.key();
+      const key = await toolhost.createKey();
       for (let call = 0; call < 20; call++) await toolhost.callTool('shop', key, 'read', { count: call });
       await toolhost.rest('GET', '/calls');
-      await look();
+      await detectAndNotify();
       await page.reload();
-      const told = page.getByRole('table', { name: 'Recent notifications' });
-      await told.getByText(/^The API of shop is failing: 20 of 20 calls failed/).waitFor();
-      await told.getByText(`${upstream.url}: delivered`).waitFor();
+      const notifications = page.getByRole('table', { name: 'Recent notifications' });
+      await notifications.getByText(/^The API of shop is failing: 20 of 20 calls failed/).waitFor();
+      await notifications.getByText(`${upstream.url}: delivered`).waitFor();
       await checkPage(page);
-      await told.getByRole('link', { name: 'API failing' }).click();
+      await notifications.getByRole('link', { name: 'API failing' }).click();
       await page.getByRole('heading', { name: 'Calls', level: 1 }).waitFor();
       await page.goto('/notifications');
       await button(page, `Delete ${upstream.url}`).click();
       await button(page, 'Delete webhook').click();
-      await toasted(page, 'Deleted the webhook');
+      await waitForToast(page, 'Deleted the webhook');
       await page.getByText('Email is not configured').waitFor();
     });
   });

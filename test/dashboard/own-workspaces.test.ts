@@ -12,7 +12,7 @@ describe('a workspace in the dashboard', () => {
 
   it('is created in three clicks, exported, and deleted by typing its name', async () => {
     const person = { name: 'Ada', workspace: 'wsp_home' };
-    const use = async (page: Parameters<Parameters<Dashboard['at']>[1]>[0]) => {
+    const use = async (page: Parameters<Parameters<Dashboard['withPage']>[1]>[0]) => {
       await button(page, /^Workspace/).click();
       await page.getByRole('menuitem', { name: 'New workspace' }).click();
       await field(page, 'Name').fill('Trial');
@@ -29,6 +29,6 @@ describe('a workspace in the dashboard', () => {
       await button(page, 'Delete workspace').click();
       await button(page, 'Workspace Workspace wsp_home').waitFor();
     };
-    await dashboard.at('/servers', use, { person });
+    await dashboard.withPage('/servers', use, { person });
   });
 });

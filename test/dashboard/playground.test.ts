@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { isWhole } from '../sets.ts';
+import { isFullSuite } from '../sets.ts';
 import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { button, choose, contextOf, field, tab, watch } from '../support/browser/dashboard.ts';
+import { button, createSignedInContext, field, selectOption, tab, watchPage } from '../support/browser/dashboard.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -19,7 +19,7 @@ describe('the playground in the dashboard', () => {
   let toolhost: TestToolhost;
   before(async () => {
     [model, upstream] = await Promise.all([startStubModel(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egress: [upstream.port, Number(new URL(model.url).port)] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port, Number(new URL(model.url).port)] });
     upstream.on('GET /orders', () => ({
       body: [{ id: 17, customer: 'Ada', status: 'late', history: 'x'.repeat(200) }],
     }));
@@ -46,8 +46,8 @@ describe('the playground in the dashboard', () => {
     await toolhost.createServer({ name: 'Shop', slug, description: 'A shop.', tools, views });
   }
 
-  async function nameModel(page: Page): Promise<void> {
-    await choose(page, 'API', 'OpenAI-compatible');
+  async function fillInModel(page: Page): Promise<void> {
+    await selectOption(page, 'API', 'OpenAI-compatible');
     await field(page, 'Model name').fill('stub');
     await field(page, 'Base URL').fill(`${model.url}/v1`);
     await page.getByLabel('Key', { exact: true }).fill(key);
@@ -60,26 +60,26 @@ describe('the playground in the dashboard', () => {
   ];
   const question = `Which orders are late? Leave a note. ${script.join(' ')}`;
 
-  for (const view of isWhole ? [wide, narrow] : [wide])
+  for (const view of isFullSuite ? [wide, narrow] : [wide])
     it(`[journey] answers a question with three tool calls, ${view.colorScheme}, ${view.viewport.width} px`, async () => {
       const slug = `shop-${view.viewport.width}`;
       await createServer(slug);
-      const context = await contextOf(await launchChromium(), toolhost, { name: 'Anna' }, view);
+      const context = await createSignedInContext(await launchChromium(), toolhost, { name: 'Anna' }, view);
       const page = await context.newPage();
-      const { complaints, foreign } = await watch(page, toolhost.url);
+      const { errors, foreignRequests } = await watchPage(page, toolhost.url);
       await page.goto(`/servers/${slug}/connect`);
       await tab(page, 'Playground').click();
-      await nameModel(page);
+      await fillInModel(page);
       await checkPage(page);
       await field(page, 'Question').fill(question);
       await field(page, 'Question').press('Enter');
-      const doubt = page.getByRole('dialog', { name: 'Allow this call?' });
-      await doubt.getByText('We look into it.').waitFor();
+      const confirmation = page.getByRole('dialog', { name: 'Allow this call?' });
+      await confirmation.getByText('We look into it.').waitFor();
       assert.deepEqual(
         upstream.take().map(({ method }) => method),
         ['GET', 'GET'],
       );
-      await button(doubt, 'Call tool').click();
+      await button(confirmation, 'Call tool').click();
       const log = page.getByRole('log', { name: 'Conversation' });
       await log.getByText('The script has ended.').waitFor();
       assert.deepEqual(
@@ -97,8 +97,8 @@ describe('the playground in the dashboard', () => {
       const { body } = await toolhost.rest('GET', `/servers/${slug}`);
       assert.match(JSON.stringify(body.config), /"status":\{[^}]*"examples":\["late"\]/);
 
-      await choose(page, 'Tools from', 'View reads');
-      await choose(page, 'Tool delivery', 'Search for tools');
+      await selectOption(page, 'Tools from', 'View reads');
+      await selectOption(page, 'Tool delivery', 'Search for tools');
       await button(page, 'Repeat questions').click();
       await log.getByText('There is no tool list_orders.').waitFor();
       await log.getByText('View reads, with search · stub').waitFor();
@@ -106,24 +106,24 @@ describe('the playground in the dashboard', () => {
       await runs.getByRole('button', { name: '1. Server · stub' }).click();
       await log.getByText('The script has ended.').waitFor();
       await checkPage(page);
-      assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
+      assert.deepEqual({ complaints: errors, foreign: foreignRequests }, { complaints: [], foreign: [] });
       await context.close();
     });
 
   it('skips a call that the user denies, and stops on request', async () => {
     await createServer('careful');
-    const context = await contextOf(await launchChromium(), toolhost, { name: 'Bob' }, wide);
+    const context = await createSignedInContext(await launchChromium(), toolhost, { name: 'Bob' }, wide);
     const page = await context.newPage();
     await page.goto('/servers/careful/playground');
-    await nameModel(page);
-    model.take();
+    await fillInModel(page);
+    model.takeRequests();
     upstream.take();
     const log = page.getByRole('log', { name: 'Conversation' });
     await field(page, 'Question').fill(step('add_note', { id: '17', note: 'x' }));
     await button(page, 'Ask').click();
     await button(page.getByRole('dialog'), 'Cancel').click();
     await log.getByText('The script has ended.').waitFor();
-    assert.match(model.take().at(-1)?.results[0] ?? '', /did not allow/);
+    assert.match(model.takeRequests().at(-1)?.results[0] ?? '', /did not allow/);
     upstream.on('GET /orders', () => 'hold');
     await field(page, 'Question').fill(step('list_orders', { status: 'late' }));
     await button(page, 'Ask').click();
@@ -135,26 +135,26 @@ describe('the playground in the dashboard', () => {
       upstream.take().map(({ method }) => method),
       ['GET'],
     );
-    assert.equal(model.take().length, 1);
+    assert.equal(model.takeRequests().length, 1);
     await context.close();
   });
 
   it('uses a model stored for the workspace without exposing its key to a page', async () => {
     await createServer('stored');
-    const context = await contextOf(await launchChromium(), toolhost, { name: 'Cleo' }, wide);
+    const context = await createSignedInContext(await launchChromium(), toolhost, { name: 'Cleo' }, wide);
     const page = await context.newPage();
     await page.goto('/servers/stored/playground');
-    await nameModel(page);
+    await fillInModel(page);
     await button(page, 'Save for workspace').click();
     await field(page, 'Save as').fill('ours');
     await button(page, 'Save model').click();
     await page.getByText('with a stored key').waitFor();
     assert.equal((await page.evaluate<string>('JSON.stringify(sessionStorage)')).includes(key), false);
-    model.take();
+    model.takeRequests();
     await field(page, 'Question').fill('Hello');
     await button(page, 'Ask').click();
     await page.getByRole('log').getByText('The script has ended.').waitFor();
-    assert.equal(model.take()[0]?.headers.authorization, `Bearer ${key}`);
+    assert.equal(model.takeRequests()[0]?.headers.authorization, `Bearer ${key}`);
     await context.close();
   });
 });

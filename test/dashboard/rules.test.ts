@@ -7,12 +7,12 @@ import { formatOperation } from '../../web/src/audit/operation-text.ts';
 
 const root = resolve(import.meta.dirname, '..', '..', 'web', 'src');
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name));
-const textOf = (name: string) => readFileSync(join(root, name), 'utf8');
-const filesWith = (pattern: RegExp) => files.filter((name) => pattern.test(textOf(name))).sort();
+const readSource = (name: string) => readFileSync(join(root, name), 'utf8');
+const findFiles = (pattern: RegExp) => files.filter((name) => pattern.test(readSource(name))).sort();
 
 describe('the source code of the dashboard', () => {
   it('[find D1] keeps a previous response only in files that match it to its request', () => {
-    assert.deepEqual(filesWith(/keepPreviousData/), [
+    assert.deepEqual(findFiles(/keepPreviousData/), [
       'frame/palette.tsx',
       'servers/editor/model/use-verdict.ts',
       'servers/home/duplicate.tsx',
@@ -22,7 +22,7 @@ describe('the source code of the dashboard', () => {
 
   it('[find D2] handles blur only through functions that wait for the pointer', () => {
     const handlers = files.flatMap((name) =>
-      [...textOf(name).matchAll(/onBlur=\{(.*)\}$/gm)].map(([, handler = '']) => ({ name, handler })),
+      [...readSource(name).matchAll(/onBlur=\{(.*)\}$/gm)].map(([, handler = '']) => ({ name, handler })),
     );
     const allowed = /^(field\.touch|leave|onBlur|\(\) => beforeClick\(.*\))$/;
     assert.deepEqual(
@@ -30,7 +30,7 @@ describe('the source code of the dashboard', () => {
       [],
     );
     assert.ok(handlers.length > 5);
-    assert.deepEqual(filesWith(/\bTagsInput\b[^;]*from '@mantine\/core'/), ['ui/tags-input.tsx']);
+    assert.deepEqual(findFiles(/\bTagsInput\b[^;]*from '@mantine\/core'/), ['ui/tags-input.tsx']);
   });
 
   it('has a text for every operation in the audit', () => {
@@ -43,6 +43,6 @@ describe('the source code of the dashboard', () => {
   });
 
   it('uses one component for two-column layouts', () => {
-    assert.deepEqual(filesWith(/<SimpleGrid\b[^>]*\b(xs|sm): 2 \}\} spacing="sm"|\[from\]: 2/), ['ui/two-columns.tsx']);
+    assert.deepEqual(findFiles(/<SimpleGrid\b[^>]*\b(xs|sm): 2 \}\} spacing="sm"|\[from\]: 2/), ['ui/two-columns.tsx']);
   });
 });

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
 import {
+  assertFieldError,
   button,
-  choose,
   type Dashboard,
   field,
-  jsonOf,
-  saysAtField,
+  getJsonEditor,
+  selectOption,
   startDashboard,
 } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
+import { waitForToast } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
-import { largeShop } from '../support/import/large-shop.ts';
+import { createLargeShop } from '../support/import/large-shop.ts';
 
 const token = 'token-of-the-api-0123456789';
 
@@ -25,14 +25,14 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
 
   it('synchronizes the form and the JSON side by side', async () => {
     await dashboard.toolhost.createServer(dashboard.config('both-sides'));
-    await dashboard.at('/servers/both-sides/settings', async (page) => {
-      const { json, text } = jsonOf(page);
+    await dashboard.withPage('/servers/both-sides/settings', async (page) => {
+      const { json, text } = getJsonEditor(page);
       await field(page, 'Description').fill('From the form');
       await eventually(async () => assert.match(await text(), /"description": "From the form"/));
       await json.fill((await text()).replace('From the form', 'From the JSON'));
       await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
       await field(page, 'Description').fill('Another');
       await button(page, 'Discard').click();
       assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
@@ -41,16 +41,16 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
   });
 
   it('shows errors at the fields of a new server and keeps the input', async () => {
-    await dashboard.at('/servers/new?from=form', async (page) => {
+    await dashboard.withPage('/servers/new?from=form', async (page) => {
       await field(page, 'Name').fill('Bad one');
       await field(page, 'Slug').fill('Not a slug!');
       await field(page, 'Tool name').fill('has spaces in it');
       await field(page, 'URL').fill('nowhere');
       await button(page, 'Create server').click();
-      await saysAtField(field(page, 'Slug'), /3 to 63 lower-case letters/);
-      await saysAtField(field(page, 'Tool name'), /letters, digits/);
-      await saysAtField(field(page, 'URL'), /not a URL/i);
-      await saysAtField(field(page, 'Tool description'), /at least 1 character\./);
+      await assertFieldError(field(page, 'Slug'), /3 to 63 lower-case letters/);
+      await assertFieldError(field(page, 'Tool name'), /letters, digits/);
+      await assertFieldError(field(page, 'URL'), /not a URL/i);
+      await assertFieldError(field(page, 'Tool description'), /at least 1 character\./);
       assert.equal(await field(page, 'Slug').inputValue(), 'Not a slug!');
       assert.equal(await field(page, 'URL').inputValue(), 'nowhere');
       await button(page, 'slug').click();
@@ -61,9 +61,13 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
   it('[imp 4] creates a server from an API description file with 12 of 300 operations', async () => {
     const { toolhost, upstream } = dashboard;
     upstream.on('GET /things17/a', () => ({ body: { number: 17 } }));
-    await dashboard.at('/servers/new', async (page) => {
+    await dashboard.withPage('/servers/new', async (page) => {
       await page.getByRole('link', { name: /From an API description/ }).click();
-      const file = { name: 'shop.json', mimeType: 'application/json', buffer: Buffer.from(largeShop(upstream.url)) };
+      const file = {
+        name: 'shop.json',
+        mimeType: 'application/json',
+        buffer: Buffer.from(createLargeShop(upstream.url)),
+      };
       await page.locator('input[type=file]').setInputFiles(file);
       await page.getByRole('heading', { name: 'Operations' }).waitFor();
       await checkPage(page);
@@ -84,7 +88,7 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
       await page.waitForURL('**/servers/shop/connect');
       await page.getByText('Your server is running').waitFor();
     });
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     const result = await toolhost.callTool('shop', key, 'get_thing17', { id: 'a' });
     assert.match(result.content[0]?.text ?? '', /17/, JSON.stringify(result));
     assert.equal(upstream.take().at(-1)?.headers['x-shop-key'], 'the-key-of-the-shop');
@@ -101,9 +105,9 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     dashboard.upstream.on('GET /items/seven', () => ({ body: { total: 1 } }));
     const authentication = { type: 'Bearer', token };
     await dashboard.toolhost.createServer(dashboard.config('tried', { authentication, tools: [tool] }));
-    await dashboard.at('/servers/tried/try', async (page) => {
+    await dashboard.withPage('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('seven');
-      await choose(page, 'kind', 'small');
+      await selectOption(page, 'kind', 'small');
       const outgoing = page.getByRole('region', { name: 'Outgoing request' });
       await outgoing.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
       await outgoing.getByText('curl', { exact: true }).click();
@@ -124,11 +128,11 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
     await dashboard.toolhost.createServer(dashboard.config('emptied'));
     await dashboard.toolhost.rest('PUT', '/servers/emptied/secrets/SPARE', { body: { value: 'a-value' } });
     await dashboard.toolhost.rest('DELETE', '/servers/emptied');
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       await button(page, /^Deleted servers \(\d+\)$/).click();
       await button(page, 'Delete secrets The emptied').click();
       await button(page.getByRole('dialog'), 'Delete secrets').click();
-      await toasted(page, 'Deleted the secrets');
+      await waitForToast(page, 'Deleted the secrets');
       await button(page, 'Delete secrets The emptied').waitFor({ state: 'hidden' });
       await button(page, 'Restore The emptied').waitFor();
     });
@@ -137,7 +141,7 @@ describe('the servers section of the dashboard', { concurrency: 2 }, () => {
   it('restores a deleted server in two clicks', async () => {
     await dashboard.toolhost.createServer(dashboard.config('undone'));
     await dashboard.toolhost.rest('DELETE', '/servers/undone');
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       await button(page, /^Deleted servers \(\d+\)$/).click();
       await button(page, 'Restore The undone').click();
       await page.getByRole('link', { name: 'The undone' }).waitFor();

@@ -54,11 +54,11 @@ describe('the dashboard sign-in', () => {
     browser.cookies(host).set('toolhost-session', first ?? '');
     assert.equal((await api(browser, 'GET', '/session')).status, 401, 'the earlier session still works');
     browser.cookies(host).set('toolhost-session', second ?? '');
-    const out = await browser.open(`${toolhost.url}/logout`, {
+    const signOut = await browser.open(`${toolhost.url}/logout`, {
       method: 'POST',
       headers: { 'sec-fetch-site': 'same-origin' },
     });
-    assert.equal(out.response.status, 303);
+    assert.equal(signOut.response.status, 303);
     browser.cookies(host).set('toolhost-session', second ?? '');
     assert.equal((await api(browser, 'GET', '/session')).status, 401);
   });
@@ -74,11 +74,11 @@ describe('the dashboard sign-in', () => {
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'cross-site' })).status, 403);
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { 'sec-fetch-site': 'same-origin' })).status, 404);
     assert.equal((await api(browser, 'DELETE', '/keys/key_none', { origin: toolhost.url })).status, 404);
-    const out = await browser.open(`${toolhost.url}/logout`, {
+    const signOut = await browser.open(`${toolhost.url}/logout`, {
       method: 'POST',
       headers: { 'sec-fetch-site': 'cross-site' },
     });
-    assert.equal(out.response.status, 403);
+    assert.equal(signOut.response.status, 403);
   });
 
   it('[sec E6] rejects a callback with a foreign state or in another browser', async () => {
@@ -102,9 +102,9 @@ describe('the dashboard sign-in', () => {
     const browser = createCookieBrowser();
     await signIn(browser, toolhost.url);
     const { body } = await api(browser, 'GET', '/members');
-    const [me] = body.members as { id: string }[];
-    const own = { 'sec-fetch-site': 'same-origin' };
-    assert.equal((await api(browser, 'DELETE', `/members/${me?.id}`, own)).status, 409);
+    const [owner] = body.members as { id: string }[];
+    const ownOriginHeaders = { 'sec-fetch-site': 'same-origin' };
+    assert.equal((await api(browser, 'DELETE', `/members/${owner?.id}`, ownOriginHeaders)).status, 409);
     assert.equal((await toolhost.rest('GET', '/members')).status, 403, 'an API key could list members');
   });
 });

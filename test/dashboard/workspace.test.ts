@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import {
+  assertFieldError,
   button,
-  choose,
   type Dashboard,
   field,
   type Person,
-  saysAtField,
+  selectOption,
   startDashboard,
 } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
+import { waitForToast } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const viewer: Person = { name: 'Vera', role: 'viewer' };
-const whyNot = 'You are a viewer of this workspace.';
+const viewerMessage = 'You are a viewer of this workspace.';
 
 describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -28,7 +28,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     await toolhost.rest('PUT', '/servers/busy/secrets/KEY', { body: { value: 'secret-of-the-api' } });
     await toolhost.rest('PATCH', '/servers/idle', { body: { description: 'Again.' } });
     upstream.on('POST /items', () => ({ status: 500, body: { error: 'broken' } }));
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     await toolhost.callTool('idle', key, 'read', { count: 4 });
     await toolhost.rest('POST', '/servers/busy/capture', { body: { hours: 1 } });
     await toolhost.callTool('busy', key, 'write', { count: 3 });
@@ -36,7 +36,7 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
   after(() => dashboard?.stop());
 
   it('shows a call with its HTTP exchange if it was captured', async () => {
-    await dashboard.at('/calls', async (page) => {
+    await dashboard.withPage('/calls', async (page) => {
       const dialog = page.getByRole('dialog');
       await button(page, /^write/).click();
       await dialog.getByText('API returned 500').waitFor();
@@ -55,9 +55,9 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
   it('[find F2] keeps the expiry and the limits of a replaced key', async () => {
     const { toolhost } = dashboard;
     const limits = { calls_per_day: 40, calls_per_second: 3 };
-    const wanted = { name: 'Bounded', scopes: ['call'], expires_in: 40 * 86_400, ...limits };
-    const { body } = await toolhost.rest('POST', '/keys', { body: wanted });
-    await dashboard.at('/keys', async (page) => {
+    const input = { name: 'Bounded', scopes: ['call'], expires_in: 40 * 86_400, ...limits };
+    const { body } = await toolhost.rest('POST', '/keys', { body: input });
+    await dashboard.withPage('/keys', async (page) => {
       await button(page, 'Replace Bounded').click();
       const dialog = page.getByRole('dialog', { name: 'Replace Bounded' });
       assert.match(await dialog.getByRole('combobox', { name: 'Expires' }).inputValue(), /^Unchanged: /);
@@ -65,8 +65,8 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
       await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
     });
     const keys = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
-    const bounds = keys.filter(({ name }) => name === 'Bounded').map((key) => [key.expires_at, key.limits]);
-    assert.deepEqual(bounds, [
+    const expiryAndLimits = keys.filter(({ name }) => name === 'Bounded').map((key) => [key.expires_at, key.limits]);
+    assert.deepEqual(expiryAndLimits, [
       [body.expires_at, limits],
       [body.expires_at, limits],
     ]);
@@ -76,12 +76,12 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
     const { toolhost } = dashboard;
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Replaced', scopes: ['call'] } });
     await toolhost.callTool('idle', String(body.key), 'read', { count: 5 });
-    await dashboard.at('/keys', async (page) => {
+    await dashboard.withPage('/keys', async (page) => {
       const row = page.getByRole('row').filter({ hasText: 'Replaced' });
       await button(page, 'Replace Replaced').click();
       const dialog = page.getByRole('dialog', { name: 'Replace Replaced' });
-      await choose(page, 'Expires', 'In 30 days');
-      await choose(page, 'Servers', 'The idle');
+      await selectOption(page, 'Expires', 'In 30 days');
+      await selectOption(page, 'Servers', 'The idle');
       await page.keyboard.press('Escape');
       await button(dialog, 'Create new key').click();
       const shown = page.getByRole('dialog').getByRole('region', { name: 'API key', exact: true });
@@ -109,28 +109,28 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
 
   it('[find C6] shows no quota per minute or day until one is set', async () => {
     await dashboard.toolhost.createServer(dashboard.config('rationed'));
-    await dashboard.at('/servers/rationed/options', async (page) => {
+    await dashboard.withPage('/servers/rationed/options', async (page) => {
       const day = field(page, 'Calls per day');
       assert.equal(await day.getAttribute('placeholder'), 'no limit');
       assert.equal(await page.getByText('No quota.').count(), 2);
       await day.fill('5000000000');
       await button(page, 'Save limits').click();
-      await saysAtField(day, /allowed: at most 1000000000/);
+      await assertFieldError(day, /allowed: at most 1000000000/);
       await day.fill('20000');
       await button(page, 'Save limits').click();
-      await toasted(page, 'Saved the limits');
+      await waitForToast(page, 'Saved the limits');
       const { body } = await dashboard.toolhost.rest('GET', '/servers/rationed/limits');
       assert.deepEqual(body.calls_per_day, { limit: 20_000, from: 'set', set: 20_000 });
     });
   });
 
   it('disables or hides all changes for viewers and says why', async () => {
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers',
       async (page) => {
         await page.getByRole('link', { name: 'The idle' }).waitFor();
         assert.equal(await page.getByRole('link', { name: 'New server' }).count(), 0);
-        for (const [path, absent, disabled] of [
+        for (const [path, absentButtons, disabledButtons] of [
           ['/servers/new?from=form', ['Create server'], []],
           ['/servers/idle/tools?tool=read', ['Save', 'Add tool', 'Delete read', 'Add argument'], []],
           ['/servers/idle/try', [], ['Call tool']],
@@ -142,10 +142,11 @@ describe('the workspace section of the dashboard', { concurrency: 2 }, () => {
         ] as const) {
           await page.goto(path);
           await page.getByRole('heading', { level: 1 }).waitFor();
-          if (path !== '/servers/idle/versions') await page.getByText(whyNot).first().waitFor();
+          if (path !== '/servers/idle/versions') await page.getByText(viewerMessage).first().waitFor();
           await page.waitForLoadState('networkidle');
-          for (const name of absent) assert.equal(await button(page, name).count(), 0, `${path} has ${name}`);
-          for (const name of disabled) assert.equal(await button(page, name).isDisabled(), true, `${path}: ${name}`);
+          for (const name of absentButtons) assert.equal(await button(page, name).count(), 0, `${path} has ${name}`);
+          for (const name of disabledButtons)
+            assert.equal(await button(page, name).isDisabled(), true, `${path}: ${name}`);
         }
         await page.goto('/servers/idle/settings');
         await field(page, 'Name').waitFor();

@@ -6,18 +6,18 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createBrowser } from '../support/browser/browser.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { stillContext, watch } from '../support/browser/dashboard.ts';
+import { createContext, watchPage } from '../support/browser/dashboard.ts';
 import { freshRequest } from '../support/fresh-request.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
 import { assertOAuthError, post } from '../support/oauth/oauth-client.ts';
 import { loginClients } from '../support/oauth/oauth-clients.ts';
-import { textOf } from '../support/one-tool.ts';
-import { examine } from '../support/toolhost/doctor-command.ts';
+import { getResultText } from '../support/one-tool.ts';
+import { runDoctor } from '../support/toolhost/doctor-command.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
@@ -29,11 +29,11 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-base-path-'));
     [provider, upstream] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
-    const port = await freePort();
+    const port = await findFreePort();
     origin = `http://127.0.0.1:${port}`;
     toolhost = await startToolhost({
       env: { PORT: String(port), BASE_URL: `${origin}/my.tools/`, SERVER_HOSTS: '*.tools.localhost' },
-      egress: [provider.port, upstream.port],
+      egressPorts: [provider.port, upstream.port],
     });
     upstream.on('GET /things', () => ({ body: { name: 'a thing' } }));
     upstream.on('GET /picture', () => ({
@@ -44,7 +44,7 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
     await toolhost.createServer({
       name: 'Items',
       slug: 'items',
-      oauth: await provider.oauthFor(`${toolhost.url}/mcp/items/callback`),
+      oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/items/callback`),
       authentication: { type: 'Bearer' },
       tools: [tool('things'), tool('picture')],
     });
@@ -54,16 +54,16 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const jsonAt = async (url: string) => (await (await fetch(url)).json()) as Json;
+  const fetchJson = async (url: string) => (await (await fetch(url)).json()) as Json;
 
   for (const client of loginClients.filter(({ name }) => name === 'SDK v1' || name === 'SDK v2, auto')) {
     it(`[ship 9] is discovered, logged in to, and called by a client that knows only the server URL (${client.name})`, async () => {
       const agent = await client.connect({
         url: `${toolhost.url}/mcp/items`,
         home: folder,
-        visit: (url) => logIn(createBrowser(), url, 'anna'),
+        completeLogin: (url) => logIn(createBrowser(), url, 'anna'),
       });
-      assert.equal(textOf(await agent.callTool('things', {})), '{"name":"a thing"}');
+      assert.equal(getResultText(await agent.callTool('things', {})), '{"name":"a thing"}');
       const file = JSON.stringify(await agent.callTool('picture', {}));
       const [link = ''] = /http:[^"\\]*\/files\/\w+/.exec(file) ?? [];
       assert.ok(link.startsWith(`${origin}/my.tools/files/`), file.slice(0, 500));
@@ -75,20 +75,20 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
   it('[ship 9] serves its metadata where RFC 9728 and RFC 8414 put it, and where some clients also look', async () => {
     assert.equal(toolhost.url, `${origin}/my.tools`);
     const address = `${toolhost.url}/mcp/items`;
-    const refused = await toolhost.post('items', {});
-    const at = `${origin}/.well-known/oauth-protected-resource/my.tools/mcp/items`;
-    assert.ok(String(refused.headers.get('www-authenticate')).includes(`resource_metadata="${at}"`));
-    const metadata = await jsonAt(at);
+    const rejected = await toolhost.post('items', {});
+    const metadataUrl = `${origin}/.well-known/oauth-protected-resource/my.tools/mcp/items`;
+    assert.ok(String(rejected.headers.get('www-authenticate')).includes(`resource_metadata="${metadataUrl}"`));
+    const metadata = await fetchJson(metadataUrl);
     assert.deepEqual([metadata.resource, metadata.authorization_servers], [address, [address]]);
     const issuers = [
       `${origin}/.well-known/oauth-authorization-server/my.tools/mcp/items`,
       `${address}/.well-known/oauth-authorization-server`,
       `${toolhost.url}/.well-known/oauth-authorization-server/mcp/items`,
     ];
-    for (const url of issuers) assert.equal((await jsonAt(url)).issuer, address, url);
+    for (const url of issuers) assert.equal((await fetchJson(url)).issuer, address, url);
     const api = await fetch(`${toolhost.url}/api/v1/servers`);
     const [, named = ''] = /resource_metadata="([^"]+)"/.exec(api.headers.get('www-authenticate') ?? '') ?? [];
-    assert.equal((await jsonAt(named)).resource, `${toolhost.url}/api/v1`);
+    assert.equal((await fetchJson(named)).resource, `${toolhost.url}/api/v1`);
     const { checks } = (await toolhost.rest('POST', '/servers/items/connection-check', { body: {} })).body as {
       checks: { status: string; id: string }[];
     };
@@ -96,16 +96,16 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
       checks.filter(({ status, id }) => status !== 'ok' && id.endsWith('metadata')),
       [],
     );
-    assert.equal((await examine(address)).checks.find(({ id }) => id === 'server_metadata')?.status, 'ok');
+    assert.equal((await runDoctor(address)).checks.find(({ id }) => id === 'server_metadata')?.status, 'ok');
   });
 
   it('[ship 9] also serves paths without the prefix, for probes and proxies that strip it, and no other prefix', async () => {
-    const statuses = ['/livez', '/my.tools/livez', '/mcp/items', '/my.toolsx/livez', '/myxtools/livez', '/my.tools/x'];
-    const found = await Promise.all(statuses.map(async (path) => (await fetch(origin + path)).status));
-    assert.deepEqual(found, [200, 200, 401, 404, 404, 404]);
+    const paths = ['/livez', '/my.tools/livez', '/mcp/items', '/my.toolsx/livez', '/myxtools/livez', '/my.tools/x'];
+    const received = await Promise.all(paths.map(async (path) => (await fetch(origin + path)).status));
+    assert.deepEqual(received, [200, 200, 401, 404, 404, 404]);
     const own = { headers: { host: `items.tools.localhost:${new URL(origin).port}` } };
-    const ofServer = await freshRequest(`${origin}/.well-known/oauth-protected-resource/mcp`, own);
-    assert.equal(ofServer.status, 200);
+    const serverMetadata = await freshRequest(`${origin}/.well-known/oauth-protected-resource/mcp`, own);
+    assert.equal(serverMetadata.status, 200);
   });
 
   it('[ship 9] leaves the other paths of its host to other services', async () => {
@@ -123,10 +123,10 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
 
   it('[ship 9] shows the dashboard in a browser, from sign-in to sign-out', async () => {
     const browser = await launchChromium();
-    const context = await stillContext(browser, toolhost);
+    const context = await createContext(browser, toolhost);
     try {
       const page = await context.newPage();
-      const seen = await watch(page, origin);
+      const browserLog = await watchPage(page, origin);
       await page.goto(`${toolhost.url}/servers/items/connect`);
       await page.getByRole('link', { name: /sign in|continue/i }).click();
       await page.getByRole('button', { name: 'Continue' }).click();
@@ -142,7 +142,7 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
       await page.getByRole('menuitem', { name: 'Sign out' }).click();
       await page.getByRole('link', { name: /sign in|continue/i }).waitFor();
       assert.equal(page.url(), `${toolhost.url}/`);
-      assert.deepEqual([seen.complaints, seen.foreign], [[], []]);
+      assert.deepEqual([browserLog.errors, browserLog.foreignRequests], [[], []]);
     } finally {
       await context.close();
       await browser.close();
@@ -155,12 +155,15 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
     assert.deepEqual([end.code, end.stdout.split(';')[0]], [0, `Logged in to ${toolhost.url}`], end.stderr);
     const listed = await command(['servers', 'list', '--json'], { env });
     assert.match(listed.stdout, /"items"/, listed.stderr);
-    const given = await command(['servers', 'list', '--url', toolhost.url, '--key', await toolhost.key()], {});
-    assert.match(given.stdout, /items/, given.stderr);
+    const listedWithKey = await command(
+      ['servers', 'list', '--url', toolhost.url, '--key', await toolhost.createKey()],
+      {},
+    );
+    assert.match(listedWithKey.stdout, /items/, listedWithKey.stderr);
   });
 
   it('[ship 9] limits its cookies to its path and submits its forms there', async (t) => {
-    const port = await freePort();
+    const port = await findFreePort();
     const https = await startToolhost({
       env: {
         PORT: String(port),
@@ -173,10 +176,10 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
       },
     });
     t.after(https.stop);
-    const at = (path: string, more: object = {}) =>
-      freshRequest(`http://127.0.0.1:${port}${path}`, { ...more, headers: { host: 'example.com' } });
+    const fetchAt = (path: string, options: object = {}) =>
+      freshRequest(`http://127.0.0.1:${port}${path}`, { ...options, headers: { host: 'example.com' } });
     const redirectUri = 'http://127.0.0.1:9/cb';
-    const registered = await at('/tools/mcp/manage/register', {
+    const registered = await fetchAt('/tools/mcp/manage/register', {
       method: 'POST',
       body: { redirect_uris: [redirectUri] },
     });
@@ -187,11 +190,14 @@ describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
       code_challenge: 'c'.repeat(43),
       code_challenge_method: 'S256',
     });
-    const consent = await at(`/tools/mcp/manage/authorize?${query}`);
+    const consent = await fetchAt(`/tools/mcp/manage/authorize?${query}`);
     const form = /^__Secure-toolhost-consent-\w+=\w+; Path=\/tools; HttpOnly; SameSite=Lax; Secure; Max-Age=\d+$/;
     assert.match(String(consent.headers['set-cookie']), form);
     assert.match(consent.text, /action="\/tools\/mcp\/manage\/consent"/);
-    const departure = await at('/tools/login');
-    assert.match(String(departure.headers['set-cookie']), /^__Secure-toolhost-sign-in-\w+=.*; Path=\/tools; .*Secure/);
+    const loginRedirect = await fetchAt('/tools/login');
+    assert.match(
+      String(loginRedirect.headers['set-cookie']),
+      /^__Secure-toolhost-sign-in-\w+=.*; Path=\/tools; .*Secure/,
+    );
   });
 });

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { assertRefused, echoConfig, noId } from '../support/mcp.ts';
+import { absentId, assertRefused, buildEchoConfig } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const json = 'application/json';
 const form = 'application/x-www-form-urlencoded';
@@ -15,13 +15,13 @@ describe('a compressed request body', () => {
   let key: string;
   before(async () => {
     toolhost = await startToolhost();
-    key = await toolhost.key();
-    await toolhost.createServer(echoConfig('https://api.example'));
+    key = await toolhost.createKey();
+    await toolhost.createServer(buildEchoConfig('https://api.example'));
   });
   after(() => toolhost.stop());
 
   /** Sends a request head without its body and returns the response head. */
-  async function answerToHead(path: string, type: string): Promise<string> {
+  async function fetchResponseHead(path: string, type: string): Promise<string> {
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
     const headers = [
@@ -32,9 +32,9 @@ describe('a compressed request body', () => {
       'Content-Encoding: gzip',
     ];
     socket.write(`POST ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`);
-    const [answer] = await once(socket, 'data');
+    const [response] = await once(socket, 'data');
     socket.destroy();
-    return String(answer);
+    return String(response);
   }
 
   for (const [path, type] of [
@@ -47,23 +47,23 @@ describe('a compressed request body', () => {
     ['/mcp/manage/consent', form],
   ] as const) {
     it(`[mcp 30] is rejected at POST ${path} with 415 before the body arrives, and the response names the accepted encoding`, async () => {
-      const answer = await answerToHead(path, type);
-      assert.match(answer, /^HTTP\/1\.1 415 /);
-      assert.match(answer, /\r\naccept-encoding: identity\r\n/i);
-      assert.match(answer, /Content-Encoding .*gzip.*; send it uncompressed/);
+      const response = await fetchResponseHead(path, type);
+      assert.match(response, /^HTTP\/1\.1 415 /);
+      assert.match(response, /\r\naccept-encoding: identity\r\n/i);
+      assert.match(response, /Content-Encoding .*gzip.*; send it uncompressed/);
     });
   }
 
   it('[mcp 30] leaves the connection reusable, and gets no Accept-Encoding if the media type is wrong', async () => {
     const send = (headers: Record<string, string>) =>
-      wire(
+      sendRawRequest(
         `${toolhost.url}/mcp/echo`,
         { method: 'POST', headers: { authorization: 'Bearer token', connection: 'keep-alive', ...headers } },
         gzipSync('{"jsonrpc":"2.0","id":1,"method":"ping"}'),
       );
-    const refused = await send({ 'content-type': json, 'content-encoding': 'GZIP' });
+    const rejected = await send({ 'content-type': json, 'content-encoding': 'GZIP' });
     assert.deepEqual(
-      [refused.status, refused.headers['accept-encoding'], refused.headers.connection],
+      [rejected.status, rejected.headers['accept-encoding'], rejected.headers.connection],
       [415, 'identity', 'keep-alive'],
     );
     const text = await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip' });
@@ -78,7 +78,7 @@ describe('a compressed request body', () => {
         { token: 't', headers: { 'content-encoding': coding } },
       );
     for (const coding of ['br', 'deflate', 'gzip, identity', 'aws-chunked', 'x'.repeat(5000)]) {
-      const message = assertRefused(await post(coding), 415, -32600, noId);
+      const message = assertRefused(await post(coding), 415, -32600, absentId);
       assert.ok(message.includes(coding.slice(0, 100)) && message.length < 300);
     }
     for (const coding of ['identity', 'Identity', '']) assert.equal((await post(coding)).status, 200, coding);

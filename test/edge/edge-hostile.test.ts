@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { assertRefused, echoConfig, noId, resultOf } from '../support/mcp.ts';
+import { absentId, assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { untilClosed, wire } from '../support/upstreams/wire.ts';
+import { sendRawRequest, sendUntilClosed } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
 const mebibyte = 1024 * 1024;
@@ -15,8 +15,8 @@ const mebibyte = 1024 * 1024;
  * wall-clock time it does not grow when other programs are busy. It includes the client's own work. Other threads of
  * the process are excluded, because they mostly collect the garbage of earlier test files.
  */
-function workMs(begun: NodeJS.CpuUsage): number {
-  const { user, system } = process.threadCpuUsage(begun);
+function getCpuMs(startUsage: NodeJS.CpuUsage): number {
+  const { user, system } = process.threadCpuUsage(startUsage);
   return (user + system) / 1000;
 }
 
@@ -26,9 +26,9 @@ describe('the HTTP listener under adversarial requests', () => {
   let host: string;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     host = new URL(toolhost.url).host;
-    await toolhost.createServer(echoConfig(upstream.url));
+    await toolhost.createServer(buildEchoConfig(upstream.url));
   });
   after(async () => {
     await toolhost.stop();
@@ -46,10 +46,10 @@ describe('the HTTP listener under adversarial requests', () => {
       '',
       '',
     ].join('\r\n');
-  const alive = async () => assert.deepEqual(resultOf(await toolhost.rpc('echo', token, 'ping')), {});
+  const assertAlive = async () => assert.deepEqual(getRpcResult(await toolhost.rpc('echo', token, 'ping')), {});
   const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' });
 
-  const large: [string, () => string, number, number][] = [
+  const oversizedBodies: [string, () => string, number, number][] = [
     ['5 MB of one string', () => JSON.stringify('x'.repeat(5 * mebibyte)), 413, -32600],
     ['a batch of 10,000', () => JSON.stringify(Array.from({ length: 10_000 }, (_, id) => ping(id))), 400, -32600],
     ['1,000,000 elements', () => `[${'0,'.repeat(999_999)}0]`, 413, -32600],
@@ -66,46 +66,46 @@ describe('the HTTP listener under adversarial requests', () => {
     ],
     ['a million escapes', () => `["${'\\n'.repeat(500_000)}`, 400, -32700],
   ];
-  for (const [what, make, status, code] of large) {
-    it(`[sec F3] returns ${status} for ${what} within the CPU budget, and no other request waits`, async () => {
-      const body = make();
+  for (const [name, createBody, status, code] of oversizedBodies) {
+    it(`[sec F3] returns ${status} for ${name} within the CPU budget, and no other request waits`, async () => {
+      const body = createBody();
       const memory = process.memoryUsage.rss();
-      const begun = process.threadCpuUsage();
-      assertRefused(await post(body), status, code, noId);
-      assert.ok(workMs(begun) < 400, `${workMs(begun)} ms of work`);
+      const startUsage = process.threadCpuUsage();
+      assertRefused(await post(body), status, code, absentId);
+      assert.ok(getCpuMs(startUsage) < 400, `${getCpuMs(startUsage)} ms of work`);
       assert.ok(process.memoryUsage.rss() - memory < 100 * mebibyte);
-      await alive();
+      await assertAlive();
     });
   }
 
   it('[sec F3] returns an error with the id of a message that has too many elements', async () => {
     const params = `{"a":[${'0,'.repeat(60_000)}0]}`;
-    const refused = await post(`{"jsonrpc":"2.0","id":17,"method":"ping","params":${params}}`);
-    assertRefused(refused, 413, -32600, 17);
+    const rejected = await post(`{"jsonrpc":"2.0","id":17,"method":"ping","params":${params}}`);
+    assertRefused(rejected, 413, -32600, 17);
     // The official TypeScript client writes the id last.
     assertRefused(await post(`{"method":"ping","params":${params},"jsonrpc":"2.0","id":18}`), 413, -32600, 18);
-    assertRefused(await post('{"jsonrpc":"2.0","id":19,"method":"ping","params":{bad}}'), 400, -32700, noId);
+    assertRefused(await post('{"jsonrpc":"2.0","id":19,"method":"ping","params":{bad}}'), 400, -32700, absentId);
   });
 
   it('[find A3] enables stack traces again after it disconnected a client with too many requests', async () => {
     const { stackTraceLimit } = Error;
     const requests = `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(1000);
-    await untilClosed(toolhost.url, requests).catch(() => undefined);
-    await alive();
+    await sendUntilClosed(toolhost.url, requests).catch(() => undefined);
+    await assertAlive();
     assert.equal(Error.stackTraceLimit, stackTraceLimit);
     assert.ok(stackTraceLimit > 0);
   });
 
   it('[sec F3] returns 413 for 5 MB in chunks without a Content-Length, and the connection stays reusable', async () => {
-    const begun = process.threadCpuUsage();
+    const startUsage = process.threadCpuUsage();
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
     const next = `GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-    const answers = await untilClosed(
+    const responses = await sendUntilClosed(
       toolhost.url,
       `${head(['Transfer-Encoding: chunked'])}${chunk.repeat(80)}0\r\n\r\n${next}`,
     );
-    assert.ok(workMs(begun) < 400, `${workMs(begun)} ms of work`);
-    assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200']);
+    assert.ok(getCpuMs(startUsage) < 400, `${getCpuMs(startUsage)} ms of work`);
+    assert.deepEqual(responses.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200']);
   });
 
   for (const length of ['Content-Length: 5242880', 'Transfer-Encoding: chunked']) {
@@ -120,8 +120,8 @@ describe('the HTTP listener under adversarial requests', () => {
         socket.write(framed, resolve);
       });
       socket.resume();
-      const [answer] = await once(socket, 'data');
-      assert.match(String(answer), /^HTTP\/1\.1 413 /);
+      const [response] = await once(socket, 'data');
+      assert.match(String(response), /^HTTP\/1\.1 413 /);
       socket.destroy();
     });
   }
@@ -129,15 +129,15 @@ describe('the HTTP listener under adversarial requests', () => {
   it('[sec F3] rejects and disconnects a client whose body arrives in tens of thousands of one-byte chunks', async () => {
     const text = `{"jsonrpc":"2.0","id":1,"method":"ping"${' '.repeat(100_000)}}`;
     const chunks = `${[...text].map((character) => `1\r\n${character}\r\n`).join('')}0\r\n\r\n`;
-    const begun = process.threadCpuUsage();
-    const answers = await untilClosed(toolhost.url, head(['Transfer-Encoding: chunked']) + chunks).catch(String);
-    assert.match(answers, /^HTTP\/1\.1 413 |ECONNRESET/);
-    assert.ok(workMs(begun) < 400, `${workMs(begun)} ms of work`);
-    const few = chunks.slice(0, 6 * 16_000);
+    const startUsage = process.threadCpuUsage();
+    const responses = await sendUntilClosed(toolhost.url, head(['Transfer-Encoding: chunked']) + chunks).catch(String);
+    assert.match(responses, /^HTTP\/1\.1 413 |ECONNRESET/);
+    assert.ok(getCpuMs(startUsage) < 400, `${getCpuMs(startUsage)} ms of work`);
+    const acceptedChunks = chunks.slice(0, 6 * 16_000);
     const next = `0\r\n\r\nGET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-    const read = await untilClosed(toolhost.url, `${head(['Transfer-Encoding: chunked'])}${few}${next}`);
+    const read = await sendUntilClosed(toolhost.url, `${head(['Transfer-Encoding: chunked'])}${acceptedChunks}${next}`);
     assert.deepEqual(read.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400', 'HTTP/1.1 200']);
-    await alive();
+    await assertAlive();
   });
 
   for (const expectation of [[], ['Expect: 100-continue'], ['Expect: something-else']]) {
@@ -154,15 +154,15 @@ describe('the HTTP listener under adversarial requests', () => {
           await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
       }
       assert.ok(sent < 60, `${sent} MB`);
-      await alive();
+      await assertAlive();
     });
   }
 
   it('ignores an unknown expectation', async () => {
     const body = JSON.stringify(ping(7));
     const headers = [`Content-Length: ${body.length}`, 'Expect: something-else', 'Connection: close'];
-    const answer = await untilClosed(toolhost.url, head(headers) + body);
-    assert.match(answer, /^HTTP\/1\.1 200 .*"id":7,"result"/s);
+    const response = await sendUntilClosed(toolhost.url, head(headers) + body);
+    assert.match(response, /^HTTP\/1\.1 200 .*"id":7,"result"/s);
   });
 
   it('[sec F3] returns an invalid JSON error for bytes that are not UTF-8', async () => {
@@ -172,13 +172,13 @@ describe('the HTTP listener under adversarial requests', () => {
     const broken = Buffer.from(call);
     broken[call.indexOf('?')] = 0xff;
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-    const reply = await wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, broken);
+    const reply = await sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, broken);
     assert.deepEqual([reply.status, /-32700/.test(reply.text)], [400, true]);
     assert.equal(upstream.requests.length, 0);
   });
 
   /** Requests that are sent verbatim, followed by a second request that must not be served. */
-  const smuggled: [string, () => string, number][] = [
+  const smuggledRequests: [string, () => string, number][] = [
     [
       'Content-Length and Transfer-Encoding',
       () => `${head(['Content-Length: 5', 'Transfer-Encoding: chunked'])}0\r\n\r\n`,
@@ -235,12 +235,12 @@ describe('the HTTP listener under adversarial requests', () => {
     ['no Host in HTTP/1.0', () => 'GET /mcp/echo HTTP/1.0\r\n\r\n', 421],
     ['TLS on the plain port', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
   ];
-  for (const [what, make, status] of smuggled) {
-    it(`[sec F4] returns ${status} and closes the connection for ${what}`, async () => {
+  for (const [name, createRequest, status] of smuggledRequests) {
+    it(`[sec F4] returns ${status} and closes the connection for ${name}`, async () => {
       const second = `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
-      const answers = await untilClosed(toolhost.url, make() + second);
-      assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`]);
-      assert.match(answers, /Connection: close/);
+      const responses = await sendUntilClosed(toolhost.url, createRequest() + second);
+      assert.deepEqual(responses.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`]);
+      assert.match(responses, /Connection: close/);
       assert.equal(upstream.requests.length, 0);
     });
   }
@@ -249,12 +249,12 @@ describe('the HTTP listener under adversarial requests', () => {
     const body = JSON.stringify(ping(1));
     // Each name has the length and first letter of such a header, and occurs twice.
     const names = ['Hope', 'Accept-Answer', 'Option', 'Content-Kind', 'Content-Answer'];
-    const alike = names.flatMap((name) => [`${name}: a`, `${name}: b`]);
-    const answers = await untilClosed(
+    const similarHeaders = names.flatMap((name) => [`${name}: a`, `${name}: b`]);
+    const responses = await sendUntilClosed(
       toolhost.url,
-      head([...alike, 'Connection: close', `Content-Length: ${body.length}`]) + body,
+      head([...similarHeaders, 'Connection: close', `Content-Length: ${body.length}`]) + body,
     );
-    assert.match(answers, /^HTTP\/1\.1 200 /);
+    assert.match(responses, /^HTTP\/1\.1 200 /);
   });
 
   const paths = [
@@ -270,11 +270,11 @@ describe('the HTTP listener under adversarial requests', () => {
     it(`[sec F4] returns 400 and closes the connection for the path ${path}`, async () => {
       const method = path === '*' ? 'OPTIONS' : 'POST';
       const request = head(['Content-Length: 2']).replace('POST /mcp/echo', `${method} ${path}`);
-      const answers = await untilClosed(toolhost.url, `${request}{}`);
-      assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400']);
-      assert.match(answers, /Connection: close/);
+      const responses = await sendUntilClosed(toolhost.url, `${request}{}`);
+      assert.deepEqual(responses.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400']);
+      assert.match(responses, /Connection: close/);
     });
   }
 
-  it('[sec F4] still serves requests afterwards', alive);
+  it('[sec F4] still serves requests afterwards', assertAlive);
 });

@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
-import { tries } from '../sets.ts';
-import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../sets.ts';
+import { buildEchoConfig, buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
 
-const clients = 50;
-const rounds = tries(50);
+const clientCount = 50;
+const roundCount = getRunCount(50);
 
 const kinds = ['modern', 'legacy', 'batch', 'modern, cancelled', 'legacy, cancelled'] as const;
 
@@ -23,9 +23,9 @@ describe('the service with concurrent clients', () => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   before(async () => {
     upstream = await startRecordingUpstream();
-    upstream.on('*', (request) => ({ body: seenBy(request), delayMs: request.url.length % 3 }));
-    toolhost = await startToolhost({ egress: [upstream.port], env: { CONCURRENT_CALLS: '0' } });
-    await toolhost.createServer(echoConfig(upstream.url, { authentication: { type: 'Bearer' } }));
+    upstream.on('*', (request) => ({ body: toCallerAndText(request), delayMs: request.url.length % 3 }));
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { CONCURRENT_CALLS: '0' } });
+    await toolhost.createServer(buildEchoConfig(upstream.url, { authentication: { type: 'Bearer' } }));
   });
   after(async () => {
     agent.destroy();
@@ -34,12 +34,12 @@ describe('the service with concurrent clients', () => {
   });
 
   /** Caller and argument of a request, as the upstream received them. */
-  const seenBy = ({ headers, url }: RecordedRequest) => ({
+  const toCallerAndText = ({ headers, url }: RecordedRequest) => ({
     who: headers.authorization,
     text: new URL(url, upstream.url).searchParams.get('text'),
   });
   /** Sends one message. Returns the response body, or undefined if the client disconnected right after sending. */
-  const ask = async (token: string, message: unknown, headers: Record<string, string>, hangUp: boolean) => {
+  const send = async (token: string, message: unknown, headers: Record<string, string>, shouldDisconnect: boolean) => {
     const request = http.request(`${toolhost.url}/mcp/echo`, {
       agent,
       method: 'POST',
@@ -47,7 +47,7 @@ describe('the service with concurrent clients', () => {
     });
     request.on('error', () => undefined);
     request.end(JSON.stringify(message));
-    if (hangUp) {
+    if (shouldDisconnect) {
       await once(request, 'finish');
       request.destroy();
       return undefined;
@@ -58,44 +58,49 @@ describe('the service with concurrent clients', () => {
   };
 
   /** Runs one round of a client. Every client uses the same id, 1, for every message. */
-  const round = async (client: number, number: number): Promise<number> => {
+  const runRound = async (client: number, number: number): Promise<number> => {
     const kind = kinds[(client + number) % kinds.length] ?? 'modern';
     const token = `token-${client}`;
     const call = (text: string) => ({ name: 'echo', arguments: { text } });
-    const legacy = (text: string) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call(text) });
+    const createStatefulMessage = (text: string) => ({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: call(text),
+    });
     const texts = ['a', 'b', 'c'].map((part) => `${client}-${number}-${part}`).slice(0, kind === 'batch' ? 3 : 1);
     const [text = ''] = texts;
-    const isModern = kind.startsWith('modern');
-    const single = isModern ? modernMessage('tools/call', call(text)) : legacy(text);
-    const message = kind === 'batch' ? texts.map(legacy) : single;
-    const headers = isModern ? mirrors('tools/call', 'echo') : {};
-    const answer = await ask(token, message, headers, kind.endsWith('cancelled'));
-    if (answer === undefined) return 0;
-    const told = [answer]
+    const isStateless = kind.startsWith('modern');
+    const singleMessage = isStateless ? buildStatelessMessage('tools/call', call(text)) : createStatefulMessage(text);
+    const message = kind === 'batch' ? texts.map(createStatefulMessage) : singleMessage;
+    const headers = isStateless ? mirrorHeaders('tools/call', 'echo') : {};
+    const response = await send(token, message, headers, kind.endsWith('cancelled'));
+    if (response === undefined) return 0;
+    const results = [response]
       .flat()
-      .map(({ id, result }) => ({ id, ...JSON.parse((result as ToolReply).content[0]?.text ?? '') }));
+      .map(({ id, result }) => ({ id, ...JSON.parse((result as ToolCallResult).content[0]?.text ?? '') }));
     assert.deepEqual(
-      told,
+      results,
       texts.map((expected) => ({ id: 1, who: `Bearer ${token}`, text: expected })),
     );
-    return told.length;
+    return results.length;
   };
 
-  it(`[sec F1] returns to each of ${clients} clients with equal ids and different tokens only its own results`, async () => {
+  it(`[sec F1] returns to each of ${clientCount} clients with equal ids and different tokens only its own results`, async () => {
     const run = async (client: number): Promise<number> => {
-      let answers = 0;
-      for (let number = 0; number < rounds; number++) answers += await round(client, number);
-      return answers;
+      let responses = 0;
+      for (let number = 0; number < roundCount; number++) responses += await runRound(client, number);
+      return responses;
     };
-    const answers = await Promise.all(Array.from({ length: clients }, (_, client) => run(client)));
+    const answers = await Promise.all(Array.from({ length: clientCount }, (_, client) => run(client)));
     assert.equal(
       answers.reduce((sum, count) => sum + count),
-      clients * rounds,
+      clientCount * roundCount,
     );
-    const strangers = upstream.requests
-      .map(seenBy)
+    const mismatches = upstream.requests
+      .map(toCallerAndText)
       .filter(({ who, text }) => who !== `Bearer token-${text?.split('-')[0]}`);
-    assert.deepEqual(strangers, []);
-    assert.ok(upstream.requests.length >= clients * rounds);
+    assert.deepEqual(mismatches, []);
+    assert.ok(upstream.requests.length >= clientCount * roundCount);
   });
 });

@@ -8,7 +8,7 @@ import { describe, it } from 'node:test';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 
 /** Opens a connection that has received its response and stays open. */
-async function idleConnection(url: string, localAddress: string): Promise<Socket> {
+async function openIdleConnection(url: string, localAddress: string): Promise<Socket> {
   const { host, port } = new URL(url);
   const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined);
@@ -27,10 +27,10 @@ describe('the client connection limit with a low file descriptor limit', () => {
     const toolhost = await startChildToolhost({ DATA_DIR: dataDir }, '/bin/sh', limited);
     t.after(() => toolhost.end());
     const sockets: Socket[] = [];
-    while (sockets.length < 500) sockets.push(await idleConnection(toolhost.url, '127.0.0.2'));
-    const served = await idleConnection(toolhost.url, '127.0.0.3');
-    assert.equal(!served.destroyed, true);
+    while (sockets.length < 500) sockets.push(await openIdleConnection(toolhost.url, '127.0.0.2'));
+    const otherSocket = await openIdleConnection(toolhost.url, '127.0.0.3');
+    assert.equal(!otherSocket.destroyed, true);
     assert.ok(sockets.filter(({ destroyed }) => !destroyed).length <= 200);
-    for (const socket of [served, ...sockets]) socket.destroy();
+    for (const socket of [otherSocket, ...sockets]) socket.destroy();
   });
 });

@@ -6,7 +6,7 @@ import type { LoginWorld } from '../support/oauth/login-world.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-type Answer = { status: number; headers: NodeJS.Dict<string | string[]>; body: string };
+type ReceivedResponse = { status: number; headers: NodeJS.Dict<string | string[]>; body: string };
 
 describe('the host of a server (SERVER_HOSTS)', () => {
   let world: LoginWorld;
@@ -15,20 +15,20 @@ describe('the host of a server (SERVER_HOSTS)', () => {
   before(async () => {
     world = await startLoginWorld({ env: { SERVER_HOSTS: '*.tools.localhost' } });
     port = new URL(world.toolhost.url).port;
-    slug = await world.serve();
+    slug = await world.createServer();
   });
   after(() => world.stop());
 
-  const hostOf = (name: string) => `${name}.tools.localhost:${port}`;
-  const addressOf = (name: string) => `http://${hostOf(name)}/mcp`;
+  const toHost = (name: string) => `${name}.tools.localhost:${port}`;
+  const toUrl = (name: string) => `http://${toHost(name)}/mcp`;
 
   /** Sends a request to this machine under any host name; `fetch` would resolve the name. */
-  async function ask(
+  async function sendRequest(
     host: string,
     path: string,
     message?: Json,
     headers: Record<string, string> = {},
-  ): Promise<Answer> {
+  ): Promise<ReceivedResponse> {
     const sent = request({
       port,
       host: '127.0.0.1',
@@ -51,117 +51,126 @@ describe('the host of a server (SERVER_HOSTS)', () => {
   const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
   it('[ship 5] serves the server at /mcp with the same tokens', async () => {
-    const { access_token: token } = await world.tokens(await world.client(slug));
-    const answer = await ask(hostOf(slug), '/mcp', list, { authorization: `Bearer ${token}` });
-    assert.equal(answer.status, 200, answer.body);
+    const { access_token: token } = await world.getTokens(await world.registerClient(slug));
+    const response = await sendRequest(toHost(slug), '/mcp', list, { authorization: `Bearer ${token}` });
+    assert.equal(response.status, 200, response.body);
     assert.deepEqual(
-      (JSON.parse(answer.body) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name),
+      (JSON.parse(response.body) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name),
       ['run'],
     );
-    const other = await world.serve();
-    assert.equal((await ask(hostOf(other), '/mcp', list, { authorization: `Bearer ${token}` })).status, 401);
+    const other = await world.createServer();
+    assert.equal((await sendRequest(toHost(other), '/mcp', list, { authorization: `Bearer ${token}` })).status, 401);
   });
 
   it('[ship 5] responds to a URL with a trailing slash as to the URL without one', async () => {
     const paths = ['/mcp', '/.well-known/oauth-protected-resource', '/.well-known/oauth-authorization-server/mcp'];
     for (const path of paths) {
       const message = path === '/mcp' ? list : undefined;
-      const [plain, slashed] = [await ask(hostOf(slug), path, message), await ask(hostOf(slug), `${path}/`, message)];
+      const [plain, slashed] = [
+        await sendRequest(toHost(slug), path, message),
+        await sendRequest(toHost(slug), `${path}/`, message),
+      ];
       assert.equal(plain.status, message ? 401 : 200, path);
       assert.deepEqual([slashed.status, slashed.body], [plain.status, plain.body], path);
     }
   });
 
   it('[ship 5] refers from a 401 response to metadata with exactly this URL', async () => {
-    const refused = await ask(hostOf(slug), '/mcp', list);
-    assert.equal(refused.status, 401);
-    const url = `http://${hostOf(slug)}/.well-known/oauth-protected-resource/mcp`;
-    assert.ok(String(refused.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
+    const rejected = await sendRequest(toHost(slug), '/mcp', list);
+    assert.equal(rejected.status, 401);
+    const url = `http://${toHost(slug)}/.well-known/oauth-protected-resource/mcp`;
+    assert.ok(String(rejected.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
     for (const path of [new URL(url).pathname, '/.well-known/oauth-protected-resource']) {
-      const document = JSON.parse((await ask(hostOf(slug), path)).body) as Json;
-      assert.equal(document.resource, addressOf(slug));
+      const document = JSON.parse((await sendRequest(toHost(slug), path)).body) as Json;
+      assert.equal(document.resource, toUrl(slug));
       assert.deepEqual(document.authorization_servers, [world.issuer(slug)]);
     }
     for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp']) {
-      const document = JSON.parse((await ask(hostOf(slug), path)).body) as Json;
+      const document = JSON.parse((await sendRequest(toHost(slug), path)).body) as Json;
       assert.equal(document.issuer, world.issuer(slug));
     }
-    const below = await ask(new URL(world.toolhost.url).host, `/.well-known/oauth-protected-resource/mcp/${slug}`);
+    const below = await sendRequest(
+      new URL(world.toolhost.url).host,
+      `/.well-known/oauth-protected-resource/mcp/${slug}`,
+    );
     assert.equal((JSON.parse(below.body) as Json).resource, world.issuer(slug));
   });
 
   it('[ship 5] accepts its URL as the resource of a login, and no other host', async () => {
-    const client = await world.client(slug);
-    const own = { resource: addressOf(slug) };
-    const { code, verifier } = await world.logIn(client, undefined, own);
-    const foreign = await client.redeem(code, verifier, { resource: addressOf('another') });
-    assert.deepEqual([foreign.status, foreign.body.error], [400, 'invalid_target']);
-    const { code: second, verifier: proof } = await world.logIn(client, undefined, own);
-    assert.equal((await client.redeem(second, proof, own)).status, 200);
+    const client = await world.registerClient(slug);
+    const targetResource = { resource: toUrl(slug) };
+    const { code, verifier } = await world.logIn(client, undefined, targetResource);
+    const otherResource = await client.redeem(code, verifier, { resource: toUrl('another') });
+    assert.deepEqual([otherResource.status, otherResource.body.error], [400, 'invalid_target']);
+    const { code: second, verifier: proof } = await world.logIn(client, undefined, targetResource);
+    assert.equal((await client.redeem(second, proof, targetResource)).status, 200);
   });
 
   it('serves the views of the server below /mcp, each with its own metadata [agent 2]', async () => {
-    const viewed = await world.serve({ views: { desk: { tools: ['run'] } } });
-    const url = `http://${hostOf(viewed)}/.well-known/oauth-protected-resource/mcp/desk`;
-    const refused = await ask(hostOf(viewed), '/mcp/desk', list);
-    assert.equal(refused.status, 401);
-    assert.ok(String(refused.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
-    const document = JSON.parse((await ask(hostOf(viewed), new URL(url).pathname)).body) as Json;
-    const own = { resource: `${addressOf(viewed)}/desk` };
-    assert.deepEqual([document.resource, document.authorization_servers], [own.resource, [world.issuer(viewed)]]);
-    const client = await world.client(viewed);
-    const { code, verifier } = await world.logIn(client, undefined, own);
-    const { access_token } = (await client.redeem(code, verifier, own)).body;
+    const viewed = await world.createServer({ views: { desk: { tools: ['run'] } } });
+    const url = `http://${toHost(viewed)}/.well-known/oauth-protected-resource/mcp/desk`;
+    const rejected = await sendRequest(toHost(viewed), '/mcp/desk', list);
+    assert.equal(rejected.status, 401);
+    assert.ok(String(rejected.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
+    const document = JSON.parse((await sendRequest(toHost(viewed), new URL(url).pathname)).body) as Json;
+    const targetResource = { resource: `${toUrl(viewed)}/desk` };
+    assert.deepEqual(
+      [document.resource, document.authorization_servers],
+      [targetResource.resource, [world.issuer(viewed)]],
+    );
+    const client = await world.registerClient(viewed);
+    const { code, verifier } = await world.logIn(client, undefined, targetResource);
+    const { access_token } = (await client.redeem(code, verifier, targetResource)).body;
     const headers = { authorization: `Bearer ${String(access_token)}` };
-    assert.equal((await ask(hostOf(viewed), '/mcp/desk', list, headers)).status, 200);
-    assert.equal((await ask(hostOf(viewed), '/mcp', list, headers)).status, 401);
-    const page = await ask(hostOf(viewed), '/mcp/desk', undefined, { accept: 'text/html' });
-    assert.ok(page.body.includes(`<pre>${addressOf(viewed)}/desk</pre>`));
+    assert.equal((await sendRequest(toHost(viewed), '/mcp/desk', list, headers)).status, 200);
+    assert.equal((await sendRequest(toHost(viewed), '/mcp', list, headers)).status, 401);
+    const page = await sendRequest(toHost(viewed), '/mcp/desk', undefined, { accept: 'text/html' });
+    assert.ok(page.body.includes(`<pre>${toUrl(viewed)}/desk</pre>`));
     for (const path of ['/mcp/nothing', '/mcp/token', '/.well-known/oauth-protected-resource/mcp/nothing'])
-      assert.equal((await ask(hostOf(viewed), path)).status, 404, path);
+      assert.equal((await sendRequest(toHost(viewed), path)).status, 404, path);
     // A server host has no start page.
     for (const path of ['/mcp/nothing', '/']) {
-      const lost = await ask(hostOf(viewed), path, undefined, { accept: 'text/html' });
-      assert.equal(lost.status, 404);
-      assert.ok(lost.body.includes(`href="${world.toolhost.url}/"`), lost.body);
+      const notFound = await sendRequest(toHost(viewed), path, undefined, { accept: 'text/html' });
+      assert.equal(notFound.status, 404);
+      assert.ok(notFound.body.includes(`href="${world.toolhost.url}/"`), notFound.body);
     }
   });
 
   it('[ship 5] serves the management server on its host', async () => {
-    const key = await world.toolhost.key();
-    const answer = await ask(hostOf('manage'), '/mcp', list, { authorization: `Bearer ${key}` });
-    assert.equal(answer.status, 200, answer.body);
+    const key = await world.toolhost.createKey();
+    const response = await sendRequest(toHost('manage'), '/mcp', list, { authorization: `Bearer ${key}` });
+    assert.equal(response.status, 200, response.body);
   });
 
   it('[ship 5] serves nothing else on a server host, and no host that is not a slug', async () => {
     for (const path of ['/', '/login', '/api/v1/servers', `/mcp/${slug}`, `/mcp/${slug}/authorize`, '/metrics'])
-      assert.equal((await ask(hostOf(slug), path)).status, 404, path);
+      assert.equal((await sendRequest(toHost(slug), path)).status, 404, path);
     for (const host of [
-      `a.${hostOf(slug)}`,
-      hostOf('-x'),
-      hostOf('Ü'),
+      `a.${toHost(slug)}`,
+      toHost('-x'),
+      toHost('Ü'),
       `tools.localhost:${port}`,
       `${slug}.tools.localhost:1`,
     ])
-      assert.equal((await ask(host, '/mcp', list)).status, 421, host);
-    assert.equal((await ask(hostOf(slug), '/livez')).status, 200);
-    assert.equal((await ask(hostOf('nobody-here'), '/mcp', list)).status, 404);
-    assert.equal((await ask(hostOf(slug).toUpperCase(), '/mcp', list)).status, 401);
+      assert.equal((await sendRequest(host, '/mcp', list)).status, 421, host);
+    assert.equal((await sendRequest(toHost(slug), '/livez')).status, 200);
+    assert.equal((await sendRequest(toHost('nobody-here'), '/mcp', list)).status, 404);
+    assert.equal((await sendRequest(toHost(slug).toUpperCase(), '/mcp', list)).status, 401);
   });
 
   it('[ship 5] rejects requests of pages from other origins, as everywhere else', async () => {
     const foreign = { origin: 'https://evil.example' };
-    assert.equal((await ask(hostOf(slug), '/mcp', list, foreign)).status, 403);
-    const document = await ask(hostOf(slug), '/.well-known/oauth-protected-resource', undefined, foreign);
+    assert.equal((await sendRequest(toHost(slug), '/mcp', list, foreign)).status, 403);
+    const document = await sendRequest(toHost(slug), '/.well-known/oauth-protected-resource', undefined, foreign);
     assert.equal(document.headers['access-control-allow-origin'], '*');
   });
 
   it('[ship 5] is shown next to the usual URL of the server', async () => {
-    const key = await world.toolhost.key();
+    const key = await world.toolhost.createKey();
     const { body } = await world.toolhost.rest('GET', `/servers/${slug}`, { key });
     const { server } = body as { server: Json };
-    assert.deepEqual([server.url, server.host_url], [world.issuer(slug), addressOf(slug)]);
-    const page = await ask(hostOf(slug), '/mcp', undefined, { accept: 'text/html' });
-    assert.ok(page.body.includes(addressOf(slug)));
+    assert.deepEqual([server.url, server.host_url], [world.issuer(slug), toUrl(slug)]);
+    const page = await sendRequest(toHost(slug), '/mcp', undefined, { accept: 'text/html' });
+    assert.ok(page.body.includes(toUrl(slug)));
   });
 });

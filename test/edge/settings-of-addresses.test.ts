@@ -6,7 +6,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const production = {
@@ -19,7 +19,7 @@ const production = {
 };
 
 /** Invalid values by setting name. */
-const wrong: Record<string, readonly string[]> = {
+const invalidValues: Record<string, readonly string[]> = {
   ALLOWED_ORIGINS: [
     ...['*', 'null', 'app.example.org', 'https://app.example.com/x', 'https://*.example.com', 'https://'],
     ...['https://a.example https://b.example', 'https://app.example.com?x', 'https://me@app.example.com'],
@@ -78,20 +78,20 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   /** Returns the error message of a start that must fail. */
-  const refusal = async (env: Record<string, string>) => {
+  const getStartError = async (env: Record<string, string>) => {
     const started = startToolhost({ dataDir: folder, env });
     const error = await started.then(
       async (toolhost) => toolhost.stop().then(() => assert.fail(`started with ${JSON.stringify(env)}`)),
-      (refused: Error) => refused,
+      (rejected: Error) => rejected,
     );
     assert.equal(error.name, 'ConfigError', String(error.stack));
     return error.message;
   };
 
-  for (const [name, values] of Object.entries(wrong)) {
+  for (const [name, values] of Object.entries(invalidValues)) {
     it(`[sec E7] stops the start if ${name} is invalid, and the error lists the allowed forms`, async () => {
       for (const value of values) {
-        const message = await refusal({ ...(name === 'OIDC_ISSUER' && production), [name]: value });
+        const message = await getStartError({ ...(name === 'OIDC_ISSUER' && production), [name]: value });
         assert.match(message, new RegExp(`^ {2}- ${name}: .*allowed.*: `, 'm'), value);
         assert.doesNotMatch(message, /word|me@/, value);
       }
@@ -99,9 +99,12 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
   }
 
   it('[sec E7] stops the start if OIDC_ISSUER is not https:// in production, except on this machine, or if its client is missing', async () => {
-    assert.match(await refusal({ ...production, OIDC_ISSUER: 'http://id.example.com' }), /OIDC_ISSUER: found .*https:/);
+    assert.match(
+      await getStartError({ ...production, OIDC_ISSUER: 'http://id.example.com' }),
+      /OIDC_ISSUER: found .*https:/,
+    );
     for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'])
-      assert.match(await refusal({ ...production, BASE_URL: '', [name]: '' }), new RegExp(`${name}: required`));
+      assert.match(await getStartError({ ...production, BASE_URL: '', [name]: '' }), new RegExp(`${name}: required`));
     for (const issuer of [
       'http://localhost:9999/realms/x',
       'https://b2c.example.com/v2.0/.well-known/openid-configuration?p=sign-in',
@@ -114,7 +117,7 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
   });
 
   it('[sec F2] normalizes ALLOWED_ORIGINS and then allows the origins that browsers send', async () => {
-    const written = [
+    const configured = [
       ...[
         'https://app.example.com/',
         'HTTPS://Other.Example.com',
@@ -129,7 +132,7 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
         ' https://last.example ',
       ],
     ];
-    const toolhost = await startToolhost({ env: { ALLOWED_ORIGINS: `${written.join(',')},` } });
+    const toolhost = await startToolhost({ env: { ALLOWED_ORIGINS: `${configured.join(',')},` } });
     try {
       for (const origin of [
         ...['https://app.example.com', 'https://other.example.com', 'https://third.example', 'http://127.0.0.1:6274'],
@@ -152,7 +155,7 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
   });
 
   it('[sec B10] accepts names, addresses, and ranges in their usual notations in EGRESS_ALLOW', async () => {
-    const written = [
+    const configured = [
       ...[
         '10.1.2.3:8080',
         'intranet.example.com:80',
@@ -170,7 +173,7 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
         '[::ffff:10.4.0.1]:80',
       ],
     ];
-    const toolhost = await startToolhost({ env: { EGRESS_ALLOW: `${written.join(' , ')},` } });
+    const toolhost = await startToolhost({ env: { EGRESS_ALLOW: `${configured.join(' , ')},` } });
     try {
       for (const [index, origin] of [
         ...[
@@ -183,14 +186,14 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
         ...['http://10.2.255.1:8081', 'http://bücher.internal', 'http://[fd00::1]:8080', 'http://[fd00::2]:8080'],
         ...['http://[fd01::9]:8080', 'http://[fd02::9]:8080', 'http://[fd03::9]:8080', 'http://10.4.0.1'],
       ].entries())
-        await toolhost.createServer(serverAt(`excepted-${index}`, origin));
+        await toolhost.createServer(buildServerAt(`excepted-${index}`, origin));
       for (const origin of [
         'http://10.1.2.4:8080',
         'http://10.3.0.1:8081',
         'http://[fd00::3]:8080',
         'http://other:3000',
       ]) {
-        const { status } = await toolhost.rest('POST', '/servers', { body: serverAt('refused', origin) });
+        const { status } = await toolhost.rest('POST', '/servers', { body: buildServerAt('refused', origin) });
         assert.equal(status, 400, origin);
       }
     } finally {
@@ -216,18 +219,18 @@ describe('a setting with an origin, a URL, a host, or an address', () => {
 
 describe('SERVER_HOSTS', () => {
   it('[sec E7] is accepted in any spelling that a URL allows', async () => {
-    for (const [given, host] of [
+    for (const [pattern, host] of [
       ['*.Bücher.localhost', 'projects.xn--bcher-kva.localhost'],
       ['*.tools.localhost.', 'projects.tools.localhost'],
     ] as const) {
-      const toolhost = await startToolhost({ env: { SERVER_HOSTS: given } });
-      await toolhost.createServer(serverAt('projects', 'https://api.example'));
+      const toolhost = await startToolhost({ env: { SERVER_HOSTS: pattern } });
+      await toolhost.createServer(buildServerAt('projects', 'https://api.example'));
       const { port } = new URL(toolhost.url);
       const request = httpRequest(`${toolhost.url}/mcp`, { headers: { host: `${host}:${port}` } }).end();
-      const [answer] = (await once(request, 'response')) as [IncomingMessage];
-      answer.resume();
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      response.resume();
       await toolhost.stop();
-      assert.equal(answer.statusCode, 401, given);
+      assert.equal(response.statusCode, 401, pattern);
     }
   });
 });
@@ -237,7 +240,7 @@ describe('MANAGEMENT_SLUG', () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-slug-'));
     t.after(() => rmSync(dataDir, { recursive: true, force: true }));
     const toolhost = await startToolhost({ dataDir });
-    for (const slug of ['taken', 'deleted']) await toolhost.createServer(serverAt(slug, 'https://api.example'));
+    for (const slug of ['taken', 'deleted']) await toolhost.createServer(buildServerAt(slug, 'https://api.example'));
     assert.equal((await toolhost.rest('DELETE', '/servers/deleted')).status, 200);
     await toolhost.stop();
     await assert.rejects(
@@ -245,8 +248,8 @@ describe('MANAGEMENT_SLUG', () => {
       /MANAGEMENT_SLUG: a server has the slug taken, which cannot be changed; set another slug/,
     );
     for (const MANAGEMENT_SLUG of ['deleted', 'manage']) {
-      const again = await startToolhost({ dataDir, env: { MANAGEMENT_SLUG } });
-      await again.stop();
+      const restarted = await startToolhost({ dataDir, env: { MANAGEMENT_SLUG } });
+      await restarted.stop();
     }
   });
 });

@@ -3,45 +3,45 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { serverAt } from '../support/configs.ts';
-import { onTime } from '../support/on-time.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
-const connectionsOfAKind = 100;
-const dripMs = 100;
-const silentMs = 400;
+const connectionsPerKind = 100;
+const byteIntervalMs = 100;
+const idleTimeoutMs = 400;
 
 /** Connection that sends `begins` and then `drip`, one byte per interval. */
-type SlowClient = { closed: Promise<void>; said(): string };
+type SlowClient = { closed: Promise<void>; getReceived(): string };
 
-function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowClient {
+function openSlowClient(toolhost: TestToolhost, prefix: string, slowBytes: string): SlowClient {
   const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
-  let said = '';
-  let left = drip;
+  let received = '';
+  let remaining = slowBytes;
   socket.on('data', (data) => {
-    said += data.toString('latin1');
+    received += data.toString('latin1');
   });
   // Writes fail after the server closed the connection.
   socket.on('error', () => undefined);
-  socket.write(begins);
+  socket.write(prefix);
   const timer = setInterval(() => {
-    if (!socket.writable || left === '') return;
-    socket.write(left.slice(0, 1));
-    left = left.slice(1);
-  }, dripMs);
+    if (!socket.writable || remaining === '') return;
+    socket.write(remaining.slice(0, 1));
+    remaining = remaining.slice(1);
+  }, byteIntervalMs);
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve())).then(() => clearInterval(timer));
-  return { closed, said: () => said };
+  return { closed, getReceived: () => received };
 }
 
 describe('timeout handling of slow connections', () => {
   it('[sec F4] closes hundreds of slow connections on time, whatever they send, while calls of other clients are served', async () => {
     const upstream = await startRecordingUpstream();
     // Longer than a busy machine may delay reading an arrived request, which would otherwise be closed too.
-    const patience = { headersTimeoutMs: 6000, requestTimeoutMs: 9000 };
-    const toolhost = await startToolhost({ egress: [upstream.port], surroundings: patience });
-    await toolhost.createServer(serverAt('quick', upstream.url));
+    const timeouts = { headersTimeoutMs: 6000, requestTimeoutMs: 9000 };
+    const toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: timeouts });
+    await toolhost.createServer(buildServerAt('quick', upstream.url));
     const { host } = new URL(toolhost.url);
     const head = ['POST /mcp/quick HTTP/1.1', `Host: ${host}`, `Authorization: Bearer ${token}`];
     const body = ['Content-Type: application/json', 'Content-Length: 10000', '', '{"jsonrpc":'];
@@ -51,62 +51,64 @@ describe('timeout handling of slow connections', () => {
       [[...head, ...body].join('\r\n'), ' '.repeat(1000)],
     ];
     const clients = kinds.map(([begins, drip]) =>
-      Array.from({ length: connectionsOfAKind }, () => slowClient(toolhost, begins, drip)),
+      Array.from({ length: connectionsPerKind }, () => openSlowClient(toolhost, begins, drip)),
     );
     let open = true;
     // Without the two timeouts, Node.js defaults of a minute and more apply, far longer than any delay of a busy machine.
-    const allClosed = onTime(30_000, () => Promise.all(clients.flat().map(({ closed }) => closed))).finally(() => {
+    const allClosed = assertWithinDeadline(30_000, () =>
+      Promise.all(clients.flat().map(({ closed }) => closed)),
+    ).finally(() => {
       open = false;
     });
-    let answered = 0;
+    let completedCalls = 0;
     while (open) {
       assert.notEqual((await toolhost.callTool('quick', token, 'get')).isError, true);
-      answered += 1;
+      completedCalls += 1;
       await delay(50);
     }
     await allClosed;
-    assert.ok(answered > 10, `${answered} calls were answered`);
-    assert.equal(upstream.requests.length, answered);
+    assert.ok(completedCalls > 10, `${completedCalls} calls were answered`);
+    assert.equal(upstream.requests.length, completedCalls);
     const [, headers = [], bodies = []] = clients;
-    for (const { said } of [...headers, ...bodies]) assert.match(said(), /^$|^HTTP\/1\.1 408 /);
-    assert.ok([...headers, ...bodies].some(({ said }) => said() !== ''));
+    for (const { getReceived } of [...headers, ...bodies]) assert.match(getReceived(), /^$|^HTTP\/1\.1 408 /);
+    assert.ok([...headers, ...bodies].some(({ getReceived }) => getReceived() !== ''));
     await toolhost.stop();
     await upstream.close();
   });
 
   it('[sec F4] allows a request that arrives slowly but in time', async () => {
     const upstream = await startRecordingUpstream();
-    const toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(serverAt('quick', upstream.url));
+    const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(buildServerAt('quick', upstream.url));
     const { host, port } = new URL(toolhost.url);
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
     const head = ['POST /mcp/quick HTTP/1.1', `Host: ${host}`, `Authorization: Bearer ${token}`, 'Connection: close'];
     const text = [...head, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body].join('\r\n');
     const socket = connect(Number(port), '127.0.0.1');
-    const answered = read(socket);
+    const response = readUntilClosed(socket);
     for (const [few] of text.matchAll(/.{1,8}/gs)) {
       socket.write(few);
       await delay(1);
     }
-    assert.match(await answered, /^HTTP\/1\.1 200 .*"result":\{\}/s);
+    assert.match(await response, /^HTTP\/1\.1 200 .*"result":\{\}/s);
     await toolhost.stop();
     await upstream.close();
   });
 
   it('[sec F4] closes an idle connection after the idle timeout, and not earlier', async () => {
-    const toolhost = await startToolhost({ surroundings: { idleTimeoutMs: silentMs } });
+    const toolhost = await startToolhost({ runtimeOptions: { idleTimeoutMs: idleTimeoutMs } });
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
     const startedAt = performance.now();
-    const answered = read(socket);
+    const response = readUntilClosed(socket);
     socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-    assert.match(await answered, /^HTTP\/1\.1 200 .*connection: keep-alive/is);
-    assert.ok(performance.now() - startedAt >= silentMs);
+    assert.match(await response, /^HTTP\/1\.1 200 .*connection: keep-alive/is);
+    assert.ok(performance.now() - startedAt >= idleTimeoutMs);
     await toolhost.stop();
   });
 });
 
-async function read(socket: Socket): Promise<string> {
+async function readUntilClosed(socket: Socket): Promise<string> {
   let text = '';
   socket.on('data', (data) => {
     text += data.toString('latin1');

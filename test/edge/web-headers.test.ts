@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const baseUrl = 'https://tools.example.com';
 
 describe('the dashboard behind https', () => {
-  let provider: ForgingProvider;
+  let provider: ForgedTokenProvider;
   let toolhost: TestToolhost;
   let port: number;
   before(async () => {
-    provider = await startForgingProvider();
-    port = await freePort();
+    provider = await startForgedTokenProvider();
+    port = await findFreePort();
     toolhost = await startToolhost({
       env: {
         BASE_URL: baseUrl,
@@ -31,7 +31,7 @@ describe('the dashboard behind https', () => {
   after(() => Promise.all([toolhost.stop(), provider.close()]));
 
   const get = (path: string, headers: Record<string, string> = {}) =>
-    wire(`http://127.0.0.1:${port}${path}`, { headers: { host: new URL(baseUrl).host, ...headers } });
+    sendRawRequest(`http://127.0.0.1:${port}${path}`, { headers: { host: new URL(baseUrl).host, ...headers } });
 
   const directives = (policy: string) =>
     Object.fromEntries(policy.split('; ').map((part) => [part.split(' ')[0], part.split(' ').slice(1).join(' ')]));
@@ -70,12 +70,12 @@ describe('the dashboard behind https', () => {
   });
 
   it('[sec M10] requires https (HSTS) at every URL', async () => {
-    const inService = ['/mcp/projects', '/files/x', '/livez', '/authorize', '/api/v1/servers', '/a//b'];
-    const answers = [
-      ...(await Promise.all(inService.map((path) => get(path)))),
+    const paths = ['/mcp/projects', '/files/x', '/livez', '/authorize', '/api/v1/servers', '/a//b'];
+    const responses = [
+      ...(await Promise.all(paths.map((path) => get(path)))),
       await get('/mcp', { host: 'nobody.mcp.example.com' }),
     ];
-    for (const { headers, text } of answers)
+    for (const { headers, text } of responses)
       assert.equal(headers['strict-transport-security'], 'max-age=31536000; includeSubDomains', text);
   });
 
@@ -99,15 +99,15 @@ describe('the dashboard behind https', () => {
   });
 
   it('[sec M10] binds the sign-in and session cookies to the exact host, out of reach of scripts', async () => {
-    const departure = await get('/login');
-    assert.equal(departure.status, 302);
-    const [cookie] = departure.headers['set-cookie'] ?? [];
+    const loginRedirect = await get('/login');
+    assert.equal(loginRedirect.status, 302);
+    const [cookie] = loginRedirect.headers['set-cookie'] ?? [];
     const flags = '; Path=/; HttpOnly; Secure; SameSite=Lax';
     assert.match(cookie ?? '', /^__Host-toolhost-sign-in-[0-9a-f]{16}=[^;]+; /);
     for (const flag of flags.split('; ').slice(1)) assert.ok(cookie?.split('; ').includes(flag), `${cookie}`);
-    const { searchParams: sent } = new URL(String(departure.headers.location));
+    const { searchParams: sent } = new URL(String(loginRedirect.headers.location));
     assert.equal(sent.get('redirect_uri'), `${baseUrl}/login/callback`);
-    provider.issue(sent.get('nonce') ?? '');
+    provider.setIdToken(sent.get('nonce') ?? '');
     const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
     const back = await get(`/login/callback?${query}`, { cookie: cookie?.split(';')[0] ?? '' });
     assert.equal(back.status, 302, back.text);

@@ -7,7 +7,7 @@ import { getKeptBytes, proposeFields } from '../../src/domain/answer-fields/prop
 import { parseDotPath } from '../../src/domain/json/dot-path.ts';
 import { buildFieldTree, selectFields } from '../../src/domain/json/response-fields.ts';
 import { ToolFailure } from '../../src/errors.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 
 const names = ['a', 'b', 'id', 'html_url', 'self_url', 'é"\\', 'a.b', ' x', '', '_links', 'avatar'];
 const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
@@ -19,16 +19,18 @@ const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-const pathsOf = (use: FieldStats, parent = ''): string[] =>
-  use.fields.flatMap((field) => {
+const listPaths = (stats: FieldStats, parent = ''): string[] =>
+  stats.fields.flatMap((field) => {
     const path = parent === '' ? field.name : `${parent}.${field.name}`;
-    return [path, ...pathsOf(field, path)];
+    return [path, ...listPaths(field, path)];
   });
-const objectsIn = (use: FieldStats): number => use.objects + use.fields.reduce((sum, one) => sum + objectsIn(one), 0);
-const bytesOf = (answer: unknown) => Buffer.from(JSON.stringify(answer));
-const keep = (json: Buffer, paths: readonly string[]) => selectFields(json, buildFieldTree(paths.map(parseDotPath)));
-const measured = (answers: readonly unknown[]) =>
-  mergeStats(answers.map((answer) => measureFields(answer))) ?? assert.fail('no answers');
+const countObjects = (stats: FieldStats): number =>
+  stats.objects + stats.fields.reduce((sum, one) => sum + countObjects(one), 0);
+const toJsonBuffer = (response: unknown) => Buffer.from(JSON.stringify(response));
+const selectPaths = (json: Buffer, paths: readonly string[]) =>
+  selectFields(json, buildFieldTree(paths.map(parseDotPath)));
+const measureAll = (responses: readonly unknown[]) =>
+  mergeStats(responses.map((response) => measureFields(response))) ?? assert.fail('no answers');
 
 const repository = (id: number) => ({
   id,
@@ -46,9 +48,9 @@ const repository = (id: number) => ({
 });
 
 /** Returns the size of a response after selecting fields; undefined if it has none of them. */
-function keptSize(answer: Buffer, paths: readonly string[]): number | undefined {
+function getSelectedSize(response: Buffer, paths: readonly string[]): number | undefined {
   try {
-    return keep(answer, paths).length;
+    return selectPaths(response, paths).length;
   } catch (error) {
     if (error instanceof ToolFailure) return undefined;
     throw error;
@@ -61,22 +63,25 @@ describe('response field proposal', () => {
       fc.property(
         fc.array(anyValue, { minLength: 1, maxLength: 3 }),
         fc.infiniteStream(fc.boolean()),
-        (answers, some) => {
-          const use = measured(answers);
-          const whole = answers.reduce<number>((sum, answer) => sum + bytesOf(answer).length, 0);
-          assert.equal(use.bytes, whole);
-          const paths = pathsOf(use).filter(() => some.next().value);
+        (responses, choices) => {
+          const stats = measureAll(responses);
+          const totalBytes = responses.reduce<number>((sum, response) => sum + toJsonBuffer(response).length, 0);
+          assert.equal(stats.bytes, totalBytes);
+          const paths = listPaths(stats).filter(() => choices.next().value);
           // Fields cannot be selected from a single value.
-          if (paths.length === 0 || use.isPartial) return;
-          const sizes = answers.map((answer) => keptSize(bytesOf(answer), paths));
+          if (paths.length === 0 || stats.isPartial) return;
+          const sizes = responses.map((response) => getSelectedSize(toJsonBuffer(response), paths));
           // Selecting fields that a response does not have is an error.
           if (sizes.includes(undefined)) return;
-          const kept = sizes.reduce<number>((sum, size) => sum + Number(size), 0);
-          const foretold = getKeptBytes(use, paths);
-          assert.ok(Math.abs(foretold - kept) <= objectsIn(use), `predicted ${foretold}, found ${kept}`);
+          const selectedBytes = sizes.reduce<number>((sum, size) => sum + Number(size), 0);
+          const predictedBytes = getKeptBytes(stats, paths);
+          assert.ok(
+            Math.abs(predictedBytes - selectedBytes) <= countObjects(stats),
+            `predicted ${predictedBytes}, found ${selectedBytes}`,
+          );
         },
       ),
-      { numRuns: tries(2000) },
+      { numRuns: getRunCount(2000) },
     );
   });
 
@@ -85,47 +90,47 @@ describe('response field proposal', () => {
       fc.property(
         fc.array(anyValue, { minLength: 1, maxLength: 3 }),
         fc.integer({ min: 1, max: 5 }),
-        (answers, most) => {
-          const use = measured(answers);
-          const paths = proposeFields(use, most);
+        (responses, maxFields) => {
+          const stats = measureAll(responses);
+          const paths = proposeFields(stats, maxFields);
           if (!paths) return;
-          assert.ok(paths.length > 0 && paths.length <= most);
-          const known = new Set(pathsOf(use));
+          assert.ok(paths.length > 0 && paths.length <= maxFields);
+          const knownPaths = new Set(listPaths(stats));
           assert.deepEqual(
-            paths.filter((path) => !known.has(path)),
+            paths.filter((path) => !knownPaths.has(path)),
             [],
           );
-          assert.ok(getKeptBytes(use, paths) <= use.bytes + objectsIn(use));
+          assert.ok(getKeptBytes(stats, paths) <= stats.bytes + countObjects(stats));
         },
       ),
-      { numRuns: tries(1000) },
+      { numRuns: getRunCount(1000) },
     );
   });
 
   it('[agent 3] omits links, node IDs, pictures, nulls, and constants, and keeps links for people', () => {
-    const use = measured([[1, 2, 3].map(repository), [4, 5, 6].map(repository)]);
-    assert.deepEqual(proposeFields(use, 100), ['id', 'name', 'owner.html_url', 'html_url', 'topics', 'permissions']);
+    const stats = measureAll([[1, 2, 3].map(repository), [4, 5, 6].map(repository)]);
+    assert.deepEqual(proposeFields(stats, 100), ['id', 'name', 'owner.html_url', 'html_url', 'topics', 'permissions']);
   });
 
   it('[agent 3] does not classify values of a single response with a single object as constant', () => {
-    const paths = proposeFields(measured([repository(1)]), 100);
+    const paths = proposeFields(measureAll([repository(1)]), 100);
     assert.ok(paths?.includes('license') && paths.includes('visibility') && !paths.includes('forks_url'));
   });
 
   it('[agent 3] keeps maps by ID, very wide objects, and deep objects as a whole', () => {
     const byId = Object.fromEntries(Array.from({ length: 400 }, (_, id) => [`u${id}`, { name: 'n', node_id: 'x' }]));
-    const use = measured([{ users: byId, node_id: 'x', count: 1 }]);
-    assert.deepEqual(proposeFields(use, 100), ['users', 'count']);
+    const stats = measureAll([{ users: byId, node_id: 'x', count: 1 }]);
+    assert.deepEqual(proposeFields(stats, 100), ['users', 'count']);
     const deep = Array.from({ length: 40 }).reduce<unknown>((inner) => ({ inner, node_id: 'x' }), 1);
-    const paths = proposeFields(measured([{ deep, node_id: 'x' }]), 100) ?? assert.fail();
-    assert.match(keep(bytesOf({ deep }), paths).toString(), /"inner":1/);
+    const paths = proposeFields(measureAll([{ deep, node_id: 'x' }]), 100) ?? assert.fail();
+    assert.match(selectPaths(toJsonBuffer({ deep }), paths).toString(), /"inner":1/);
     const wide = Object.fromEntries(Array.from({ length: 2000 }, (_, id) => [`f${id}`, id]));
-    assert.equal(proposeFields(measured([{ ...wide, node_id: 'x' }]), 100), undefined);
+    assert.equal(proposeFields(measureAll([{ ...wide, node_id: 'x' }]), 100), undefined);
   });
 
   it('[agent 3] is absent for a response without fields', () => {
-    for (const answer of [1, 'x', [], [1, 2], {}, [{}], { a: 1 }]) {
-      assert.equal(proposeFields(measured([answer]), 100), undefined);
+    for (const response of [1, 'x', [], [1, 2], {}, [{}], { a: 1 }]) {
+      assert.equal(proposeFields(measureAll([response]), 100), undefined);
     }
   });
 });

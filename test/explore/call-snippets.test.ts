@@ -8,9 +8,9 @@ import { type CallTarget, createCallSnippets } from '../../src/domain/snippets/c
 import { toPythonLiteral, toScriptLiteral } from '../../src/domain/snippets/literals.ts';
 import { toUpstreamCurl } from '../../src/domain/snippets/upstream-curl.ts';
 import { root } from '../files.ts';
-import { tries } from '../sets.ts';
-import { needProgram } from '../support/browser/debian-program.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { getRunCount } from '../sets.ts';
+import { ensureProgram } from '../support/browser/debian-program.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
@@ -21,16 +21,16 @@ import {
 const secret = 'sk-live-0123456789';
 const run = promisify(execFile);
 /** Runs a command line as if a person had pasted it into a shell. */
-const inShell = (command: string, env: NodeJS.ProcessEnv = {}) =>
+const runInShell = (command: string, env: NodeJS.ProcessEnv = {}) =>
   run('/bin/sh', ['-c', command], { env: { ...process.env, ...env }, maxBuffer: 4_000_000 });
 
 /** Texts that a shell, curl, or a programming language may misinterpret. */
-const nasty = fc.oneof(
+const adversarialText = fc.oneof(
   fc.constantFrom('', "'", "''", '"', '\\', "\\'", '$HOME', '$(id)', '`id`', '!!', '@/etc/passwd', '-X', '--help'),
   fc.constantFrom('a\nb', '\n', '\t', '%00', '~', '*', '[1-3]', '{a,b}', '#', '&', ';', '<x', '__proto__', 'é', '日本'),
   fc.string({ unit: 'grapheme', maxLength: 12 }),
 );
-const text = fc.array(nasty, { minLength: 1, maxLength: 4 }).map((parts) => parts.join(''));
+const text = fc.array(adversarialText, { minLength: 1, maxLength: 4 }).map((parts) => parts.join(''));
 const anyJson = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { weight: 4, arbitrary: text },
@@ -51,11 +51,11 @@ describe('code snippets of a call', () => {
   let curlPath: string;
   let pythonPath: string;
   before(async () => {
-    curlPath = await needProgram(['/usr/bin/curl', '/usr/local/bin/curl'], 'curl');
-    pythonPath = await needProgram(['/usr/bin/python3', '/usr/local/bin/python3'], 'python3-minimal');
+    curlPath = await ensureProgram(['/usr/bin/curl', '/usr/local/bin/curl'], 'curl');
+    pythonPath = await ensureProgram(['/usr/bin/python3', '/usr/local/bin/python3'], 'python3-minimal');
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    key = await toolhost.key();
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    key = await toolhost.createKey();
     const schema = {
       name: { type: 'string' },
       query: { type: 'string', in: 'query', optional: true },
@@ -64,17 +64,17 @@ describe('code snippets of a call', () => {
     const url = `${upstream.url}/things?fixed=[1]`;
     const headers = { 'X-Service': 'Key {{KEY}}' };
     const tools = [
-      toolAt(url, { method: 'POST', input_schema: schema, headers }),
-      toolAt(`${upstream.url}/form`, {
+      buildToolAt(url, { method: 'POST', input_schema: schema, headers }),
+      buildToolAt(`${upstream.url}/form`, {
         name: 'parts',
         method: 'POST',
         body: 'multipart',
         input_schema: { name: schema.name },
       }),
     ];
-    await toolhost.createServer({ ...serverAt('copied', upstream.url), tools });
+    await toolhost.createServer({ ...buildServerAt('copied', upstream.url), tools });
     await toolhost.createServer({
-      ...serverAt('locked', upstream.url),
+      ...buildServerAt('locked', upstream.url),
       authentication: { type: 'Bearer', token: secret },
       tools,
     });
@@ -89,14 +89,14 @@ describe('code snippets of a call', () => {
     return reply.body;
   };
   /** Returns the request without the headers that differ between clients. */
-  const essence = ({ method, url, headers, body }: RecordedRequest) => ({
+  const toComparable = ({ method, url, headers, body }: RecordedRequest) => ({
     method,
     url,
     service: headers['x-service'],
     type: headers['content-type'],
     body: body.toString('utf8'),
   });
-  const last = () => upstream.take().at(-1) ?? assert.fail('nothing was sent');
+  const takeLastRequest = () => upstream.take().at(-1) ?? assert.fail('nothing was sent');
 
   it('[agent 5] curl sends exactly the request of the call, with a mask for each secret', async () => {
     const args = fc.record(
@@ -104,22 +104,22 @@ describe('code snippets of a call', () => {
       { requiredKeys: ['name'] },
     );
     await fc.assert(
-      fc.asyncProperty(args, async (given) => {
-        const body = { arguments: given };
+      fc.asyncProperty(args, async (callArguments) => {
+        const body = { arguments: callArguments };
         const { curl } = (await post('copied/tools/get/preview', body)) as { curl: string };
         assert.equal(curl.includes(secret), false);
         upstream.take();
         await post('copied/tools/get/call', body);
-        const sent = essence(last());
-        await inShell(curl.replace(/^curl/, `${curlPath} -s`));
-        assert.deepEqual(essence(last()), { ...sent, service: 'Key ********' });
+        const sent = toComparable(takeLastRequest());
+        await runInShell(curl.replace(/^curl/, `${curlPath} -s`));
+        assert.deepEqual(toComparable(takeLastRequest()), { ...sent, service: 'Key ********' });
       }),
-      { numRuns: tries(60) },
+      { numRuns: getRunCount(60) },
     );
   });
 
   it('[agent 5] curl sends the same multipart fields', async () => {
-    const parts = ({ headers, body }: RecordedRequest) => {
+    const normalizeParts = ({ headers, body }: RecordedRequest) => {
       const boundary = /boundary=(.*)$/.exec(String(headers['content-type']))?.[1] ?? assert.fail();
       return body.toString('utf8').replaceAll(boundary, 'cut').replace(/^-+/gm, '--').replaceAll(/-+cut/g, '--cut');
     };
@@ -128,56 +128,59 @@ describe('code snippets of a call', () => {
       const { curl } = (await post('copied/tools/parts/preview', body)) as { curl: string };
       upstream.take();
       await post('copied/tools/parts/call', body);
-      const sent = parts(last());
-      await inShell(curl.replace(/^curl/, `${curlPath} -s`));
-      assert.equal(parts(last()), sent, name);
+      const sent = normalizeParts(takeLastRequest());
+      await runInShell(curl.replace(/^curl/, `${curlPath} -s`));
+      assert.equal(normalizeParts(takeLastRequest()), sent, name);
     }
   });
 
   it('[agent 5] curl reads a body from a file when it cannot be a program argument, and keeps empty headers', () => {
     const request = { method: 'POST' as const, origin: 'https://api.example.com', path: '/x' };
-    const of = (body: string) => toUpstreamCurl({ ...request, headers: [], body });
-    assert.match(of('a\0b'), /--data-binary @body$/);
-    assert.match(of('é'.repeat(80_000)), /--data-binary @body$/);
-    assert.match(of('e'.repeat(80_000)), /--data-raw 'e+'$/);
+    const toCurl = (body: string) => toUpstreamCurl({ ...request, headers: [], body });
+    assert.match(toCurl('a\0b'), /--data-binary @body$/);
+    assert.match(toCurl('é'.repeat(80_000)), /--data-binary @body$/);
+    assert.match(toCurl('e'.repeat(80_000)), /--data-raw 'e+'$/);
     const empty = toUpstreamCurl({ ...request, headers: ['X-Empty', ''], body: undefined });
     assert.equal(empty, "curl -X POST 'https://api.example.com/x' -H 'X-Empty;'");
   });
 
-  const targetOf = (slug: string, args: Json): CallTarget => ({
+  const createTarget = (slug: string, args: Json): CallTarget => ({
     url: `${toolhost.url}/mcp/${slug}`,
     tool: 'get',
     arguments: args,
     credential: slug === 'copied' ? 'none' : 'api_key',
   });
-  const codeOf = (target: CallTarget, id: string) =>
+  const getCode = (target: CallTarget, id: string) =>
     createCallSnippets(target).find((snippet) => snippet.id === id)?.code ?? assert.fail(id);
 
   it('[agent 5] curl calls the tool with exactly the same arguments at the MCP endpoint', async () => {
     const args = fc.record({ name: text, more: fc.record({ value: anyJson }) });
     await fc.assert(
-      fc.asyncProperty(args, async (given) => {
+      fc.asyncProperty(args, async (callArguments) => {
         upstream.take();
-        const { stdout } = await inShell(codeOf(targetOf('locked', given as Json), 'mcp-curl'), {
+        const { stdout } = await runInShell(getCode(createTarget('locked', callArguments as Json), 'mcp-curl'), {
           TOOLHOST_API_KEY: key,
         });
         const { result } = JSON.parse(stdout) as { result?: { isError?: boolean } };
         assert.ok(result && result.isError !== true, stdout);
-        assert.deepEqual(JSON.parse(last().body.toString('utf8')), JSON.parse(JSON.stringify(given)));
+        assert.deepEqual(
+          JSON.parse(takeLastRequest().body.toString('utf8')),
+          JSON.parse(JSON.stringify(callArguments)),
+        );
       }),
-      { numRuns: tries(30) },
+      { numRuns: getRunCount(30) },
     );
   });
 
   it('[agent 5] the TypeScript snippet runs, and reads the credential from the environment', async () => {
     const args = { name: `it's "$HOME" \`id\` \${1}\n日本`, more: { a: [null, true] } };
     upstream.take();
-    await run(process.execPath, ['--input-type=module', '-e', codeOf(targetOf('locked', args), 'typescript')], {
+    await run(process.execPath, ['--input-type=module', '-e', getCode(createTarget('locked', args), 'typescript')], {
       cwd: root,
       env: { ...process.env, TOOLHOST_API_KEY: key },
     });
-    assert.deepEqual(JSON.parse(last().body.toString('utf8')), args);
-    assert.doesNotMatch(codeOf(targetOf('copied', args), 'typescript'), /process\.env/);
+    assert.deepEqual(JSON.parse(takeLastRequest().body.toString('utf8')), args);
+    assert.doesNotMatch(getCode(createTarget('copied', args), 'typescript'), /process\.env/);
   });
 
   it('[agent 5] arguments have the same values as JavaScript and Python literals', async () => {
@@ -186,17 +189,17 @@ describe('code snippets of a call', () => {
     const script = runInNewContext(`JSON.stringify(${toScriptLiteral(values)})`) as string;
     assert.equal(script, json);
     const program = 'import ast,json,sys; print(json.dumps(ast.literal_eval(sys.stdin.read())))';
-    const asked = run(pythonPath, ['-c', program], { env: { ...process.env, PYTHONUTF8: '1' } });
-    asked.child.stdin?.end(toPythonLiteral(values));
-    assert.deepEqual(JSON.parse((await asked).stdout), JSON.parse(json));
+    const pythonRun = run(pythonPath, ['-c', program], { env: { ...process.env, PYTHONUTF8: '1' } });
+    pythonRun.child.stdin?.end(toPythonLiteral(values));
+    assert.deepEqual(JSON.parse((await pythonRun).stdout), JSON.parse(json));
   });
 
   it('[agent 5] the Python snippet compiles', async () => {
     const args = { name: `"""it's\\`, more: [true, null, { deep: ['x'.repeat(80)] }] };
     for (const slug of ['copied', 'locked']) {
-      const asked = run(pythonPath, ['-c', 'import ast,sys; ast.parse(sys.stdin.read())']);
-      asked.child.stdin?.end(codeOf(targetOf(slug, args), 'python'));
-      await asked;
+      const pythonRun = run(pythonPath, ['-c', 'import ast,sys; ast.parse(sys.stdin.read())']);
+      pythonRun.child.stdin?.end(getCode(createTarget(slug, args), 'python'));
+      await pythonRun;
     }
   });
 });

@@ -7,7 +7,7 @@ import {
   toggleField,
   toResponseFields,
 } from '../../web/src/servers/try/save-tokens/field-choice.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
 const fields = paths.map((path) => ({ path, bytes: 8, times: 1, objects: 0, around: 0 }));
@@ -23,12 +23,12 @@ describe('field selection in the dashboard', () => {
           assert.equal(getFieldState(choice, path), before === 'out' ? 'kept' : 'out', path);
           const saved = toResponseFields(choice);
           if (saved?.length === 0) continue;
-          const again = createChoice(fields, saved);
-          for (const { path: each } of fields)
-            assert.equal(getFieldState(again, each), getFieldState(choice, each), each);
+          const restored = createChoice(fields, saved);
+          for (const { path: otherPath } of fields)
+            assert.equal(getFieldState(restored, otherPath), getFieldState(choice, otherPath), otherPath);
         }
       }),
-      { numRuns: tries(1000) },
+      { numRuns: getRunCount(1000) },
     );
   });
 });

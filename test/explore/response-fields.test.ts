@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -34,23 +34,26 @@ for (const engine of engines) {
     let key: string;
     before(async () => {
       upstream = await startRecordingUpstream();
-      world = await startOn(engine, { egress: [upstream.port] });
-      key = await world.toolhost.key();
+      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
+      key = await world.toolhost.createKey();
     });
     after(async () => {
       await Promise.all([world?.stop(), upstream.close()]);
     });
 
-    const serve = async (slug: string, tool: Json = {}) => {
-      const tools = [toolAt(`${upstream.url}/issues`, tool), toolAt(`${upstream.url}/issues`, { name: 'other' })];
+    const createCapturedServer = async (slug: string, tool: Json = {}) => {
+      const tools = [
+        buildToolAt(`${upstream.url}/issues`, tool),
+        buildToolAt(`${upstream.url}/issues`, { name: 'other' }),
+      ];
       const authentication = { type: 'Bearer', token: secret };
-      await world.toolhost.createServer({ ...serverAt(slug, upstream.url), authentication, tools });
+      await world.toolhost.createServer({ ...buildServerAt(slug, upstream.url), authentication, tools });
       const { status, text } = await world.toolhost.rest('POST', `/servers/${slug}/capture`, { body: { hours: 1 } });
       assert.equal(status, 200, text);
     };
     const call = async (slug: string, body: unknown, tool = 'get') => {
       upstream.on('GET /issues', () => ({ body }));
-      await world.wait(1);
+      await world.advanceTime(1);
       return world.toolhost.callTool(slug, key, tool, {});
     };
     const propose = async (slug: string, body: Json = {}): Promise<Proposal> => {
@@ -58,13 +61,13 @@ for (const engine of engines) {
       assert.equal(reply.status, 200, reply.text);
       return reply.body as unknown as Proposal;
     };
-    const lastTokens = async (slug: string) => {
+    const getLastTokens = async (slug: string) => {
       const { calls } = (await world.toolhost.rest('GET', `/calls?slug=${slug}&limit=1`)).body as { calls: Json[] };
       return Number(calls[0]?.estimated_tokens);
     };
 
     it('[agent 3] predicts the token savings that updateTool with the proposed fields achieves', async () => {
-      await serve('saves');
+      await createCapturedServer('saves');
       assert.deepEqual((await propose('saves')).answers, 0);
       const answers = [[1, 2, 3].map((id) => issue(id)), [4, 5].map((id) => issue(id))];
       for (const answer of answers) await call('saves', answer);
@@ -98,24 +101,24 @@ for (const engine of engines) {
       let tokens = 0;
       for (const answer of answers) {
         await call('saves', answer);
-        tokens += await lastTokens('saves');
+        tokens += await getLastTokens('saves');
       }
       assert.ok(Math.abs(tokens - Number(before.tokens.proposed)) <= answers.length, `${tokens}`);
       const now = await propose('saves');
       assert.deepEqual([now.answers, now.current], [4, before.proposed]);
       assert.ok(Math.abs(now.tokens.now - 2 * tokens) <= 8, JSON.stringify(now.tokens));
-      const asked = await propose('saves', { fields: ['title'] });
-      assert.ok(Number(asked.tokens.asked) < asked.tokens.now);
+      const titleProposal = await propose('saves', { fields: ['title'] });
+      assert.ok(Number(titleProposal.tokens.asked) < titleProposal.tokens.now);
     });
 
     it('[agent 3] measures long responses completely, ignores text, and uses only calls with the current response_transform', async () => {
-      await serve('long', { response_transform: 'items' });
+      await createCapturedServer('long', { response_transform: 'items' });
       const items = Array.from({ length: 3000 }, (_, id) => issue(id));
       await call('long', { items, total: 3000 });
-      const found = await propose('long');
-      assert.equal(found.answers, 1);
-      assert.equal(found.fields.find(({ path }) => path === 'title')?.times, 3000);
-      assert.equal(found.tokens.whole, Math.ceil(JSON.stringify(items).length / 4));
+      const proposal = await propose('long');
+      assert.equal(proposal.answers, 1);
+      assert.equal(proposal.fields.find(({ path }) => path === 'title')?.times, 3000);
+      assert.equal(proposal.tokens.whole, Math.ceil(JSON.stringify(items).length / 4));
       upstream.on('GET /issues', () => ({ headers: { 'content-type': 'text/plain' }, body: 'no JSON' }));
       const patch = (body: Json) => world.toolhost.rest('PATCH', '/servers/long/tools/get', { body });
       assert.equal((await patch({ response_transform: null })).status, 200);
@@ -127,7 +130,7 @@ for (const engine of engines) {
     });
 
     it('[agent 3] redacts credentials in names and values, and returns 404 to callers of another workspace', async () => {
-      await serve('echoes');
+      await createCapturedServer('echoes');
       for (const id of [1, 2])
         await call(
           'echoes',
@@ -136,39 +139,43 @@ for (const engine of engines) {
       const { status, text } = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {});
       assert.equal(status, 200, text);
       assert.ok(!text.includes(secret) && text.includes('Key [redacted]'), text);
-      const stranger = await world.toolhost.key({ workspace: 'theirs' });
-      const theirs = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', { key: stranger });
-      assert.equal(theirs.status, 404);
-      const calling = await world.toolhost.key({ scopes: ['call'] });
-      const other = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', { key: calling });
-      assert.equal(other.status, 403);
+      const foreignKey = await world.toolhost.createKey({ workspace: 'theirs' });
+      const foreignReply = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {
+        key: foreignKey,
+      });
+      assert.equal(foreignReply.status, 404);
+      const callOnlyKey = await world.toolhost.createKey({ scopes: ['call'] });
+      const callOnlyReply = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {
+        key: callOnlyKey,
+      });
+      assert.equal(callOnlyReply.status, 403);
     });
 
     it('[agent 3] returns a short text with the next step to an agent', async () => {
-      await serve('agents');
-      const ask = async () => {
+      await createCapturedServer('agents');
+      const proposeAsAgent = async () => {
         const result = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
           slug: 'agents',
           tool: 'get',
         });
         return String((result.content as Json[])[0]?.text);
       };
-      assert.match(await ask(), /captureCalls/);
+      assert.match(await proposeAsAgent(), /captureCalls/);
       await call(
         'agents',
         [1, 2, 3].map((id) => issue(id)),
       );
-      const text = await ask();
+      const text = await proposeAsAgent();
       assert.match(
         text,
         /updateTool \{"slug":"agents","tool":"get","response_fields":\["id","title","html_url","user.login"\]\}/,
       );
       assert.match(text, /tokens, \d+% less than now/);
-      const wrong = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
+      const unknownTool = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
         slug: 'agents',
         tool: 'gte',
       });
-      assert.match(JSON.stringify(wrong), /no such tool.*get/);
+      assert.match(JSON.stringify(unknownTool), /no such tool.*get/);
     });
   });
 }

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
-import { scrape } from '../support/toolhost/scrape.ts';
+import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
 describe('PostgreSQL outage', () => {
-  let postgres: OwnPostgres;
+  let postgres: DedicatedPostgres;
   let upstream: RecordingUpstream;
   before(async () => {
-    [postgres, upstream] = await Promise.all([startOwnPostgres(), startRecordingUpstream()]);
+    [postgres, upstream] = await Promise.all([startDedicatedPostgres(), startRecordingUpstream()]);
   });
   after(() => Promise.all([postgres.stop(), upstream.close()]));
 
@@ -22,15 +22,15 @@ describe('PostgreSQL outage', () => {
     let toolhost: TestToolhost;
     let key: string;
     let other: string;
-    let ahead = 0;
+    let clockOffsetMs = 0;
     before(async () => {
       const env = { DATABASE_URL: await postgres.createDatabase(), MASTER_KEY: randomBytes(32).toString('base64') };
-      const surroundings = { now: () => Date.now() + ahead, clock: () => performance.now() + ahead };
-      toolhost = await startToolhost({ egress: [upstream.port], env, surroundings });
-      [key, other] = [await toolhost.key(), await toolhost.key()];
-      await toolhost.createServer(serverAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
-      await toolhost.createServer(serverAt('storing', upstream.url, stored));
-      await toolhost.createServer(serverAt('unused', upstream.url, stored));
+      const runtimeOptions = { now: () => Date.now() + clockOffsetMs, clock: () => performance.now() + clockOffsetMs };
+      toolhost = await startToolhost({ egressPorts: [upstream.port], env, runtimeOptions });
+      [key, other] = [await toolhost.createKey(), await toolhost.createKey()];
+      await toolhost.createServer(buildServerAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
+      await toolhost.createServer(buildServerAt('storing', upstream.url, stored));
+      await toolhost.createServer(buildServerAt('unused', upstream.url, stored));
     });
     beforeEach(async () => {
       for (const [slug, token] of [
@@ -41,31 +41,31 @@ describe('PostgreSQL outage', () => {
       await postgres.crash();
     });
     afterEach(async () => {
-      ahead = 0;
+      clockOffsetMs = 0;
       await postgres.restart();
       const restartedAt = performance.now();
       // The first poll for changes after a restart empties the caches. It must not happen between two steps of a test.
       await eventually(async () => {
-        const askedAt = performance.now();
-        const ageMs = (await scrape(toolhost.url)).value('toolhost_changes_age_seconds') * 1000;
-        assert.ok(ageMs < askedAt - restartedAt);
+        const scrapedAt = performance.now();
+        const ageMs = (await scrapeMetrics(toolhost.url)).value('toolhost_changes_age_seconds') * 1000;
+        assert.ok(ageMs < scrapedAt - restartedAt);
       }, 10_000);
     });
     after(() => toolhost.stop());
 
-    const unavailable = (reply: Reply) => {
+    const assertUnavailable = (reply: Reply) => {
       assert.equal(reply.status, 503, reply.text);
       assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
       assert.doesNotMatch(reply.text, /ECONN|127\.0\.0\.1|postgres/i);
     };
-    const served = async (slug: string, token: string) =>
+    const assertServed = async (slug: string, token: string) =>
       assert.notEqual((await toolhost.callTool(slug, token, 'get')).isError, true);
     const isReady = async () => (await fetch(`${toolhost.url}/readyz`)).status === 200;
 
     it('[sec G5] keeps serving the servers and keys that were used before, and stays ready', async () => {
       for (let n = 0; n < 3; n += 1) {
-        await served('forwarding', 'their-token');
-        await served('storing', key);
+        await assertServed('forwarding', 'their-token');
+        await assertServed('storing', key);
       }
       assert.equal(await isReady(), true);
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
@@ -73,29 +73,29 @@ describe('PostgreSQL outage', () => {
 
     it('[sec G5] reports the outage in the metrics, and when the service is no longer ready', async () => {
       const metrics = await eventually(async () => {
-        const metrics = await scrape(toolhost.url);
+        const metrics = await scrapeMetrics(toolhost.url);
         assert.equal(metrics.value('toolhost_database_up'), 0);
         return metrics;
       });
       assert.equal(metrics.value('toolhost_ready'), 1);
-      ahead = 61_000;
-      const later = await scrape(toolhost.url);
+      clockOffsetMs = 61_000;
+      const later = await scrapeMetrics(toolhost.url);
       assert.ok(later.value('toolhost_changes_age_seconds') > 60);
       assert.equal(later.value('toolhost_ready'), 0);
     });
 
     it('[sec G5] answers requests that need the database with 503 and Retry-After, never with 401', async () => {
-      unavailable(await toolhost.rest('POST', '/servers', { body: serverAt('lost', upstream.url) }));
-      unavailable(await toolhost.rest('PATCH', '/servers/storing', { body: { name: 'Lost' } }));
-      unavailable(await toolhost.rest('GET', '/servers'));
-      unavailable(await toolhost.rest('GET', '/servers', { key: other }));
-      unavailable(await toolhost.rpc('unused', key, 'tools/list'));
-      unavailable(await toolhost.rpc('storing', other, 'tools/list'));
-      unavailable(await toolhost.rpc('never-made', 'some-token', 'tools/list'));
-      unavailable(await toolhost.rpc('manage', other, 'tools/list'));
+      assertUnavailable(await toolhost.rest('POST', '/servers', { body: buildServerAt('lost', upstream.url) }));
+      assertUnavailable(await toolhost.rest('PATCH', '/servers/storing', { body: { name: 'Lost' } }));
+      assertUnavailable(await toolhost.rest('GET', '/servers'));
+      assertUnavailable(await toolhost.rest('GET', '/servers', { key: other }));
+      assertUnavailable(await toolhost.rpc('unused', key, 'tools/list'));
+      assertUnavailable(await toolhost.rpc('storing', other, 'tools/list'));
+      assertUnavailable(await toolhost.rpc('never-made', 'some-token', 'tools/list'));
+      assertUnavailable(await toolhost.rpc('manage', other, 'tools/list'));
       assert.equal((await toolhost.rpc('manage', key, 'tools/list')).status, 200);
       const managed = await toolhost.rpc('manage', key, 'tools/call', { name: 'listMcpServers' });
-      unavailable(managed);
+      assertUnavailable(managed);
       assert.equal(managed.body.id, 1);
       assert.equal((managed.body.error as Json).code, 503);
     });
@@ -103,7 +103,7 @@ describe('PostgreSQL outage', () => {
     it('[sec G5] recovers, and records the calls made during the outage', async () => {
       // The service estimates the database time, and records calls by it.
       const since = new Date(toolhost.running.app.runner.deps.now()).toISOString();
-      for (let n = 0; n < 5; n += 1) await served('storing', key);
+      for (let n = 0; n < 5; n += 1) await assertServed('storing', key);
       await postgres.restart();
       const recorded = async () => {
         const { status, body } = await toolhost.rest('GET', `/calls?slug=storing&since=${since}`);
@@ -112,19 +112,19 @@ describe('PostgreSQL outage', () => {
       };
       await eventually(recorded, 10_000);
       assert.equal(
-        (await toolhost.rest('POST', '/servers', { body: serverAt('afterwards', upstream.url) })).status,
+        (await toolhost.rest('POST', '/servers', { body: buildServerAt('afterwards', upstream.url) })).status,
         201,
       );
-      await served('afterwards', 'some-token');
+      await assertServed('afterwards', 'some-token');
       await postgres.crash();
     });
 
     it('[sec G5] trusts cached values for a minute, and is not ready after that', async () => {
-      ahead = 30_000;
-      await served('storing', key);
-      ahead = 61_000;
-      unavailable(await toolhost.rpc('storing', key, 'tools/list'));
-      unavailable(await toolhost.rpc('forwarding', 'their-token', 'tools/list'));
+      clockOffsetMs = 30_000;
+      await assertServed('storing', key);
+      clockOffsetMs = 61_000;
+      assertUnavailable(await toolhost.rpc('storing', key, 'tools/list'));
+      assertUnavailable(await toolhost.rpc('forwarding', 'their-token', 'tools/list'));
       assert.equal(await isReady(), false);
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
     });

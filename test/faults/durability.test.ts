@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { Ledger, someMoment } from '../support/store/ledger.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
+import { ChangeLedger, waitForRandomMoment } from '../support/store/ledger.ts';
+import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -15,13 +15,13 @@ const rounds = Number(process.env.KILL_ROUNDS ?? 10);
 const writers = ['a', 'b', 'c'];
 
 describe('durability on PostgreSQL', () => {
-  let postgres: OwnPostgres;
+  let postgres: DedicatedPostgres;
   let dataDir: string;
   let env: Record<string, string>;
   let key: string;
   let child: ChildToolhost | undefined;
   before(async () => {
-    postgres = await startOwnPostgres();
+    postgres = await startDedicatedPostgres();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
     env = {
       DATA_DIR: dataDir,
@@ -30,7 +30,7 @@ describe('durability on PostgreSQL', () => {
       LOG_LEVEL: 'warn',
     };
     const toolhost = await startToolhost({ dataDir, env });
-    key = await toolhost.key();
+    key = await toolhost.createKey();
     await toolhost.stop();
   });
   after(async () => {
@@ -40,13 +40,13 @@ describe('durability on PostgreSQL', () => {
   });
 
   it(`[sec G5] keeps everything it acknowledged when service or database is killed with kill -9, ${rounds} times`, async () => {
-    const ledger = new Ledger();
+    const ledger = new ChangeLedger();
     let service = await startChildToolhost(env);
     child = service;
     for (let round = 0; round < rounds; round += 1) {
       let over = false;
       const writing = writers.map((name) => ledger.write(service.url, key, `${name}${round}`, () => over));
-      await someMoment(round, ledger);
+      await waitForRandomMoment(round, ledger);
       if (round % 2 === 0) {
         assert.equal(await service.end('SIGKILL'), 'SIGKILL');
         over = true;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import pg from 'pg';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -26,9 +26,9 @@ describe('PostgreSQL failover', () => {
     admin = new pg.Client({ connectionString: url });
     await admin.connect();
     const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    toolhost = await startToolhost({ egress: [upstream.port], env });
-    key = await toolhost.key();
-    for (const slug of ['known', 'new']) await toolhost.createServer(serverAt(slug, upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env });
+    key = await toolhost.createKey();
+    for (const slug of ['known', 'new']) await toolhost.createServer(buildServerAt(slug, upstream.url));
     await toolhost.callTool('known', key, 'get');
   });
   after(async () => {
@@ -42,10 +42,10 @@ describe('PostgreSQL failover', () => {
     );
   const change = () => toolhost.rest('PATCH', '/servers/known', { body: { description: `At ${Math.random()}` } });
   /** Counts the sessions that tried to send the heartbeat of their process and failed. */
-  const announcing = async () =>
+  const countFailedHeartbeats = async () =>
     (await admin.query(`select 1 from pg_stat_activity where query like 'insert into "processes"%' and state = 'idle'`))
       .rows.length;
-  const announced = async () =>
+  const lastHeartbeatAt = async () =>
     (await admin.query('select max(seen_at)::float as at from processes')).rows[0].at as number;
 
   it('[find C4] refuses changes with a clear message and serves calls while there is only a standby', async () => {
@@ -57,7 +57,9 @@ describe('PostgreSQL failover', () => {
       assert.match(reply.text, /the database is read-only/);
       assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     });
-    await eventually(async () => assert.ok((await announcing()) > 0, 'the poll for changes uses the standby too'));
+    await eventually(async () =>
+      assert.ok((await countFailedHeartbeats()) > 0, 'the poll for changes uses the standby too'),
+    );
     for (const slug of ['known', 'new'])
       await eventually(async () => assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true));
     assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
@@ -65,11 +67,11 @@ describe('PostgreSQL failover', () => {
 
   it('[find C4] finds the new primary on every connection, even if those to the old primary are always in use', async () => {
     await admin.query(`alter database ${name} reset default_transaction_read_only`);
-    const before = await announced();
+    const before = await lastHeartbeatAt();
     await eventually(async () => assert.equal((await change()).status, 200));
     await eventually(async () => {
       await change();
-      assert.ok((await announced()) > before, 'the poll for changes uses the new primary too');
+      assert.ok((await lastHeartbeatAt()) > before, 'the poll for changes uses the new primary too');
     });
     await eventually(async () => {
       const { body } = await toolhost.rest('GET', '/calls');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
@@ -17,7 +17,7 @@ describe('a connection that is lost while PostgreSQL commits a change', () => {
     [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
     proxy = await startPostgresProxy(await postgres.createDatabase());
     const env = { DATABASE_URL: proxy.url, MASTER_KEY: randomBytes(32).toString('base64') };
-    toolhost = await startToolhost({ egress: [upstream.port], env });
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env });
   });
   after(async () => {
     await toolhost.stop();
@@ -26,7 +26,7 @@ describe('a connection that is lost while PostgreSQL commits a change', () => {
   });
   const slugs = async () =>
     ((await toolhost.rest('GET', '/servers')).body.servers as Json[]).map(({ slug }) => String(slug));
-  const entriesOf = async (slug: string) =>
+  const countAuditEvents = async (slug: string) =>
     ((await toolhost.rest('GET', '/audit')).body.events as Json[]).filter(({ target }) => target === slug).length;
 
   for (const [when, isStored] of [
@@ -35,22 +35,22 @@ describe('a connection that is lost while PostgreSQL commits a change', () => {
   ] as const) {
     it(`[find C4] reports an unknown outcome if the connection is lost ${when} the COMMIT arrives, and stores the change once or not at all`, async () => {
       const slug = `lost-${when}`;
-      proxy.loseCommit(when, slug);
-      const reply = await toolhost.rest('POST', '/servers', { body: serverAt(slug, upstream.url) });
+      proxy.dropAtCommit(when, slug);
+      const reply = await toolhost.rest('POST', '/servers', { body: buildServerAt(slug, upstream.url) });
       assert.equal(reply.status, 503, reply.text);
       assert.match(reply.text, /may or may not have been stored; check before you try again/);
       assert.equal(reply.headers.get('retry-after'), null, 'a client must not repeat this request automatically');
       assert.equal((await slugs()).includes(slug), isStored);
-      assert.equal(await entriesOf(slug), isStored ? 1 : 0);
-      const again = await toolhost.rest('POST', '/servers', { body: serverAt(slug, upstream.url) });
-      assert.equal(again.status, isStored ? 409 : 201, again.text);
-      assert.equal(await entriesOf(slug), 1);
+      assert.equal(await countAuditEvents(slug), isStored ? 1 : 0);
+      const repeated = await toolhost.rest('POST', '/servers', { body: buildServerAt(slug, upstream.url) });
+      assert.equal(repeated.status, isStored ? 409 : 201, repeated.text);
+      assert.equal(await countAuditEvents(slug), 1);
     });
 
     it(`[find C4] neither loses nor duplicates call records if the connection is lost ${when} the COMMIT arrives`, async () => {
       const slug = `called-${when}`;
-      await toolhost.createServer(serverAt(slug, upstream.url));
-      proxy.loseCommit(when, slug);
+      await toolhost.createServer(buildServerAt(slug, upstream.url));
+      proxy.dropAtCommit(when, slug);
       for (let n = 0; n < 3; n += 1) assert.notEqual((await toolhost.callTool(slug, 'token', 'get')).isError, true);
       await eventually(async () => {
         const { body } = await toolhost.rest('GET', `/calls?slug=${slug}`);

@@ -5,9 +5,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { beginToolhost, endOf, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import {
+  runToolhostCommand,
+  runToolhostJson,
+  spawnToolhost,
+  waitForExit,
+} from '../support/toolhost/toolhost-command.ts';
 
-const noticedMs = 10_000;
+const detectionTimeoutMs = 10_000;
 
 describe('loss of the SQLite files while a service runs', () => {
   let folder: string;
@@ -23,16 +28,16 @@ describe('loss of the SQLite files while a service runs', () => {
     await child?.end('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   });
-  const makeKey = () => toolhostJson(['keys', 'create', '--name', 'kept', '--scopes', 'call'], { env });
-  const names = async () => (await toolhost(['keys', 'list', '--json'], { env })).stdout;
+  const makeKey = () => runToolhostJson(['keys', 'create', '--name', 'kept', '--scopes', 'call'], { env });
+  const listKeys = async () => (await runToolhostCommand(['keys', 'list', '--json'], { env })).stdout;
 
   /**
    * Starts a service that must refuse to start. If it does start, it is stopped, so that the test fails immediately.
    */
-  const startAgain = () => {
-    const begun = beginToolhost(['serve'], { env: { ...env, PORT: '0' } });
-    begun.stdout.on('data', (said) => /toolhost ready/.test(String(said)) && begun.kill());
-    return endOf(begun);
+  const startExpectingRefusal = () => {
+    const attempt = spawnToolhost(['serve'], { env: { ...env, PORT: '0' } });
+    attempt.stdout.on('data', (output) => /toolhost ready/.test(String(output)) && attempt.kill());
+    return waitForExit(attempt);
   };
 
   /**
@@ -44,7 +49,7 @@ describe('loss of the SQLite files while a service runs', () => {
       const serving = await startChildToolhost({ ...env, WORKERS });
       child = serving;
       rmSync(`${file}.lock`);
-      const second = await startAgain();
+      const second = await startExpectingRefusal();
       if (attempts === 1 || !/toolhost ready/.test(second.stdout)) return { serving, second };
       await serving.end('SIGKILL');
     }
@@ -76,26 +81,29 @@ describe('loss of the SQLite files while a service runs', () => {
         },
       ],
     ];
-    for (const [how, said, lose] of losses) {
+    for (const [how, message, lose] of losses) {
       it(`[find C1] saves a database that was ${how}, reports it, and exits with 1 (${WORKERS} processes)`, async () => {
         child = await startChildToolhost({ ...env, WORKERS });
         await makeKey();
         lose();
         assert.equal(await child.ended(), 1);
-        assert.match(child.output(), said);
+        assert.match(child.output(), message);
         const copy =
           /had open was saved to (\S+\.rescued-\d+)/.exec(child.output())?.[1] ?? assert.fail(child.output());
         assert.equal(statSync(copy).mode & 0o777, 0o600);
         if (how === 'deleted') {
-          const again = await startAgain();
+          const secondStart = await startExpectingRefusal();
           assert.deepEqual(
-            [again.code, /contains the data that a service had open|is missing or empty/.test(again.stderr)],
+            [
+              secondStart.code,
+              /contains the data that a service had open|is missing or empty/.test(secondStart.stderr),
+            ],
             [1, true],
           );
         }
         for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true });
         renameSync(copy, file);
-        assert.match(await names(), /kept/);
+        assert.match(await listKeys(), /kept/);
       });
     }
   }
@@ -114,7 +122,7 @@ describe('loss of the SQLite files while a service runs', () => {
     rmSync(file);
     writeFileSync(file, '');
     for (const args of [['serve'], ['keys', 'list'], ['keys', 'create', '--name', 'x', '--scopes', 'call']]) {
-      const { code, stderr } = await toolhost(args, { env: { ...env, PORT: '0' } });
+      const { code, stderr } = await runToolhostCommand(args, { env: { ...env, PORT: '0' } });
       assert.equal(code, 1);
       assert.match(
         stderr,
@@ -130,7 +138,7 @@ describe('loss of the SQLite files while a service runs', () => {
     await child.end('SIGKILL');
     rmSync(`${file}.lock`);
     child = await startChildToolhost(env);
-    assert.match(await names(), /kept/);
-    await eventually(async () => assert.equal((await fetch(`${child?.url}/readyz`)).status, 200), noticedMs);
+    assert.match(await listKeys(), /kept/);
+    await eventually(async () => assert.equal((await fetch(`${child?.url}/readyz`)).status, 200), detectionTimeoutMs);
   });
 });

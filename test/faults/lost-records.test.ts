@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
@@ -29,8 +29,8 @@ describe('a service that stops while its database is down', () => {
     proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
     url.port = String(proxy.port);
     env = { DATABASE_URL: url.href, MASTER_KEY: randomBytes(32).toString('base64') };
-    const toolhost = await startToolhost({ egress: [upstream.port], env });
-    await toolhost.createServer(serverAt('things', upstream.url, { authentication: { type: 'Bearer' } }));
+    const toolhost = await startToolhost({ egressPorts: [upstream.port], env });
+    await toolhost.createServer(buildServerAt('things', upstream.url, { authentication: { type: 'Bearer' } }));
     await toolhost.stop();
   });
   afterEach(async () => {
@@ -47,7 +47,7 @@ describe('a service that stops while its database is down', () => {
     assert.match(text, /fine/);
   };
   /** Makes calls while the database is up and while it is down, then sends the signal. */
-  const stopInOutage = async (more: Record<string, string>, calls: number) => {
+  const stopDuringOutage = async (more: Record<string, string>, calls: number) => {
     child = await serve(more);
     // Every worker caches the server before the database goes down.
     for (let n = 0; n < 20; n++) await call(child);
@@ -55,46 +55,46 @@ describe('a service that stops while its database is down', () => {
     for (let n = 0; n < calls; n++) await call(child);
     return child.end('SIGTERM');
   };
-  const recorded = async (): Promise<number> => {
+  const countRecordedCalls = async (): Promise<number> => {
     const toolhost = await startToolhost({ env, dataDir });
     try {
       for (;;) {
         const { body } = await toolhost.rest('GET', '/calls?slug=things&outcome=ok&limit=100');
         const count = (body.calls as Json[]).length;
-        if (count >= 25 || !spooled()) return count;
+        if (count >= 25 || !hasSpoolFiles()) return count;
       }
     } finally {
       await toolhost.stop();
     }
   };
-  const spooled = () => readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls')).length > 0;
+  const hasSpoolFiles = () => readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls')).length > 0;
 
   for (const WORKERS of ['1', '2']) {
     it(`[find C5] saves call records to a file that the next start writes to the database, with ${WORKERS} process(es)`, async () => {
-      assert.equal(await stopInOutage({ WORKERS }, 5), 0, child?.output() ?? '');
+      assert.equal(await stopDuringOutage({ WORKERS }, 5), 0, child?.output() ?? '');
       assert.match(child?.output() ?? '', /call records could not be written.*they were saved to a file/);
       const files = readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls'));
       assert.ok(files.length >= 1);
       for (const file of files) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600);
       proxy.heal();
-      assert.equal(await recorded(), 25);
-      assert.equal(spooled(), false);
-      assert.equal(await recorded(), 25);
+      assert.equal(await countRecordedCalls(), 25);
+      assert.equal(hasSpoolFiles(), false);
+      assert.equal(await countRecordedCalls(), 25);
     });
   }
 
   it('[find C5] exits with 1 and reports the number of lost records if the data folder is missing', async () => {
-    const none = join(dataDir, 'none');
-    assert.equal(await stopInOutage({ DATA_DIR: none }, 5), 1);
+    const missingFolder = join(dataDir, 'none');
+    assert.equal(await stopDuringOutage({ DATA_DIR: missingFolder }, 5), 1);
     assert.match(child?.output() ?? '', /\d+ call records could not be written.*they were lost, because the folder/);
   });
 
   it('[find C5] reads a file whose last line is incomplete up to that line', async () => {
-    await stopInOutage({}, 5);
+    await stopDuringOutage({}, 5);
     const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
     writeFileSync(join(dataDir, name), '{"id":"call_x","workspa', { flag: 'a' });
     proxy.heal();
-    assert.equal(await recorded(), 25);
-    assert.equal(spooled(), false);
+    assert.equal(await countRecordedCalls(), 25);
+    assert.equal(hasSpoolFiles(), false);
   });
 });

@@ -48,30 +48,30 @@ describe('a service that stops while its database is down, after a provider has 
 
   /** Returns the tokens of a new login whose provider token expires immediately. */
   const logIn = async (token_mode: string) => {
-    const slug = await world.serve({}, { token_mode });
-    const client = await world.client(slug);
-    return { slug, client, ...(await world.tokens(client)) };
+    const slug = await world.createServer({}, { token_mode });
+    const client = await world.registerClient(slug);
+    return { slug, client, ...(await world.getTokens(client)) };
   };
 
   for (const mode of ['issued', 'passthrough']) {
     it(`[find C5] reports how many logins are lost and exits with 1 (${mode})`, async () => {
       world.provider.onToken((form) => {
-        const { body } = world.provider.honest(form);
+        const { body } = world.provider.createTokenResponse(form);
         return { body: { ...(body as object), expires_in: 1 } };
       });
       const { slug, client, access_token, refresh_token } = await logIn(mode);
       child = await startChildToolhost(env);
-      const there = clientWithId(client.id, { issuer: `${child.url}/mcp/${slug}` });
-      world.provider.takeTokens();
-      const held = world.provider.waitForToken();
+      const clientOfSecondProcess = clientWithId(client.id, { issuer: `${child.url}/mcp/${slug}` });
+      world.provider.takeTokenRequests();
+      const heldRequest = world.provider.waitForTokenRequest();
       world.provider.onToken(() => 'hold');
       const refreshed =
         mode === 'issued'
           ? freshCall(child.url, slug, { key: access_token, tool: 'run' })
-          : there.refresh(refresh_token, { resource: undefined });
-      const request = await held;
+          : clientOfSecondProcess.refresh(refresh_token, { resource: undefined });
+      const request = await heldRequest;
       proxy.cut();
-      request.release(world.provider.honest(new URLSearchParams(request.body.toString())));
+      request.release(world.provider.createTokenResponse(new URLSearchParams(request.body.toString())));
       assert.equal((await refreshed).status, mode === 'issued' ? 200 : 503);
       assert.equal(await child.end('SIGTERM'), 1, child.output());
       assert.match(child.output(), /"logins":1,.*refreshed tokens of logins were lost; their users must log in again/);

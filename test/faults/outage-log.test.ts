@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { scrape } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
 describe('the log of a database outage', () => {
@@ -29,7 +29,7 @@ describe('the log of a database outage', () => {
     await Promise.all(
       Array.from({ length: 30 }, (_, n) => fetch(`${service.url}/mcp/unknown-${n}`, { method: 'POST' })),
     );
-    const age = async () => (await scrape(service.url)).sum('toolhost_changes_age_seconds');
+    const age = async () => (await scrapeMetrics(service.url)).sum('toolhost_changes_age_seconds');
     proxy.cut();
     // This is long enough for more than one failed poll for changes.
     await eventually(async () => assert.ok((await age()) >= 12), 120_000);

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import type { DatabaseErrorKind } from '../../src/store/engine/faults.ts';
 import { transact } from '../../src/store/engine/watched-dialect.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 import { insertWorkspace } from '../support/store/workspace-rows.ts';
@@ -15,9 +15,9 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 /** Returns a barrier that opens once `count` callers have arrived. */
 function barrier(count: number): () => Promise<void> {
   const open = Promise.withResolvers<void>();
-  let left = count;
+  let missing = count;
   return () => {
-    if (--left <= 0) open.resolve();
+    if (--missing <= 0) open.resolve();
     return open.promise;
   };
 }
@@ -26,50 +26,50 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
   let stores: Stores;
   let database: Database;
   let url: string;
-  const faults: DatabaseErrorKind[] = [];
+  const databaseErrors: DatabaseErrorKind[] = [];
   before(async () => {
     stores = await startStores('postgres');
     const location = await stores.newOptions();
     url = location.postgres?.url ?? assert.fail();
-    database = await openDatabase({ ...location, onDatabaseError: (kind) => faults.push(kind) });
+    database = await openDatabase({ ...location, onDatabaseError: (kind) => databaseErrors.push(kind) });
     for (const id of ['one', 'two']) await insertWorkspace(database.db, id);
   });
   after(async () => {
     await database.close();
     await stores.stop();
   });
-  const name = async (id: string) =>
+  const getName = async (id: string) =>
     (await database.db.selectFrom('workspaces').select('name').where('id', '=', id).executeTakeFirstOrThrow()).name;
   const rename = (db: Database['db'], id: string, to: string) =>
     db.updateTable('workspaces').set({ name: to }).where('id', '=', id).execute();
 
   it('[find C4] repeats a transaction after a deadlock (40P01), so that both transactions succeed', async () => {
-    faults.length = 0;
-    const met = barrier(2);
+    databaseErrors.length = 0;
+    const waitForBoth = barrier(2);
     let attempts = 0;
-    const both = (first: string, second: string, to: string) =>
+    const renameBoth = (first: string, second: string, to: string) =>
       transact(database.db, async (db) => {
         attempts++;
         await rename(db, first, to);
-        await met();
+        await waitForBoth();
         await rename(db, second, to);
       });
-    await Promise.all([both('one', 'two', 'ann'), both('two', 'one', 'bob')]);
+    await Promise.all([renameBoth('one', 'two', 'ann'), renameBoth('two', 'one', 'bob')]);
     // The repeated transaction may lock the row again before the other one has woken up, which causes another deadlock.
-    assert.deepEqual([attempts, new Set(faults)], [2 + faults.length, new Set(['serialization'])]);
-    assert.equal(await name('one'), await name('two'));
+    assert.deepEqual([attempts, new Set(databaseErrors)], [2 + databaseErrors.length, new Set(['serialization'])]);
+    assert.equal(await getName('one'), await getName('two'));
   });
 
   it('[find C4] fails as unavailable when a transaction is aborted again on every attempt', async () => {
     let attempts = 0;
-    const overtaken = transact(database.db, async (db) => {
+    const transaction = transact(database.db, async (db) => {
       attempts++;
       await sql`set transaction isolation level repeatable read`.execute(db);
       await db.selectFrom('workspaces').selectAll().execute();
       await rename(database.db, 'one', `other ${attempts}`);
       await rename(db, 'one', 'never');
     });
-    await assert.rejects(overtaken, { kind: 'unavailable', fault: 'serialization', retryAfterS: 1 });
+    await assert.rejects(transaction, { kind: 'unavailable', fault: 'serialization', retryAfterS: 1 });
     assert.equal(attempts, 4);
   });
 
@@ -84,7 +84,7 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
       toolhost = await startToolhost({
         env: { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') },
       });
-      await toolhost.createServer(serverAt('contended', 'https://api.example.com'));
+      await toolhost.createServer(buildServerAt('contended', 'https://api.example.com'));
     });
     after(async () => {
       await toolhost.stop();
@@ -94,7 +94,7 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
      * Waits until a statement that sets this column waits for a lock. Other statements, such as those of upkeep, may
      * wait as well.
      */
-    const untilWaits = (column: string) =>
+    const waitUntilBlocked = (column: string) =>
       eventually(async () => {
         // A transaction caches the activity after reading it once.
         await other.query('select pg_stat_clear_snapshot()');
@@ -109,7 +109,7 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
       await other.query('begin');
       await other.query("update servers set name = 'theirs' where slug = 'contended'");
       const reply = toolhost.rest('PATCH', '/servers/contended', { body: { name: 'Ours' } });
-      await untilWaits('updated_at');
+      await waitUntilBlocked('updated_at');
       await other.query('commit');
       assert.equal((await reply).status, 200, (await reply).text);
       const { body } = await toolhost.rest('GET', '/servers/contended');
@@ -117,11 +117,11 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
     });
 
     it('[find C4] repeats a single statement that was aborted', async () => {
-      const made = await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'] } });
+      const created = await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'] } });
       await other.query('begin');
       await other.query('update api_keys set name = name');
-      const reply = toolhost.rest('DELETE', `/keys/${made.body.id}`);
-      await untilWaits('revoked_at');
+      const reply = toolhost.rest('DELETE', `/keys/${created.body.id}`);
+      await waitUntilBlocked('revoked_at');
       await other.query('commit');
       assert.equal((await reply).status < 300, true, (await reply).text);
     });

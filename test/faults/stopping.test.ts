@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
-import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
+import { createHangingJob, type HangingJob, hangingJobOptions } from '../support/hanging-job.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { startRoundRobin } from '../support/upstreams/round-robin.ts';
 
@@ -23,7 +23,7 @@ const host = 'tools.example.com';
 const headers = { host };
 
 /** Returns the settings that production mode requires. No test signs in. */
-function production(dataDir: string, upstream: RecordingUpstream, more: Record<string, string> = {}) {
+function getProductionSettings(dataDir: string, upstream: RecordingUpstream, more: Record<string, string> = {}) {
   return {
     BASE_URL: `https://${host}`,
     HOST: '127.0.0.1',
@@ -39,12 +39,16 @@ function production(dataDir: string, upstream: RecordingUpstream, more: Record<s
 }
 
 /** Creates a server `things` and a key for it before the service starts. */
-async function prepare(env: Record<string, string>, dataDir: string, upstream: RecordingUpstream): Promise<string> {
+async function createServerAndKey(
+  env: Record<string, string>,
+  dataDir: string,
+  upstream: RecordingUpstream,
+): Promise<string> {
   const { MASTER_KEY = '', DATABASE_URL } = env;
   const local = { MASTER_KEY, ...(DATABASE_URL !== undefined && { DATABASE_URL }) };
-  const toolhost = await startToolhost({ dataDir, egress: [upstream.port], env: local });
-  await toolhost.createServer(serverAt('things', upstream.url));
-  const key = await toolhost.key();
+  const toolhost = await startToolhost({ dataDir, egressPorts: [upstream.port], env: local });
+  await toolhost.createServer(buildServerAt('things', upstream.url));
+  const key = await toolhost.createKey();
   await toolhost.stop();
   return key;
 }
@@ -56,7 +60,7 @@ function assertAnswered({ status, text }: { status: number; text: string }): voi
 }
 
 /** Length of a response that is long enough to be parsed on a worker thread. */
-const longBytes = 2 * 1024 * 1024;
+const longResponseBytes = 2 * 1024 * 1024;
 
 /** Makes a call whose client can disconnect. */
 async function postCall(url: string, key: string, signal: AbortSignal): Promise<string> {
@@ -71,7 +75,7 @@ async function postCall(url: string, key: string, signal: AbortSignal): Promise<
   return text(response);
 }
 
-const answer = { body: { said: 'from the upstream' } };
+const upstreamResponse = { body: { said: 'from the upstream' } };
 
 describe('graceful shutdown', () => {
   let upstream: RecordingUpstream;
@@ -82,8 +86,8 @@ describe('graceful shutdown', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
-    env = production(dataDir, upstream);
-    key = await prepare(env, dataDir, upstream);
+    env = getProductionSettings(dataDir, upstream);
+    key = await createServerAndKey(env, dataDir, upstream);
   });
   beforeEach(() => {
     upstream.on('*', () => 'hold');
@@ -99,16 +103,16 @@ describe('graceful shutdown', () => {
    * Runs a scenario that must finish within the five seconds in which a service still listens after its first signal.
    * Repeats it with another service if a busy machine took most of that time.
    */
-  const inNotice = async (scenario: (stop: (serving: ChildToolhost) => void) => Promise<void>) => {
+  const runWithinShutdownPeriod = async (scenario: (stop: (serving: ChildToolhost) => void) => Promise<void>) => {
     for (let attempts = 3; ; attempts -= 1) {
-      let signalledAt = Infinity;
+      let signaledAt = Infinity;
       try {
         return await scenario((serving) => {
           serving.signal('SIGTERM');
-          signalledAt = performance.now();
+          signaledAt = performance.now();
         });
       } catch (error) {
-        const sinceSignalMs = performance.now() - signalledAt;
+        const sinceSignalMs = performance.now() - signaledAt;
         if (attempts === 1 || sinceSignalMs < 4000) throw error;
         await child?.end('SIGKILL');
         upstream.take();
@@ -118,7 +122,7 @@ describe('graceful shutdown', () => {
 
   for (const WORKERS of ['1', '2']) {
     const finishesCalls = async (stop: (serving: ChildToolhost) => void) => {
-      const PORT = String(await freePort());
+      const PORT = String(await findFreePort());
       const serving = await startChildToolhost({ ...env, PORT, WORKERS });
       child = serving;
       const url = `http://127.0.0.1:${PORT}`;
@@ -134,18 +138,18 @@ describe('graceful shutdown', () => {
       });
       const late = call();
       await Promise.race([upstream.waitForRequest(early.length + 1), late]);
-      for (const request of upstream.requests) request.release(answer);
+      for (const request of upstream.requests) request.release(upstreamResponse);
       for (const reply of await Promise.all([...early, late])) assertAnswered(reply);
       assert.equal((await late).headers.connection, 'close');
       assert.equal(await serving.ended(), 0);
     };
     it(`[sec G4] stops being ready immediately, finishes every call, and exits with 0 (${WORKERS} process(es))`, () =>
-      inNotice(finishesCalls));
+      runWithinShutdownPeriod(finishesCalls));
   }
 
   it('exits immediately with code 1 after a second signal', () =>
-    inNotice(async (stop) => {
-      const serving = await startChildToolhost({ ...env, PORT: String(await freePort()), WORKERS: '2' });
+    runWithinShutdownPeriod(async (stop) => {
+      const serving = await startChildToolhost({ ...env, PORT: String(await findFreePort()), WORKERS: '2' });
       child = serving;
       stop(serving);
       await eventually(() => assert.match(serving.output(), /running calls finish first/));
@@ -163,10 +167,10 @@ describe('graceful shutdown while a thread runs native code that cannot be inter
   before(async () => {
     upstream = await startRecordingUpstream();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
-    env = { ...production(dataDir, upstream), NODE_OPTIONS: hangingJobs };
-    key = await prepare(env, dataDir, upstream);
+    env = { ...getProductionSettings(dataDir, upstream), NODE_OPTIONS: hangingJobOptions };
+    key = await createServerAndKey(env, dataDir, upstream);
     const contentType = { 'content-type': 'application/json' };
-    upstream.on('*', () => ({ headers: contentType, body: job.body(longBytes) }));
+    upstream.on('*', () => ({ headers: contentType, body: job.body(longResponseBytes) }));
   });
   afterEach(async () => {
     await child?.end('SIGKILL');
@@ -179,14 +183,14 @@ describe('graceful shutdown while a thread runs native code that cannot be inter
 
   for (const WORKERS of ['1', '2']) {
     it(`[sec G4] exits with 0 when the call on that thread was canceled (${WORKERS} process(es))`, async () => {
-      job = hangingJob();
-      const PORT = String(await freePort());
+      job = createHangingJob();
+      const PORT = String(await findFreePort());
       const serving = await startChildToolhost({ ...env, PORT, WORKERS });
       child = serving;
-      const leaving = new AbortController();
-      const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, key, leaving.signal);
-      await job.begun();
-      leaving.abort();
+      const disconnect = new AbortController();
+      const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, key, disconnect.signal);
+      await job.waitUntilHanging();
+      disconnect.abort();
       await assert.rejects(call);
       assert.equal(await serving.end(), 0);
       assert.match(serving.output(), /without waiting for threads/);
@@ -208,16 +212,16 @@ describe('two replicas that are restarted one after the other under load', () =>
   });
 
   it('[sec G4] complete every call', async () => {
-    const env = production(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
-    const key = await prepare(env, dataDir, upstream);
-    upstream.on('*', () => ({ ...answer, delayMs: 20 }));
+    const env = getProductionSettings(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
+    const key = await createServerAndKey(env, dataDir, upstream);
+    upstream.on('*', () => ({ ...upstreamResponse, delayMs: 20 }));
     const proxy = await startRoundRobin();
     const startReplica = async () => {
-      const PORT = String(await freePort());
+      const PORT = String(await findFreePort());
       const child = await startChildToolhost({ ...env, PORT });
       const url = `http://127.0.0.1:${PORT}`;
       proxy.add(url);
-      await proxy.seen(url, true);
+      await proxy.waitForReadiness(url, true);
       return { child, url };
     };
     const first = await Promise.all([startReplica(), startReplica()]);

@@ -8,8 +8,8 @@ export type GalleryCase = {
   headers?: Record<string, string>;
   /** JSON body as a value, or any other body as text; absent if there is none. */
   body?: unknown;
-  answer: unknown;
-  answerHeaders?: Record<string, string>;
+  response: unknown;
+  responseHeaders?: Record<string, string>;
   /** Result that the agent gets: a JSON value, or the text of a text response. */
   result: unknown;
 };

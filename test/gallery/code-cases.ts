@@ -29,7 +29,7 @@ const github: GalleryExample = {
       args: { q: 'tetris language:assembly', sort: 'stars' },
       request: 'GET /search/repositories?q=tetris%20language%3Aassembly&sort=stars&per_page=10',
       headers: { accept: 'application/vnd.github+json' },
-      answer: {
+      response: {
         total_count: 40,
         incomplete_results: false,
         items: [
@@ -61,16 +61,16 @@ const github: GalleryExample = {
       args: { owner: 'octocat', repo: 'Hello-World', path: 'docs/read me.md', ref: 'main' },
       request: 'GET /repos/octocat/Hello-World/contents/docs/read%20me.md?ref=main',
       headers: { accept: 'application/vnd.github.raw' },
-      answer: '# Hello World\n',
-      answerHeaders: { 'content-type': 'application/vnd.github.raw; charset=utf-8' },
+      response: '# Hello World\n',
+      responseHeaders: { 'content-type': 'application/vnd.github.raw; charset=utf-8' },
       result: '# Hello World\n',
     },
     {
       tool: 'list_issues',
       args: { owner: 'octocat', repo: 'Hello-World', labels: ['bug', 'good first issue'], state: 'all' },
       request: 'GET /repos/octocat/Hello-World/issues?state=all&labels=bug,good%20first%20issue&per_page=20',
-      answer: [issue],
-      answerHeaders: { link: '<https://api.github.com/repositories/1/issues?page=2>; rel="next"' },
+      response: [issue],
+      responseHeaders: { link: '<https://api.github.com/repositories/1/issues?page=2>; rel="next"' },
       result: [
         {
           number: 1347,
@@ -88,7 +88,7 @@ const github: GalleryExample = {
       tool: 'get_issue',
       args: { owner: 'octocat', repo: 'Hello-World', number: 1347 },
       request: 'GET /repos/octocat/Hello-World/issues/1347',
-      answer: issue,
+      response: issue,
       result: {
         number: 1347,
         title: 'Found a bug',
@@ -108,7 +108,7 @@ const github: GalleryExample = {
       args: { owner: 'octocat', repo: 'Hello-World', title: 'Found a bug', body: 'It hurts.', labels: ['bug'] },
       request: 'POST /repos/octocat/Hello-World/issues',
       body: { title: 'Found a bug', body: 'It hurts.', labels: ['bug'] },
-      answer: issue,
+      response: issue,
       result: { number: 1347, title: 'Found a bug', html_url: issue.html_url },
     },
     {
@@ -116,14 +116,14 @@ const github: GalleryExample = {
       args: { owner: 'octocat', repo: 'Hello-World', number: 1347, body: 'Me too' },
       request: 'POST /repos/octocat/Hello-World/issues/1347/comments',
       body: { body: 'Me too' },
-      answer: { id: 7, node_id: 'x', html_url: `${issue.html_url}#issuecomment-7`, body: 'Me too' },
+      response: { id: 7, node_id: 'x', html_url: `${issue.html_url}#issuecomment-7`, body: 'Me too' },
       result: { id: 7, html_url: `${issue.html_url}#issuecomment-7` },
     },
     {
       tool: 'list_pull_requests',
       args: { owner: 'octocat', repo: 'Hello-World', base: 'main', page: 2 },
       request: 'GET /repos/octocat/Hello-World/pulls?base=main&per_page=20&page=2',
-      answer: [],
+      response: [],
       result: [],
     },
   ],
@@ -141,7 +141,7 @@ const linear: GalleryExample = {
       args: {},
       request: 'POST /graphql',
       body: { query: 'query { teams(first: 100) { nodes { id key name } } }' },
-      answer: { data: { teams: { nodes: [{ id: '9cfb482a', key: 'ENG', name: 'Engineering' }] } } },
+      response: { data: { teams: { nodes: [{ id: '9cfb482a', key: 'ENG', name: 'Engineering' }] } } },
       result: { data: { teams: { nodes: [{ id: '9cfb482a', key: 'ENG', name: 'Engineering' }] } } },
     },
     {
@@ -153,7 +153,7 @@ const linear: GalleryExample = {
           'query($term: String!, $first: Int) { searchIssues(term: $term, first: $first) { nodes { identifier title url priorityLabel state { name } assignee { name } } } }',
         variables: { term: 'login :term', first: 20 },
       },
-      answer: { data: { searchIssues: { nodes: [] } } },
+      response: { data: { searchIssues: { nodes: [] } } },
       result: { data: { searchIssues: { nodes: [] } } },
     },
     {
@@ -165,7 +165,7 @@ const linear: GalleryExample = {
           'query($id: String!) { issue(id: $id) { id identifier title description url priorityLabel state { name } assignee { name } comments { nodes { body user { name } } } } }',
         variables: { id: 'ENG-42' },
       },
-      answer: { errors: [{ message: 'Entity not found' }], data: null },
+      response: { errors: [{ message: 'Entity not found' }], data: null },
       result: { errors: [{ message: 'Entity not found' }], data: null },
     },
     {
@@ -177,7 +177,7 @@ const linear: GalleryExample = {
           'mutation($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { identifier url } } }',
         variables: { input: { teamId: '9cfb482a', title: 'New issue', priority: 2 } },
       },
-      answer: {
+      response: {
         data: { issueCreate: { success: true, issue: { identifier: 'ENG-43', url: 'https://linear.app/x' } } },
       },
       result: {
@@ -192,7 +192,7 @@ const linear: GalleryExample = {
         query: 'mutation($input: CommentCreateInput!) { commentCreate(input: $input) { success comment { url } } }',
         variables: { input: { issueId: 'a1', body: 'Done' } },
       },
-      answer: { data: { commentCreate: { success: true, comment: { url: 'https://linear.app/x#c' } } } },
+      response: { data: { commentCreate: { success: true, comment: { url: 'https://linear.app/x#c' } } } },
       result: { data: { commentCreate: { success: true, comment: { url: 'https://linear.app/x#c' } } } },
     },
   ],

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { root } from '../files.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import type { GalleryCase, GalleryExample } from './case.ts';
 import { codeExamples } from './code-cases.ts';
@@ -15,9 +15,17 @@ import { workExamples } from './work-cases.ts';
 
 const gallery = join(root, 'examples', 'gallery');
 const examples: GalleryExample[] = [...codeExamples, ...workExamples, ...openExamples];
-const textOf = (name: string) => readFileSync(join(gallery, `${name}.yaml`), 'utf8');
+const readExample = (name: string) => readFileSync(join(gallery, `${name}.yaml`), 'utf8');
 /** Headers that every request has, or that follow from its body. */
-const usual = ['host', 'connection', 'user-agent', 'toolhost-hop', 'content-length', 'accept-encoding', 'accept'];
+const commonHeaders = [
+  'host',
+  'connection',
+  'user-agent',
+  'toolhost-hop',
+  'content-length',
+  'accept-encoding',
+  'accept',
+];
 
 describe('example gallery', () => {
   let upstream: RecordingUpstream;
@@ -26,18 +34,21 @@ describe('example gallery', () => {
   let key: string;
   before(async () => {
     upstream = await startRecordingUpstream();
-    running = await startToolhost({ egress: [upstream.port] });
-    key = await running.key();
+    running = await startToolhost({ egressPorts: [upstream.port] });
+    key = await running.createKey();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-gallery-'));
     for (const { name, origins } of examples) {
-      const text = origins.reduce((all, origin) => all.replaceAll(origin, upstream.url), textOf(name));
+      const text = origins.reduce((all, origin) => all.replaceAll(origin, upstream.url), readExample(name));
       writeFileSync(join(folder, `${name}.yaml`), text);
     }
     const secrets = Object.assign({}, ...examples.map(({ env }) => env)) as Record<string, string>;
     const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: key, ...secrets };
-    const applied = await toolhost(['apply', folder, ...Object.keys(secrets).flatMap((name) => ['--env', name])], {
-      env,
-    });
+    const applied = await runToolhostCommand(
+      ['apply', folder, ...Object.keys(secrets).flatMap((name) => ['--env', name])],
+      {
+        env,
+      },
+    );
     assert.equal(applied.code, 0, applied.stdout + applied.stderr);
   });
   after(async () => {
@@ -53,10 +64,10 @@ describe('example gallery', () => {
       names.map((name) => `${name}.yaml`),
     );
     for (const name of names) {
-      const { max_answer_tokens } = parse(textOf(name)) as { max_answer_tokens?: number };
+      const { max_answer_tokens } = parse(readExample(name)) as { max_answer_tokens?: number };
       assert.equal(max_answer_tokens, 20_000, name);
     }
-    const { code, stdout } = await toolhost(['check', gallery]);
+    const { code, stdout } = await runToolhostCommand(['check', gallery]);
     assert.deepEqual([code, stdout.match(/warning.*/g)], [0, null], stdout);
     const readme = readFileSync(join(gallery, 'README.md'), 'utf8');
     for (const { name, env } of examples) {
@@ -66,7 +77,7 @@ describe('example gallery', () => {
   });
 
   for (const example of examples) {
-    const config = parse(textOf(example.name)) as { slug: string; tools: { name: string }[] };
+    const config = parse(readExample(example.name)) as { slug: string; tools: { name: string }[] };
 
     it(`[imp 7] ${example.name}: every tool sends the documented request and returns the documented result`, async () => {
       const tools = config.tools.map(({ name }) => name);
@@ -74,33 +85,37 @@ describe('example gallery', () => {
         example.cases.map(({ tool }) => tool),
         tools,
       );
-      for (const one of example.cases) await play(config.slug, example, one);
+      for (const galleryCase of example.cases) await runCase(config.slug, example, galleryCase);
     });
   }
 
-  async function play(slug: string, example: GalleryExample, one: GalleryCase): Promise<void> {
+  async function runCase(slug: string, example: GalleryExample, galleryCase: GalleryCase): Promise<void> {
     upstream.take();
     upstream.on('*', () => ({
-      body: one.answer,
-      headers: { 'content-type': 'application/json', ...one.answerHeaders },
+      body: galleryCase.response,
+      headers: { 'content-type': 'application/json', ...galleryCase.responseHeaders },
     }));
-    const path = `/servers/${slug}/tools/${one.tool}/call`;
-    const reply = await running.rest('POST', path, { key, body: { arguments: one.args } });
+    const path = `/servers/${slug}/tools/${galleryCase.tool}/call`;
+    const reply = await running.rest('POST', path, { key, body: { arguments: galleryCase.args } });
     assert.equal(reply.status, 200, reply.text);
     const [request, ...more] = upstream.take();
     assert.deepEqual(more, []);
-    assert.ok(request, `${one.tool}: ${reply.text}`);
-    assert.equal(`${request.method} ${request.url}`, one.request);
-    const expected = { ...example.headers, ...one.headers };
-    const sent = Object.entries(request.headers).filter(([name]) => !usual.includes(name) || name in expected);
-    const hasJson = one.body !== undefined && typeof one.body === 'object';
+    assert.ok(request, `${galleryCase.tool}: ${reply.text}`);
+    assert.equal(`${request.method} ${request.url}`, galleryCase.request);
+    const expected = { ...example.headers, ...galleryCase.headers };
+    const sent = Object.entries(request.headers).filter(([name]) => !commonHeaders.includes(name) || name in expected);
+    const hasJson = galleryCase.body !== undefined && typeof galleryCase.body === 'object';
     const json = hasJson ? { 'content-type': 'application/json' } : {};
-    assert.deepEqual(Object.fromEntries(sent), { ...json, ...expected }, one.tool);
+    assert.deepEqual(Object.fromEntries(sent), { ...json, ...expected }, galleryCase.tool);
     const body = request.body.toString();
-    assert.deepEqual(hasJson ? (JSON.parse(body) as unknown) : body, one.body ?? '', one.tool);
+    assert.deepEqual(hasJson ? (JSON.parse(body) as unknown) : body, galleryCase.body ?? '', galleryCase.tool);
     assert.equal(reply.body.is_error, false, reply.text);
-    const last = (reply.body.content as Json[]).at(-1)?.text as string;
-    assert.deepEqual(typeof one.result === 'string' ? last : (JSON.parse(last) as unknown), one.result, one.tool);
+    const lastText = (reply.body.content as Json[]).at(-1)?.text as string;
+    assert.deepEqual(
+      typeof galleryCase.result === 'string' ? lastText : (JSON.parse(lastText) as unknown),
+      galleryCase.result,
+      galleryCase.tool,
+    );
     for (const secret of Object.values(example.env)) assert.ok(!reply.text.includes(secret));
   }
 });

@@ -18,7 +18,7 @@ const openMeteo: GalleryExample = {
       tool: 'find_location',
       args: { name: 'São Paulo', count: 1 },
       request: 'GET /v1/search?name=S%C3%A3o%20Paulo&count=1',
-      answer: {
+      response: {
         results: [
           {
             id: 3448439,
@@ -38,7 +38,7 @@ const openMeteo: GalleryExample = {
       args: oslo,
       request:
         'GET /v1/forecast?latitude=59.91&longitude=10.75&forecast_days=3&timezone=auto&current=temperature_2m,apparent_temperature,relative_humidity_2m,precipitation,weather_code,wind_speed_10m&daily=weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,wind_speed_10m_max',
-      answer: {
+      response: {
         latitude: 59.9,
         timezone: 'Europe/Oslo',
         elevation: 9,
@@ -52,7 +52,7 @@ const openMeteo: GalleryExample = {
       args: { ...oslo, start_date: '2024-07-01', end_date: '2024-07-02' },
       request:
         'GET /v1/archive?latitude=59.91&longitude=10.75&start_date=2024-07-01&end_date=2024-07-02&timezone=auto&daily=temperature_2m_max,temperature_2m_min,precipitation_sum,wind_speed_10m_max',
-      answer: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
+      response: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
       result: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
     },
     {
@@ -60,7 +60,7 @@ const openMeteo: GalleryExample = {
       args: oslo,
       request:
         'GET /v1/air-quality?latitude=59.91&longitude=10.75&timezone=auto&current=european_aqi,pm10,pm2_5,ozone,nitrogen_dioxide,birch_pollen,grass_pollen',
-      answer: { current_units: { pm10: 'μg/m³' }, current: { pm10: 12.5 }, utc_offset_seconds: 3600 },
+      response: { current_units: { pm10: 'μg/m³' }, current: { pm10: 12.5 }, utc_offset_seconds: 3600 },
       result: { current_units: { pm10: 'μg/m³' }, current: { pm10: 12.5 } },
     },
   ],
@@ -77,7 +77,7 @@ const wikipedia: GalleryExample = {
       tool: 'search_articles',
       args: { q: 'earth & moon', limit: 1 },
       request: 'GET /w/rest.php/v1/search/page?q=earth%20%26%20moon&limit=1',
-      answer: {
+      response: {
         pages: [
           { id: 9228, key: 'Earth', title: 'Earth', excerpt: 'Third planet', description: 'planet', thumbnail: null },
         ],
@@ -88,7 +88,7 @@ const wikipedia: GalleryExample = {
       tool: 'get_summary',
       args: { title: 'AC/DC' },
       request: 'GET /api/rest_v1/page/summary/AC%2FDC',
-      answer: {
+      response: {
         type: 'standard',
         title: 'AC/DC',
         description: 'Australian rock band',
@@ -107,7 +107,7 @@ const wikipedia: GalleryExample = {
       args: { titles: 'Earth' },
       request:
         'GET /w/api.php?titles=Earth&action=query&prop=extracts&explaintext=1&redirects=1&format=json&formatversion=2',
-      answer: {
+      response: {
         batchcomplete: true,
         query: { pages: [{ pageid: 9228, ns: 0, title: 'Earth', extract: 'Earth is …' }] },
       },
@@ -117,7 +117,7 @@ const wikipedia: GalleryExample = {
       tool: 'list_languages',
       args: { title: 'Earth' },
       request: 'GET /w/rest.php/v1/page/Earth/links/language',
-      answer: [{ code: 'de', name: 'Deutsch', key: 'Erde', title: 'Erde' }],
+      response: [{ code: 'de', name: 'Deutsch', key: 'Erde', title: 'Erde' }],
       result: [{ code: 'de', name: 'Deutsch', title: 'Erde' }],
     },
   ],
@@ -139,8 +139,8 @@ const supabase: GalleryExample = {
       request:
         'GET /rest/v1/tasks?status=eq.todo&title=ilike.*dig%20a*&select=id%2Ctitle%2Cstatus%2Cdue_date&order=due_date.asc.nullslast&limit=20',
       headers: { prefer: 'count=exact' },
-      answer: [task],
-      answerHeaders: { 'content-range': '0-0/1' },
+      response: [task],
+      responseHeaders: { 'content-range': '0-0/1' },
       result: [task],
     },
     {
@@ -148,8 +148,8 @@ const supabase: GalleryExample = {
       args: { id: 7 },
       request: 'GET /rest/v1/tasks?id=eq.7',
       headers: { accept: 'application/vnd.pgrst.object+json' },
-      answer: task,
-      answerHeaders: { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' },
+      response: task,
+      responseHeaders: { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' },
       result: task,
     },
     {
@@ -158,7 +158,7 @@ const supabase: GalleryExample = {
       request: 'POST /rest/v1/tasks',
       headers: stored,
       body: { title: 'Dig', due_date: '2026-02-01' },
-      answer: [task],
+      response: [task],
       result: task,
     },
     {
@@ -167,7 +167,7 @@ const supabase: GalleryExample = {
       request: 'PATCH /rest/v1/tasks?id=eq.7',
       headers: stored,
       body: { status: 'done' },
-      answer: [{ ...task, status: 'done' }],
+      response: [{ ...task, status: 'done' }],
       result: { ...task, status: 'done' },
     },
     {
@@ -175,7 +175,7 @@ const supabase: GalleryExample = {
       args: { id: 7 },
       request: 'DELETE /rest/v1/tasks?id=eq.7',
       headers: stored,
-      answer: [task],
+      response: [task],
       result: task,
     },
   ],

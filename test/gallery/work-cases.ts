@@ -18,7 +18,7 @@ const notion: GalleryExample = {
       args: { query: 'Tuscan kale' },
       request: 'POST /v1/search',
       body: { query: 'Tuscan kale', page_size: 20 },
-      answer: {
+      response: {
         object: 'list',
         results: [{ object: 'page', id: '954b67f9', url: 'https://www.notion.so/954b67f9', archived: false }],
         next_cursor: null,
@@ -34,14 +34,14 @@ const notion: GalleryExample = {
       tool: 'get_page',
       args: { page_id: '59833787-2cf9-4fdf-8782-e53db20768a5' },
       request: 'GET /v1/pages/59833787-2cf9-4fdf-8782-e53db20768a5',
-      answer: { object: 'page', id: '59833787', archived: false, properties: {}, url: 'https://www.notion.so/x' },
+      response: { object: 'page', id: '59833787', archived: false, properties: {}, url: 'https://www.notion.so/x' },
       result: { id: '59833787', url: 'https://www.notion.so/x', properties: {}, archived: false },
     },
     {
       tool: 'read_page',
       args: { page_id: '59833787', page_size: 100 },
       request: 'GET /v1/blocks/59833787/children?page_size=100',
-      answer: { object: 'list', results: [], next_cursor: null, has_more: false },
+      response: { object: 'list', results: [], next_cursor: null, has_more: false },
       result: { object: 'list', results: [], next_cursor: null, has_more: false },
     },
     {
@@ -49,7 +49,7 @@ const notion: GalleryExample = {
       args: { database_id: 'd9824bdc', filter: { property: 'Done', checkbox: { equals: true } }, start_cursor: 'c' },
       request: 'POST /v1/databases/d9824bdc/query',
       body: { filter: { property: 'Done', checkbox: { equals: true } }, page_size: 20, start_cursor: 'c' },
-      answer: { object: 'list', results: [], next_cursor: null, has_more: false },
+      response: { object: 'list', results: [], next_cursor: null, has_more: false },
       result: { results: [], has_more: false, next_cursor: null },
     },
     {
@@ -61,7 +61,7 @@ const notion: GalleryExample = {
         properties: { title: { title: [{ text: { content: 'Tuscan kale' } }] } },
         children: [paragraph('Lacinato kale is ":good".')],
       },
-      answer: { object: 'page', id: '59833787', url: 'https://www.notion.so/Tuscan-kale-59833787' },
+      response: { object: 'page', id: '59833787', url: 'https://www.notion.so/Tuscan-kale-59833787' },
       result: { id: '59833787', url: 'https://www.notion.so/Tuscan-kale-59833787' },
     },
     {
@@ -69,7 +69,7 @@ const notion: GalleryExample = {
       args: { page_id: '59833787', text: 'More' },
       request: 'PATCH /v1/blocks/59833787/children',
       body: { children: [paragraph('More')] },
-      answer: { object: 'list', results: [{ object: 'block', id: 'b1', type: 'paragraph' }], has_more: false },
+      response: { object: 'list', results: [{ object: 'block', id: 'b1', type: 'paragraph' }], has_more: false },
       result: { results: [{ id: 'b1', type: 'paragraph' }] },
     },
   ],
@@ -86,7 +86,7 @@ const slack: GalleryExample = {
       tool: 'list_channels',
       args: {},
       request: 'GET /api/conversations.list?types=public_channel%2Cprivate_channel&exclude_archived=true&limit=200',
-      answer: {
+      response: {
         ok: true,
         channels: [{ id: 'C012AB3CD', name: 'general', is_channel: true, topic: { value: 'News' }, num_members: 4 }],
         response_metadata: { next_cursor: 'dGVhbTpDMDYxRkE1UEI=' },
@@ -101,7 +101,7 @@ const slack: GalleryExample = {
       tool: 'read_channel',
       args: { channel: 'C012AB3CD', oldest: '1512085950.000216' },
       request: 'GET /api/conversations.history?channel=C012AB3CD&oldest=1512085950.000216&limit=20',
-      answer: {
+      response: {
         ok: true,
         messages: [{ type: 'message', user: 'U012AB3CDE', text: 'Hello', ts: '1512085950.000216' }],
         has_more: true,
@@ -119,7 +119,7 @@ const slack: GalleryExample = {
       tool: 'read_thread',
       args: { channel: 'C012AB3CD', ts: '1482960137.003543' },
       request: 'GET /api/conversations.replies?channel=C012AB3CD&ts=1482960137.003543',
-      answer: { ok: false, error: 'thread_not_found' },
+      response: { ok: false, error: 'thread_not_found' },
       result: { ok: false, error: 'thread_not_found' },
     },
     {
@@ -133,7 +133,7 @@ const slack: GalleryExample = {
         thread_ts: '1503435956.000247',
         unfurl_links: false,
       },
-      answer: { ok: true, channel: 'C123456', ts: '1503435956.000248', message: { text: "Here's a *message*" } },
+      response: { ok: true, channel: 'C123456', ts: '1503435956.000248', message: { text: "Here's a *message*" } },
       result: { ok: true, channel: 'C123456', ts: '1503435956.000248' },
     },
     {
@@ -142,14 +142,14 @@ const slack: GalleryExample = {
       request: 'POST /api/reactions.add',
       headers: { 'content-type': 'application/json; charset=utf-8' },
       body: { channel: 'C123456', timestamp: '1503435956.000247', name: 'thumbsup' },
-      answer: { ok: false, error: 'already_reacted' },
+      response: { ok: false, error: 'already_reacted' },
       result: { ok: false, error: 'already_reacted' },
     },
     {
       tool: 'find_person',
       args: { email: 'spengler+work@ghostbusters.example.com' },
       request: 'GET /api/users.lookupByEmail?email=spengler%2Bwork%40ghostbusters.example.com',
-      answer: {
+      response: {
         ok: true,
         user: { id: 'W012A3CDE', name: 'spengler', real_name: 'Egon', tz: 'America/New_York', color: 'x' },
       },
@@ -171,14 +171,14 @@ const stripe: GalleryExample = {
       tool: 'get_balance',
       args: {},
       request: 'GET /v1/balance',
-      answer: { object: 'balance', available: [{ amount: 666670, currency: 'usd' }], livemode: false, pending: [] },
+      response: { object: 'balance', available: [{ amount: 666670, currency: 'usd' }], livemode: false, pending: [] },
       result: { available: [{ amount: 666670, currency: 'usd' }], pending: [], livemode: false },
     },
     {
       tool: 'list_customers',
       args: { email: 'jenny+1@example.com', limit: 3 },
       request: 'GET /v1/customers?email=jenny%2B1%40example.com&limit=3',
-      answer: { object: 'list', url: '/v1/customers', has_more: false, data: [] },
+      response: { object: 'list', url: '/v1/customers', has_more: false, data: [] },
       result: { data: [], has_more: false },
     },
     {
@@ -187,21 +187,21 @@ const stripe: GalleryExample = {
       request: 'POST /v1/customers',
       headers: { 'content-type': form, 'idempotency-key': 'k-1' },
       body: 'name=Jenny%20Rosen&metadata%5Bcrm%5D=47%2011&metadata%5Ba%5D=b%26c',
-      answer: { id: 'cus_NffrFeUfNV2Hib', object: 'customer', name: 'Jenny Rosen', email: null, balance: 0 },
+      response: { id: 'cus_NffrFeUfNV2Hib', object: 'customer', name: 'Jenny Rosen', email: null, balance: 0 },
       result: { id: 'cus_NffrFeUfNV2Hib', name: 'Jenny Rosen', email: null },
     },
     {
       tool: 'list_invoices',
       args: { customer: 'cus_1', status: 'open', created: { gte: 1767225600, lt: 1769904000 } },
       request: 'GET /v1/invoices?customer=cus_1&status=open&created%5Bgte%5D=1767225600&created%5Blt%5D=1769904000',
-      answer: { object: 'list', has_more: true, data: [{ id: 'in_1', status: 'open', total: 1000, lines: {} }] },
+      response: { object: 'list', has_more: true, data: [{ id: 'in_1', status: 'open', total: 1000, lines: {} }] },
       result: { data: [{ id: 'in_1', status: 'open', total: 1000 }], has_more: true },
     },
     {
       tool: 'search_payments',
       args: { query: "status:'succeeded' AND amount>1000" },
       request: 'GET /v1/payment_intents/search?query=status%3A%27succeeded%27%20AND%20amount%3E1000',
-      answer: { object: 'search_result', has_more: false, data: [] },
+      response: { object: 'search_result', has_more: false, data: [] },
       result: { data: [], has_more: false },
     },
     {
@@ -218,7 +218,7 @@ const stripe: GalleryExample = {
         'line_items%5B0%5D%5Bprice%5D=price_1&line_items%5B0%5D%5Bquantity%5D=1',
         'line_items%5B1%5D%5Bprice%5D=price_2&line_items%5B1%5D%5Bquantity%5D=3',
       ].join('&'),
-      answer: { id: 'plink_1', object: 'payment_link', active: true, url: 'https://buy.stripe.com/test_1' },
+      response: { id: 'plink_1', object: 'payment_link', active: true, url: 'https://buy.stripe.com/test_1' },
       result: { id: 'plink_1', active: true, url: 'https://buy.stripe.com/test_1' },
     },
     {
@@ -227,7 +227,7 @@ const stripe: GalleryExample = {
       request: 'POST /v1/refunds',
       headers: { 'content-type': form },
       body: 'payment_intent=pi_1&amount=100&reason=requested_by_customer',
-      answer: { id: 're_1', object: 'refund', amount: 100, currency: 'usd', status: 'succeeded', charge: 'ch_1' },
+      response: { id: 're_1', object: 'refund', amount: 100, currency: 'usd', status: 'succeeded', charge: 'ch_1' },
       result: { id: 're_1', amount: 100, currency: 'usd', status: 'succeeded' },
     },
   ],

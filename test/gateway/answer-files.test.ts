@@ -2,26 +2,26 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { deflateRawSync, deflateSync } from 'node:zlib';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { getRunCount } from '../sets.ts';
+import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG, WAV } from '../support/upstreams/content-upstream.ts';
-import type { Answer } from '../support/upstreams/recording-upstream.ts';
+import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 describe('the content type of a tool result', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   let slug: string;
-  let answer: Answer;
+  let upstreamResponse: CannedResponse;
   before(async () => {
-    one = await startOneTool();
-    one.upstream.on('GET /answer', () => answer);
-    slug = await one.serve({ url: '/answer' });
+    fixture = await startOneTool();
+    fixture.upstream.on('GET /answer', () => upstreamResponse);
+    slug = await fixture.createToolServer({ url: '/answer' });
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  const contentOf = async (type: string, body: string | Buffer, more: Answer['headers'] = {}) => {
-    answer = { headers: { 'content-type': type, ...more }, body };
-    return (await one.call(slug)).content;
+  const callForContent = async (type: string, body: string | Buffer, extraHeaders: CannedResponse['headers'] = {}) => {
+    upstreamResponse = { headers: { 'content-type': type, ...extraHeaders }, body };
+    return (await fixture.call(slug)).content;
   };
   const text = (value: string) => [{ type: 'text', text: value }];
 
@@ -47,21 +47,21 @@ describe('the content type of a tool result', () => {
       'APPLICATION/YAML',
       'application/vnd.example; charset=utf-8',
     ];
-    for (const type of types) assert.deepEqual(await contentOf(type, 'a: 1\nb: ü\n'), text('a: 1\nb: ü\n'), type);
+    for (const type of types) assert.deepEqual(await callForContent(type, 'a: 1\nb: ü\n'), text('a: 1\nb: ü\n'), type);
     for (const type of ['application/pdf', 'application/pdf; charset=utf-8', 'application/zip;charset=UTF-8'])
-      assert.equal((await contentOf(type, BINARY))[1]?.type, 'resource', type);
+      assert.equal((await callForContent(type, BINARY))[1]?.type, 'resource', type);
   });
 
   it('[conf 5] is text if the body is text, whatever its media type says', async () => {
     const types = ['image/png', 'audio/mpeg', 'application/octet-stream', 'application/zip', 'application/vnd.odd'];
     for (const type of types)
       for (const body of ['{"a":1}', 'Grüße\t\x1b[1m\n', '\ufeffa'.repeat(400)])
-        assert.deepEqual(await contentOf(type, body), text(body.replace(/^\ufeff/, '')), type);
+        assert.deepEqual(await callForContent(type, body), text(body.replace(/^\ufeff/, '')), type);
     const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
-    assert.deepEqual(await contentOf('application/vnd.odd; charset=gbk', gbk), text('你好'));
-    assert.deepEqual(await contentOf('application/octet-stream', Buffer.from('\ufeffé', 'utf16le')), text('é'));
+    assert.deepEqual(await callForContent('application/vnd.odd; charset=gbk', gbk), text('你好'));
+    assert.deepEqual(await callForContent('application/octet-stream', Buffer.from('\ufeffé', 'utf16le')), text('é'));
     for (const body of ['%PDF-1.4\n', 'a\0b', '\x01\x02', `${'a'.repeat(9000)}\0`])
-      assert.equal((await contentOf('application/octet-stream', body))[1]?.type, 'resource', body.slice(-9));
+      assert.equal((await callForContent('application/octet-stream', body))[1]?.type, 'resource', body.slice(-9));
   });
 
   it('[conf 5] is image only for the bytes of PNG, JPEG, GIF, and WebP', async () => {
@@ -74,7 +74,7 @@ describe('the content type of a tool result', () => {
     ];
     for (const [mimeType, bytes] of images) {
       for (const declared of ['image/jpg', 'image/png', 'image/jpeg', 'application/octet-stream', 'audio/mpeg', '']) {
-        assert.deepEqual(await contentOf(declared, bytes), [
+        assert.deepEqual(await callForContent(declared, bytes), [
           ...text(`The response is a file: ${mimeType}, ${bytes.length} bytes.`),
           { type: 'image', data: bytes.toString('base64'), mimeType },
         ]);
@@ -91,7 +91,7 @@ describe('the content type of a tool result', () => {
       ['image/avif', Buffer.from('\0\0\0\x1cftypavif', 'latin1'), 'image/avif'],
     ];
     for (const [declared, bytes, mimeType] of others) {
-      const [description, block] = await contentOf(declared, bytes);
+      const [description, block] = await callForContent(declared, bytes);
       assert.equal(description?.text, `The response is a file: ${mimeType}, ${bytes.length} bytes.`);
       assert.deepEqual([block?.type, (block?.resource as Json | undefined)?.mimeType], ['resource', mimeType]);
     }
@@ -99,7 +99,7 @@ describe('the content type of a tool result', () => {
 
   it('[conf 5] includes a text block with name, type, and size before every file', async () => {
     const pdf = Buffer.from('%PDF-1.4\n\xff\xfe\0\x01', 'latin1');
-    const content = await contentOf('application/pdf', pdf, {
+    const content = await callForContent('application/pdf', pdf, {
       'content-disposition': 'attachment; filename="bill.pdf"',
     });
     assert.deepEqual(
@@ -109,22 +109,22 @@ describe('the content type of a tool result', () => {
   });
 
   it('[conf 5] decodes text by its byte order mark, its declared charset, UTF-8, or windows-1252', async () => {
-    const words = 'Grüße – 10 €';
+    const decoded = 'Grüße – 10 €';
     const windows = Buffer.from([0x47, 0x72, 0xfc, 0xdf, 0x65, 0x20, 0x96, 0x20, 0x31, 0x30, 0x20, 0x80]);
     const cases: [string, Buffer][] = [
-      ['text/csv', Buffer.from(words)],
+      ['text/csv', Buffer.from(decoded)],
       ['text/csv', windows],
       ['text/csv; charset=windows-1252', windows],
       ['text/csv; charset=who-knows', windows],
-      ['text/csv; charset=who-knows', Buffer.from(words)],
-      ['text/csv; charset="utf-8"', Buffer.from(`\ufeff${words}`)],
-      ['text/plain', Buffer.from(`\ufeff${words}`, 'utf16le')],
-      ['text/plain; charset=utf-16le', Buffer.from(words, 'utf16le')],
+      ['text/csv; charset=who-knows', Buffer.from(decoded)],
+      ['text/csv; charset="utf-8"', Buffer.from(`\ufeff${decoded}`)],
+      ['text/plain', Buffer.from(`\ufeff${decoded}`, 'utf16le')],
+      ['text/plain; charset=utf-16le', Buffer.from(decoded, 'utf16le')],
     ];
     for (const [type, body] of cases)
-      assert.deepEqual(await contentOf(type, body), text(words), `${type} ${body.toString('hex')}`);
+      assert.deepEqual(await callForContent(type, body), text(decoded), `${type} ${body.toString('hex')}`);
     const xml = '<?xml version="1.0" encoding="ISO-8859-2"?><a>\xb1</a>';
-    assert.match(String((await contentOf('application/xml', Buffer.from(xml, 'latin1')))[0]?.text), /<a>ą<\/a>$/);
+    assert.match(String((await callForContent('application/xml', Buffer.from(xml, 'latin1')))[0]?.text), /<a>ą<\/a>$/);
   });
 
   it('[conf 5] decodes text, JSON, transformed results, and errors with the charset of the media type, byte order mark, or document', async () => {
@@ -139,72 +139,84 @@ describe('the content type of a tool result', () => {
       ['windows-1251', Buffer.from([0xe0]), 'а'],
       ['iso-8859-1', Buffer.from([0xb0]), '°'],
     ];
-    const around = (start: string, bytes: Buffer, end: string) =>
+    const concatBytes = (start: string, bytes: Buffer, end: string) =>
       Buffer.concat([Buffer.from(start), bytes, Buffer.from(end)]);
-    for (const [charset, bytes, words] of samples) {
+    for (const [charset, bytes, decoded] of samples) {
       const html = `<html><head><meta charset="${charset}"></head>`;
-      assert.deepEqual(await contentOf('text/html', around(html, bytes, '</html>')), text(`${html}${words}</html>`));
+      assert.deepEqual(
+        await callForContent('text/html', concatBytes(html, bytes, '</html>')),
+        text(`${html}${decoded}</html>`),
+      );
       const meta = `<meta http-equiv=Content-Type content="text/html; charset=${charset}">`;
-      assert.deepEqual(await contentOf('text/html', around(meta, bytes, '')), text(meta + words));
+      assert.deepEqual(await callForContent('text/html', concatBytes(meta, bytes, '')), text(meta + decoded));
       const xml = `<?xml version="1.0" encoding='${charset}'?><a>`;
-      assert.deepEqual(await contentOf('application/xml', around(xml, bytes, '</a>')), text(`${xml}${words}</a>`));
+      assert.deepEqual(
+        await callForContent('application/xml', concatBytes(xml, bytes, '</a>')),
+        text(`${xml}${decoded}</a>`),
+      );
       const headers = { 'content-type': `application/json; charset=${charset}` };
-      answer = { headers, body: around('{"error":"', bytes, '"}') };
-      assert.equal(textOf(await one.call(slug)), `{"error":"${words}"}`, charset);
-      answer = { status: 400, headers, body: around('{"error":"', bytes, '"}') };
-      assert.equal(textOf(await one.call(slug)), `HTTP 400 Bad Request\n{"error":"${words}"}`, charset);
+      upstreamResponse = { headers, body: concatBytes('{"error":"', bytes, '"}') };
+      assert.equal(getResultText(await fixture.call(slug)), `{"error":"${decoded}"}`, charset);
+      upstreamResponse = { status: 400, headers, body: concatBytes('{"error":"', bytes, '"}') };
+      assert.equal(getResultText(await fixture.call(slug)), `HTTP 400 Bad Request\n{"error":"${decoded}"}`, charset);
     }
-    const transformed = await one.serve({ url: '/answer', response_transform: 'unit' });
+    const transformed = await fixture.createToolServer({ url: '/answer', response_transform: 'unit' });
     const unit = Buffer.from('{"unit":"\xb0C"}', 'latin1');
     const utf16 = Buffer.from('\ufeff{"unit":"°C"}', 'utf16le');
     for (const body of [unit, utf16]) {
-      answer = { headers: { 'content-type': 'application/json' }, body };
-      assert.equal(textOf(await one.call(transformed)), '"°C"');
-      answer = { status: 500, headers: { 'content-type': 'text/plain' }, body };
-      assert.match(textOf(await one.call(slug)), /\n\{"unit":"°C"\}$/);
+      upstreamResponse = { headers: { 'content-type': 'application/json' }, body };
+      assert.equal(getResultText(await fixture.call(transformed)), '"°C"');
+      upstreamResponse = { status: 500, headers: { 'content-type': 'text/plain' }, body };
+      assert.match(getResultText(await fixture.call(slug)), /\n\{"unit":"°C"\}$/);
     }
-    answer = { status: 500, headers: { 'content-type': 'image/png' }, body: PNG };
-    assert.equal(textOf(await one.call(slug)), 'HTTP 500 Internal Server Error');
+    upstreamResponse = { status: 500, headers: { 'content-type': 'image/png' }, body: PNG };
+    assert.equal(getResultText(await fixture.call(slug)), 'HTTP 500 Internal Server Error');
     for (const type of ['application/x-amz-json-1.0', 'application/x-amz-json-1.1'])
-      assert.deepEqual(await contentOf(type, '{ "TableNames": [] }'), text('{"TableNames":[]}'));
+      assert.deepEqual(await callForContent(type, '{ "TableNames": [] }'), text('{"TableNames":[]}'));
   });
 
   it('[conf 5] handles two Content-Type headers, raw deflate, and blank text', async () => {
-    answer = { headers: { ['content-type' as string]: ['text/html', 'application/json'] }, body: '{ "a": 1 }' };
-    assert.equal(textOf(await one.call(slug)), '{"a":1}');
+    upstreamResponse = {
+      headers: { ['content-type' as string]: ['text/html', 'application/json'] },
+      body: '{ "a": 1 }',
+    };
+    assert.equal(getResultText(await fixture.call(slug)), '{"a":1}');
     for (const deflate of [deflateRawSync, deflateSync]) {
       const long = JSON.stringify({ a: 'x'.repeat(100_000) });
       for (const json of ['{"a":1}', long])
         assert.deepEqual(
-          await contentOf('application/json', deflate(json), { 'content-encoding': 'deflate' }),
+          await callForContent('application/json', deflate(json), { 'content-encoding': 'deflate' }),
           text(json),
         );
     }
     for (const type of ['text/plain', 'application/json', ''])
-      assert.deepEqual(await contentOf(type, ' \n\t '), text('The response contains only 4 whitespace characters.'));
+      assert.deepEqual(
+        await callForContent(type, ' \n\t '),
+        text('The response contains only 4 whitespace characters.'),
+      );
   });
 
   it('[conf 5] converts JSON from another charset if the response declares it, and otherwise passes it on as text', async () => {
-    answer = {
+    upstreamResponse = {
       headers: { 'content-type': 'application/json; charset=iso-8859-1' },
       body: Buffer.from('{"a":"\xfc"}', 'latin1'),
     };
-    assert.equal(textOf(await one.call(slug)), '{"a":"ü"}');
-    answer = {
+    assert.equal(getResultText(await fixture.call(slug)), '{"a":"ü"}');
+    upstreamResponse = {
       headers: { 'content-type': 'application/json; charset=utf-16le' },
       body: Buffer.from('{"a":"ü"}', 'utf16le'),
     };
-    assert.equal(textOf(await one.call(slug)), '{"a":"ü"}');
+    assert.equal(getResultText(await fixture.call(slug)), '{"a":"ü"}');
     for (const type of ['application/json', 'application/json; charset=who-knows']) {
-      answer = { headers: { 'content-type': type }, body: Buffer.from('{"a":"\xfc"}', 'latin1') };
-      const { content } = await one.call(slug);
+      upstreamResponse = { headers: { 'content-type': type }, body: Buffer.from('{"a":"\xfc"}', 'latin1') };
+      const { content } = await fixture.call(slug);
       assert.equal(content[0]?.text, '{"a":"ü"}');
       assert.match(String(content[1]?.text), /passed on as text, because it is not valid UTF-8\.$/);
     }
   });
 
-  const named = async (disposition: string) => {
-    const [, block] = await contentOf('application/pdf', BINARY, { 'content-disposition': disposition });
+  const callForFileName = async (disposition: string) => {
+    const [, block] = await callForContent('application/pdf', BINARY, { 'content-disposition': disposition });
     const { uri, _meta } = (block?.resource ?? {}) as { uri?: string; _meta?: Json };
     const name = _meta?.['toolhost/file_name'];
     assert.equal(
@@ -232,8 +244,8 @@ describe('the content type of a tool result', () => {
       ['filename=bare.pdf', undefined],
       ['attachment; filename="never ends.pdf', undefined],
     ];
-    for (const [disposition, name] of cases) assert.equal(await named(disposition), name, disposition);
-    const [, image] = await contentOf('image/png', PNG, { 'content-disposition': 'inline; filename="dot.png"' });
+    for (const [disposition, name] of cases) assert.equal(await callForFileName(disposition), name, disposition);
+    const [, image] = await callForContent('image/png', PNG, { 'content-disposition': 'inline; filename="dot.png"' });
     assert.deepEqual(image?._meta, { 'toolhost/file_name': 'dot.png' });
   });
 
@@ -248,18 +260,21 @@ describe('the content type of a tool result', () => {
       ['tab\there.txt', 'tabhere.txt'],
       [`${'x'.repeat(300)}.tar.gz`, `${'x'.repeat(97)}.gz`],
     ];
-    for (const [given, name] of cases) assert.equal(await named(`attachment; filename="${given}"`), name, given);
+    for (const [requestedName, name] of cases)
+      assert.equal(await callForFileName(`attachment; filename="${requestedName}"`), name, requestedName);
     const hidden = encodeURIComponent('in\u202Evoice\u200b\u0000\u0007\u2028fdp.exe\u2066');
-    assert.equal(await named(`attachment; filename*=UTF-8''${hidden}`), 'invoicefdp.exe');
+    assert.equal(await callForFileName(`attachment; filename*=UTF-8''${hidden}`), 'invoicefdp.exe');
     await fc.assert(
-      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 120 }), async (given) => {
-        const name = await named(`attachment; filename*=UTF-8''${encodeURIComponent(given.toWellFormed())}`);
+      fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 120 }), async (requestedName) => {
+        const name = await callForFileName(
+          `attachment; filename*=UTF-8''${encodeURIComponent(requestedName.toWellFormed())}`,
+        );
         if (name === undefined) return;
         const shown = String(name);
         assert.ok([...shown].length <= 100 && shown.isWellFormed() && shown.trim() !== '');
         assert.doesNotMatch(shown, /[/\\<>:"|?*\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|^\./u);
       }),
-      { numRuns: tries(200) },
+      { numRuns: getRunCount(200) },
     );
   });
 
@@ -277,7 +292,7 @@ describe('the content type of a tool result', () => {
       '\0\x01',
       '--b--',
     ].join('\r\n');
-    assert.deepEqual(await contentOf('multipart/mixed; boundary=b', body), [
+    assert.deepEqual(await callForContent('multipart/mixed; boundary=b', body), [
       ...text('The response is a file: a.yaml (application/yaml, 4 bytes).'),
       {
         type: 'resource',

@@ -1,40 +1,47 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
-import type { Answer } from '../support/upstreams/recording-upstream.ts';
+import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 describe('response_headers of a tool', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    fixture = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  let routes = 0;
-  const resultOf = async (answer: Answer, tool: Json = {}, server: Json = {}): Promise<ToolReply> => {
-    const path = `/answer-${++routes}`;
-    one.upstream.on(`${String(tool.method ?? 'GET')} ${path}`, () => answer);
-    return one.call(await one.serve({ ...tool, url: path }, server));
+  let routeCount = 0;
+  const callWithResponse = async (
+    response: CannedResponse,
+    tool: Json = {},
+    server: Json = {},
+  ): Promise<ToolCallResult> => {
+    const path = `/answer-${++routeCount}`;
+    fixture.upstream.on(`${String(tool.method ?? 'GET')} ${path}`, () => response);
+    return fixture.call(await fixture.createToolServer({ ...tool, url: path }, server));
   };
-  const json = (body: unknown, headers: Answer['headers'] = {}): Answer => ({ body, headers });
+  const json = (body: unknown, headers: CannedResponse['headers'] = {}): CannedResponse => ({ body, headers });
   const text = (value: string) => ({ type: 'text', text: value });
   const headers = { link: '</things?page=2>; rel="next"', etag: '"33a6"', 'x-total-count': '42' };
   const response_headers = ['Link', 'X-Total-Count', 'Location'];
   const lines = 'Link: </things?page=2>; rel="next"\nX-Total-Count: 42';
 
   it('[conf 5] adds exactly the named headers as text before the body', async () => {
-    const { content } = await resultOf(json([1, 2], headers), { response_headers });
+    const { content } = await callWithResponse(json([1, 2], headers), { response_headers });
     assert.deepEqual(content, [text(lines), text('[1,2]')]);
-    const without = await resultOf(json([1, 2], headers));
+    const without = await callWithResponse(json([1, 2], headers));
     assert.deepEqual(without.content, [text('[1,2]')]);
-    const absent = await resultOf(json([1, 2]), { response_headers });
+    const absent = await callWithResponse(json([1, 2]), { response_headers });
     assert.deepEqual(absent.content, [text('[1,2]')]);
     const image = { 'content-type': 'application/octet-stream', etag: '"x"' };
-    const binary = await resultOf({ body: Buffer.from([0, 255]), headers: image }, { response_headers: ['ETag'] });
+    const binary = await callWithResponse(
+      { body: Buffer.from([0, 255]), headers: image },
+      { response_headers: ['ETag'] },
+    );
     assert.deepEqual(binary.content[0], text('ETag: "x"'));
     assert.equal(binary.content[2]?.type, 'resource');
-    const plain = await resultOf(
+    const plain = await callWithResponse(
       { body: 'words', headers: { 'content-type': 'text/plain', etag: '"x"' } },
       { response_headers: ['ETag'] },
     );
@@ -44,14 +51,14 @@ describe('response_headers of a tool', () => {
   it('[conf 5] adds the headers to structured content if output_schema declares them, and leaves large numbers unchanged', async () => {
     const id = { id: { type: 'integer' } };
     const closed = { type: 'object', properties: id, required: ['id'], additionalProperties: false };
-    const result = await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: closed });
+    const result = await callWithResponse(json({ id: 1 }, headers), { response_headers, output_schema: closed });
     assert.deepEqual(
       [result.isError, result.structuredContent, result.content[0]?.text],
       [undefined, { id: 1 }, lines],
     );
     const open = { type: 'object', properties: id };
     assert.deepEqual(
-      (await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: open })).structuredContent,
+      (await callWithResponse(json({ id: 1 }, headers), { response_headers, output_schema: open })).structuredContent,
       { id: 1 },
     );
     const declaring = {
@@ -59,39 +66,42 @@ describe('response_headers of a tool', () => {
       properties: { ...id, response_headers: { type: 'object', required: ['Link'] } },
       required: ['id', 'response_headers'],
     };
-    const declared = await resultOf(json({ id: 1 }, headers), { response_headers, output_schema: declaring });
+    const declared = await callWithResponse(json({ id: 1 }, headers), { response_headers, output_schema: declaring });
     assert.deepEqual(declared.structuredContent, {
       response_headers: { Link: headers.link, 'X-Total-Count': '42' },
       id: 1,
     });
-    const slug = await one.serve({ url: '/big', response_headers, output_schema: declaring });
+    const slug = await fixture.createToolServer({ url: '/big', response_headers, output_schema: declaring });
     const big = '{ "id": 9007199254740993 }';
-    one.upstream.on('GET /big', () => ({ body: big, headers: { 'content-type': 'application/json', ...headers } }));
-    const { text: raw } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
+    fixture.upstream.on('GET /big', () => ({ body: big, headers: { 'content-type': 'application/json', ...headers } }));
+    const { text: raw } = await fixture.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
     assert.match(
       raw,
       /"structuredContent":\{"response_headers":\{"Link":.*"X-Total-Count":"42"\},"id":9007199254740993\}/,
     );
     assert.match(
-      errorOf(await resultOf(json({ id: 1 }), { response_headers, output_schema: declaring })),
+      getErrorText(await callWithResponse(json({ id: 1 }), { response_headers, output_schema: declaring })),
       /output_schema/,
     );
   });
 
   it('[conf 5] shows the headers after the status if the response has no body', async () => {
-    const accepted = await resultOf(
+    const accepted = await callWithResponse(
       { status: 202, headers: { location: '/jobs/7?token=t', 'retry-after': '5' } },
       {
         method: 'POST',
         response_headers: ['Location', 'Retry-After'],
       },
     );
-    const said = '202 Accepted: the response has no body\nLocation: /jobs/7?token=t\nRetry-After: 5';
-    assert.deepEqual(accepted, { content: [text(said)] });
+    const expectedText = '202 Accepted: the response has no body\nLocation: /jobs/7?token=t\nRetry-After: 5';
+    assert.deepEqual(accepted, { content: [text(expectedText)] });
     const output_schema = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
-    const strict = await resultOf({ status: 204, headers }, { method: 'POST', response_headers, output_schema });
+    const strict = await callWithResponse(
+      { status: 204, headers },
+      { method: 'POST', response_headers, output_schema },
+    );
     assert.match(
-      errorOf(strict),
+      getErrorText(strict),
       /^output_schema requires a JSON response, but HTTP 204 No Content has no body.*\nLink: /,
     );
   });
@@ -100,32 +110,35 @@ describe('response_headers of a tool', () => {
     const length = { 'content-length': '123456789012', etag: '"v1"' };
     const shown = { method: 'HEAD', response_headers: ['ETag', 'Content-Length'] };
     const content = [text('200 OK\nETag: "v1"\nContent-Length: 123456789012')];
-    assert.deepEqual(await resultOf({ headers: length }, shown), { content });
-    const head = await resultOf({ headers: length }, { ...shown, output_schema: { type: 'object' } });
+    assert.deepEqual(await callWithResponse({ headers: length }, shown), { content });
+    const head = await callWithResponse({ headers: length }, { ...shown, output_schema: { type: 'object' } });
     assert.deepEqual(head, {
       content,
       structuredContent: { status: 200, response_headers: { ETag: '"v1"', 'Content-Length': '123456789012' } },
     });
-    const bare = await resultOf({ headers: length }, { method: 'HEAD' });
-    assert.match(textOf(bare), /^200 OK: a response to HEAD has no body; set response_headers to show its headers$/);
-    assert.match(errorOf(await resultOf({ status: 404 }, { method: 'HEAD' })), /^HTTP 404 Not Found$/);
+    const bare = await callWithResponse({ headers: length }, { method: 'HEAD' });
+    assert.match(
+      getResultText(bare),
+      /^200 OK: a response to HEAD has no body; set response_headers to show its headers$/,
+    );
+    assert.match(getErrorText(await callWithResponse({ status: 404 }, { method: 'HEAD' })), /^HTTP 404 Not Found$/);
   });
 
   it('[conf 5] adds the headers to an error, where they say what to do next', async () => {
     const limited = { status: 429, headers: { 'retry-after': '7', 'x-ratelimit-reset': '99' }, body: 'slow down' };
     assert.equal(
-      errorOf(await resultOf(limited, { response_headers: ['X-RateLimit-Reset'] })),
+      getErrorText(await callWithResponse(limited, { response_headers: ['X-RateLimit-Reset'] })),
       'HTTP 429 Too Many Requests\nRetry-After: 7\nX-RateLimit-Reset: 99\nslow down',
     );
     assert.equal(
-      errorOf(await resultOf(limited, { response_headers: ['Retry-After'] })),
+      getErrorText(await callWithResponse(limited, { response_headers: ['Retry-After'] })),
       'HTTP 429 Too Many Requests\nX-RateLimit-Reset: in 99 s\nRetry-After: 7\nslow down',
     );
-    const moved = await resultOf(
+    const redirected = await callWithResponse(
       { status: 303, headers: { location: '/result/7?part=1' } },
       { response_headers: ['location'] },
     );
-    assert.match(errorOf(moved), /^HTTP 303 See Other: .*\nlocation: \/result\/7\?part=1$/s);
+    assert.match(getErrorText(redirected), /^HTTP 303 See Other: .*\nlocation: \/result\/7\?part=1$/s);
   });
 
   it('[conf 5] explains an upstream rejection by WWW-Authenticate and by the reset time of the rate limit', async () => {
@@ -133,7 +146,7 @@ describe('response_headers of a tool', () => {
     const time = '2026-11-29T12:00:00.000Z';
     const authentication = { type: 'QueryParam', query_key: 'key' };
     const challenge = (value: string) => ({ 'www-authenticate': value });
-    const cases: [status: number, headers: NonNullable<Answer['headers']>, lines: string[]][] = [
+    const cases: [status: number, headers: NonNullable<CannedResponse['headers']>, lines: string[]][] = [
       [
         401,
         challenge('Bearer realm="x", error="invalid_token", error_description="The \\"token\\" expired"'),
@@ -151,10 +164,10 @@ describe('response_headers of a tool', () => {
       [429, { 'x-ratelimit-reset': 'soon', 'retry-after': '5' }, ['Retry-After: 5']],
       [404, { ...challenge('Bearer error="x"'), 'x-ratelimit-reset': '30' }, []],
     ];
-    for (const [status, answered, wanted] of cases) {
-      const result = await resultOf({ status, headers: answered, body: '' }, {}, { authentication });
-      const [, ...said] = errorOf(result).split('\n');
-      assert.deepEqual(said, wanted, JSON.stringify(answered));
+    for (const [status, responseHeaders, expectedLines] of cases) {
+      const result = await callWithResponse({ status, headers: responseHeaders, body: '' }, {}, { authentication });
+      const [, ...explanation] = getErrorText(result).split('\n');
+      assert.deepEqual(explanation, expectedLines, JSON.stringify(responseHeaders));
     }
   });
 
@@ -166,12 +179,12 @@ describe('response_headers of a tool', () => {
       'x-echo': `Basic ${encoded}`,
     };
     const tool = { response_headers: ['Link', 'X-Echo', 'X-Long'] };
-    for (const answer of [json({}, echo), { status: 404, headers: echo }, { status: 204, headers: echo }]) {
-      const all = JSON.stringify(await resultOf(answer, tool, { authentication }));
+    for (const response of [json({}, echo), { status: 404, headers: echo }, { status: 204, headers: echo }]) {
+      const all = JSON.stringify(await callWithResponse(response, tool, { authentication }));
       assert.ok(!all.includes(callerToken) && !all.includes(encoded), all);
       assert.match(all, /key=\[redacted\]&page=2/);
     }
-    const long = await resultOf(json({}, { 'x-long': 'y'.repeat(4097) }), tool);
+    const long = await callWithResponse(json({}, { 'x-long': 'y'.repeat(4097) }), tool);
     assert.equal(long.content[0]?.text, 'X-Long: (omitted: 4097 characters; allowed: at most 4096)');
   });
 
@@ -180,13 +193,13 @@ describe('response_headers of a tool', () => {
       link: ['<a>; rel=next', '<b>; rel=last'],
       'x-name': Buffer.from('Zürich ☃').toString('latin1'),
     });
-    const { content } = await resultOf(many, { response_headers: ['Link', 'X-Name'] });
+    const { content } = await callWithResponse(many, { response_headers: ['Link', 'X-Name'] });
     assert.equal(content[0]?.text, 'Link: <a>; rel=next, <b>; rel=last\nX-Name: Zürich ☃');
   });
 
   it('[conf 5] shows the same headers for a long response as for a short one', async () => {
     const items = Array.from({ length: 60_000 }, (_, id) => ({ id }));
-    const result = await resultOf(json({ items }, headers), { response_headers });
+    const result = await callWithResponse(json({ items }, headers), { response_headers });
     assert.equal(result.content[0]?.text, lines);
     assert.deepEqual(JSON.parse(result.content[1]?.text ?? ''), { items });
   });

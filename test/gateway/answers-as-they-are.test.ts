@@ -3,27 +3,31 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 
-const carriedOut = /the request itself was carried out/;
+const requestSentNote = /the request itself was carried out/;
 
 describe('the handling of real-world API responses', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    fixture = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  let routes = 0;
-  const resultOf = async (type: string | undefined, body: string | Buffer, tool: Json = {}): Promise<ToolReply> => {
-    const path = `/answer-${++routes}`;
-    one.upstream.on(`GET ${path}`, () => ({ headers: type === undefined ? {} : { 'content-type': type }, body }));
-    return one.call(await one.serve({ ...tool, url: path }));
+  let routeCount = 0;
+  const callWithBody = async (
+    type: string | undefined,
+    body: string | Buffer,
+    tool: Json = {},
+  ): Promise<ToolCallResult> => {
+    const path = `/answer-${++routeCount}`;
+    fixture.upstream.on(`GET ${path}`, () => ({ headers: type === undefined ? {} : { 'content-type': type }, body }));
+    return fixture.call(await fixture.createToolServer({ ...tool, url: path }));
   };
   const users = '{"users":[{"name":"A","ssn":"000-00-0000"},{"name":"B","ssn":"000-00-0001"}]}';
-  const guards = [
+  const jsonPrefixes = [
     ")]}'\n",
     ")]}',\r\n",
     'while(1);',
@@ -42,36 +46,40 @@ describe('the handling of real-world API responses', () => {
       'application/json',
       'multipart/mixed; boundary=b',
     ]) {
-      const said = String(type);
-      const kept = await resultOf(type, users, { response_fields: ['users.name'] });
-      assert.equal(textOf(kept), '{"users":[{"name":"A"},{"name":"B"}]}', said);
+      const typeName = String(type);
+      const result = await callWithBody(type, users, { response_fields: ['users.name'] });
+      assert.equal(getResultText(result), '{"users":[{"name":"A"},{"name":"B"}]}', typeName);
       assert.equal(
-        textOf(await resultOf(type, '{"data":[1,2],"token":"x"}', { response_transform: 'data' })),
+        getResultText(await callWithBody(type, '{"data":[1,2],"token":"x"}', { response_transform: 'data' })),
         '[1,2]',
-        said,
+        typeName,
       );
       const output_schema = { type: 'object', properties: { a: { type: 'integer' } } };
-      assert.deepEqual((await resultOf(type, '\ufeff{"a": 1}', { output_schema })).structuredContent, { a: 1 }, said);
+      assert.deepEqual(
+        (await callWithBody(type, '\ufeff{"a": 1}', { output_schema })).structuredContent,
+        { a: 1 },
+        typeName,
+      );
     }
     const latin = Buffer.from('{"a":"caf\xe9","b":1}', 'latin1');
     assert.equal(
-      textOf(await resultOf('text/plain; charset=iso-8859-1', latin, { response_fields: ['a'] })),
+      getResultText(await callWithBody('text/plain; charset=iso-8859-1', latin, { response_fields: ['a'] })),
       '{"a":"café"}',
     );
     const long = JSON.stringify({ a: 1, b: 'x'.repeat(600_000) });
-    assert.equal(textOf(await resultOf('text/plain', long, { response_fields: ['a'] })), '{"a":1}');
+    assert.equal(getResultText(await callWithBody('text/plain', long, { response_fields: ['a'] })), '{"a":1}');
   });
 
   it('[behaviour The tool result] skips an anti-hijacking prefix before JSON in a filter, and keeps it in text', async () => {
-    for (const guard of guards) {
+    for (const guard of jsonPrefixes) {
       for (const type of ['application/json', 'text/plain']) {
         assert.equal(
-          textOf(await resultOf(type, `${guard}{"a":1,"b":2}`, { response_fields: ['a'] })),
+          getResultText(await callWithBody(type, `${guard}{"a":1,"b":2}`, { response_fields: ['a'] })),
           '{"a":1}',
           guard,
         );
       }
-      assert.equal(textOf(await resultOf('application/json', `${guard}{"a":1}`)), `${guard}{"a":1}`);
+      assert.equal(getResultText(await callWithBody('application/json', `${guard}{"a":1}`)), `${guard}{"a":1}`);
     }
   });
 
@@ -79,7 +87,7 @@ describe('the handling of real-world API responses', () => {
     const secret = '000-00-0000';
     const event = `event: x\ndata: {"ssn":"${secret}"}\n\n`;
     const part = `--b\r\ncontent-type: application/json\r\n\r\n{"ssn":"${secret}"}\r\n--b--`;
-    const answers: [type: string | undefined, body: string][] = [
+    const responses: [type: string | undefined, body: string][] = [
       ['application/x-ndjson', `{"ssn":"${secret}"}\n{"ssn":"${secret}"}\n`],
       ['text/event-stream', event],
       ['multipart/mixed; boundary=b', part],
@@ -94,42 +102,45 @@ describe('the handling of real-world API responses', () => {
       { response_transform: 'name' },
       { output_schema: { type: 'object' } },
     ];
-    for (const [type, body] of answers) {
+    for (const [type, body] of responses) {
       for (const filter of filters) {
-        const message = errorOf(await resultOf(type, body, filter));
+        const message = getErrorText(await callWithBody(type, body, filter));
         assert.match(
           message,
           /^response_\w+ requires a JSON response, but |^output_schema requires a JSON response, but /,
         );
-        assert.match(message, carriedOut);
+        assert.match(message, requestSentNote);
         assert.ok(!message.includes(secret), message);
       }
     }
     for (const body of [`"${secret}"`, '5', 'true', `["${secret}"]`, `[[1],{"name":1}]`]) {
-      const message = errorOf(await resultOf('application/json', body, { response_fields: ['name'] }));
+      const message = getErrorText(await callWithBody('application/json', body, { response_fields: ['name'] }));
       assert.match(message, /^response_fields selects fields of an object .*carried out$/, body);
     }
-    const kept = { response_fields: ['a.b'] };
+    const selection = { response_fields: ['a.b'] };
     assert.equal(
-      textOf(await resultOf('text/plain', '{"a":[1,{"b":2,"c":3},null,["x"]]}', kept)),
+      getResultText(await callWithBody('text/plain', '{"a":[1,{"b":2,"c":3},null,["x"]]}', selection)),
       '{"a":[{},{"b":2},null,[{}]]}',
     );
-    assert.equal(textOf(await resultOf('text/plain', 'null', kept)), 'null');
-    const missing = errorOf(await resultOf('text/plain', users, { response_transform: 'people' }));
+    assert.equal(getResultText(await callWithBody('text/plain', 'null', selection)), 'null');
+    const missing = getErrorText(await callWithBody('text/plain', users, { response_transform: 'people' }));
     assert.match(missing, /has the keys "users"; the request itself was carried out$/);
   });
 
   it('[behaviour The tool result] returns an error with the existing keys if response_fields match nothing, and * matches any key', async () => {
-    const kept = (json: string, ...response_fields: string[]) =>
-      resultOf('application/json', json, { response_fields });
+    const selectFields = (json: string, ...response_fields: string[]) =>
+      callWithBody('application/json', json, { response_fields });
     const map = '{"users":{"u1":{"name":"A","x":1},"u2":{"name":"B","x":2}}}';
-    const message = errorOf(await kept(map, 'users.name'));
+    const message = getErrorText(await selectFields(map, 'users.name'));
     assert.match(
       message,
       /^response_fields "users\.name" does not exist in the response: "users" has the keys "u1", "u2"; /,
     );
     assert.match(message, /\* matches any key: "users\.\*\.name"; the request itself was carried out$/);
-    assert.equal(textOf(await kept(map, 'users.*.name')), '{"users":{"u1":{"name":"A"},"u2":{"name":"B"}}}');
+    assert.equal(
+      getResultText(await selectFields(map, 'users.*.name')),
+      '{"users":{"u1":{"name":"A"},"u2":{"name":"B"}}}',
+    );
     const failures: [json: string, field: string, found: string][] = [
       ['{"error":"no","code":5}', 'data.id', 'the response has the keys "error", "code"'],
       ['[{"id":1},{"id":2}]', 'name', 'the response has the keys "id"'],
@@ -137,9 +148,12 @@ describe('the handling of real-world API responses', () => {
       ['{"a":{"b":{"c":1}}}', '*.*.d', '"*.*" has the keys "c"'],
       [`{"long":[{"x":"${'y'.repeat(100_000)}"}]}`, 'long.y', '"long" has the keys "x"'],
     ];
-    for (const [json, field, found] of failures) {
-      const said = errorOf(await kept(json, field));
-      assert.ok(said.startsWith(`response_fields "${field}" does not exist in the response: ${found}`), said);
+    for (const [json, field, description] of failures) {
+      const message = getErrorText(await selectFields(json, field));
+      assert.ok(
+        message.startsWith(`response_fields "${field}" does not exist in the response: ${description}`),
+        message,
+      );
     }
     const matches: [json: string, fields: string[], expected: string][] = [
       ['{"a":{"x":1,"y":2},"b":{"y":3}}', ['*.y'], '{"a":{"y":2},"b":{"y":3}}'],
@@ -152,13 +166,14 @@ describe('the handling of real-world API responses', () => {
       ['{}', ['name'], '{}'],
       ['[{"id":1},{"name":2}]', ['name'], '[{},{"name":2}]'],
     ];
-    for (const [json, fields, expected] of matches) assert.equal(textOf(await kept(json, ...fields)), expected, json);
+    for (const [json, fields, expected] of matches)
+      assert.equal(getResultText(await selectFields(json, ...fields)), expected, json);
   });
 
   it('[behaviour The tool result] returns invalid JSON as text with a note if no filter needs JSON', async () => {
     const texts = ['{"a": NaN, "b": 1}', ')]}\'\n{"a":1}', '{"a":1,}', '{"a":1}{"b":2}', "{'a':1}", '<html>', '{"a":'];
     for (const body of texts) {
-      const { content, isError, structuredContent } = await resultOf('application/json', body);
+      const { content, isError, structuredContent } = await callWithBody('application/json', body);
       const note = 'The request was carried out. Its response is passed on as text, because it is not strict JSON.';
       assert.deepEqual(content, [
         { type: 'text', text: body },
@@ -166,28 +181,34 @@ describe('the handling of real-world API responses', () => {
       ]);
       assert.deepEqual([isError, structuredContent], [undefined, undefined]);
     }
-    const latin = await resultOf('application/json', Buffer.from('{"a":"caf\xe9"}', 'latin1'));
-    assert.deepEqual([textOf(latin), latin.content.length], ['{"a":"café"}', 2]);
+    const latin = await callWithBody('application/json', Buffer.from('{"a":"caf\xe9"}', 'latin1'));
+    assert.deepEqual([getResultText(latin), latin.content.length], ['{"a":"café"}', 2]);
   });
 
   it('[behaviour The tool result] reads a plain body if Content-Encoding has a value that is no coding', async () => {
-    const coded = async (coding: string, body: string | Buffer, type = 'application/json') => {
-      const path = `/coded-${++routes}`;
-      one.upstream.on(`GET ${path}`, () => ({ headers: { 'content-type': type, 'content-encoding': coding }, body }));
-      return one.call(await one.serve({ url: path }));
+    const callWithCoding = async (coding: string, body: string | Buffer, type = 'application/json') => {
+      const path = `/coded-${++routeCount}`;
+      fixture.upstream.on(`GET ${path}`, () => ({
+        headers: { 'content-type': type, 'content-encoding': coding },
+        body,
+      }));
+      return fixture.call(await fixture.createToolServer({ url: path }));
     };
     for (const coding of ['none', 'identity', 'utf-8', 'UTF-8', 'iso-8859-1', 'aws-chunked', 'whatever'])
-      assert.equal(textOf(await coded(coding, '{"a":1}')), '{"a":1}', coding);
+      assert.equal(getResultText(await callWithCoding(coding, '{"a":1}')), '{"a":1}', coding);
     for (const coding of ['none', 'binary', 'utf-8'])
-      assert.equal((await coded(coding, PNG, 'image/png')).content[1]?.type, 'image', coding);
-    assert.match(errorOf(await coded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /unknown content coding/);
+      assert.equal((await callWithCoding(coding, PNG, 'image/png')).content[1]?.type, 'image', coding);
+    assert.match(
+      getErrorText(await callWithCoding('compress', Buffer.from([0x1f, 0x9d, 0xff]))),
+      /unknown content coding/,
+    );
   });
 
   it('[behaviour The tool result] skips unsolicited interim responses, including 100 Continue', async () => {
     const final = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{"a":1}';
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
     const proceed = 'HTTP/1.1 100 Continue\r\n\r\n';
-    const answers: string[][] = [
+    const responses: string[][] = [
       [proceed + final],
       [proceed, final],
       [...(proceed + final)],
@@ -207,13 +228,14 @@ describe('the handling of real-world API responses', () => {
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const raw = await startOneTool({ egress: [port] });
+    const raw = await startOneTool({ egressPorts: [port] });
     for (const method of ['GET', 'POST']) {
-      const slug = await raw.serve({ method, url: `http://127.0.0.1:${port}/` });
-      for (const answer of answers) {
-        pieces = answer;
+      const slug = await raw.createToolServer({ method, url: `http://127.0.0.1:${port}/` });
+      for (const response of responses) {
+        pieces = response;
         // The second call reuses the connection of the first.
-        for (let calls = 0; calls < 2; calls++) assert.equal(textOf(await raw.call(slug)), '{"a":1}', answer.join('|'));
+        for (let calls = 0; calls < 2; calls++)
+          assert.equal(getResultText(await raw.call(slug)), '{"a":1}', response.join('|'));
       }
     }
     await raw.stop();
@@ -222,41 +244,41 @@ describe('the handling of real-world API responses', () => {
 
   it('[behaviour The tool result] supports paths with any key, with spaces, dots, or empty, and with item indexes', async () => {
     const dots = '{"@odata.count":2,"value":[],"Global Quote":{"05. price":"229.87"}}';
-    const odd =
+    const unusualKeysJson =
       '{"a":{"c":1,"b":2},"a.b":3,"x.y":{"z":4},"x":{"q":5},"":{"e":6},"b\\\\":7," s ":8,"\\"\\"":9,".d":10,"n.o":{"p.q":11}}';
-    const part = async (json: string, response_transform: string) =>
-      textOf(await resultOf('application/json', json, { response_transform }));
-    const parts: [json: string, path: string, expected: string][] = [
+    const transform = async (json: string, response_transform: string) =>
+      getResultText(await callWithBody('application/json', json, { response_transform }));
+    const pathCases: [json: string, path: string, expected: string][] = [
       [dots, '@odata.count', '2'],
       [dots, '@odata\\.count', '2'],
       [dots, 'Global Quote.05. price', '"229.87"'],
       [dots, 'Global Quote.05\\. price', '"229.87"'],
-      [odd, 'a.b', '2'],
-      [odd, 'a\\.b', '3'],
-      [odd, 'x.y.z', '4'],
-      [odd, '"".e', '6'],
-      [odd, 'b\\\\', '7'],
-      [odd, ' s ', '8'],
-      [odd, '\\""', '9'],
-      [odd, '\\.d', '10'],
-      [odd, 'n.o.p.q', '11'],
+      [unusualKeysJson, 'a.b', '2'],
+      [unusualKeysJson, 'a\\.b', '3'],
+      [unusualKeysJson, 'x.y.z', '4'],
+      [unusualKeysJson, '"".e', '6'],
+      [unusualKeysJson, 'b\\\\', '7'],
+      [unusualKeysJson, ' s ', '8'],
+      [unusualKeysJson, '\\""', '9'],
+      [unusualKeysJson, '\\.d', '10'],
+      [unusualKeysJson, 'n.o.p.q', '11'],
       ['{"n.o":1,"n":{"o":2}}', 'n.o', '2'],
       ['{"n":{"o":2},"n.o":1}', 'n.o', '2'],
     ];
-    for (const [json, path, expected] of parts) assert.equal(await part(json, path), expected, path);
-    const kept = async (json: string, ...response_fields: string[]) =>
-      textOf(await resultOf('application/json', json, { response_fields }));
+    for (const [json, path, expected] of pathCases) assert.equal(await transform(json, path), expected, path);
+    const selectFields = async (json: string, ...response_fields: string[]) =>
+      getResultText(await callWithBody('application/json', json, { response_fields }));
     assert.equal(
-      await kept(dots, 'Global Quote.05. price', '@odata.count'),
+      await selectFields(dots, 'Global Quote.05. price', '@odata.count'),
       '{"Global Quote":{"05. price":"229.87"},"@odata.count":2}',
     );
-    assert.equal(await kept('{"o.n":1,"o.c":2,"o.x":3}', 'o.c', 'o.n'), '{"o.c":2,"o.n":1}');
-    assert.equal(await kept(odd, 'a\\.b', '"".e', ' s '), '{"a.b":3,"":{"e":6}," s ":8}');
+    assert.equal(await selectFields('{"o.n":1,"o.c":2,"o.x":3}', 'o.c', 'o.n'), '{"o.c":2,"o.n":1}');
+    assert.equal(await selectFields(unusualKeysJson, 'a\\.b', '"".e', ' s '), '{"a.b":3,"":{"e":6}," s ":8}');
     const list = '{"items":[{"a":1,"b":2},{"a":3,"b":4},{"a":5,"b":6}],"m":{"0":{"a":7}}}';
-    assert.equal(await kept(list, 'items.0.a', 'm.0.a'), '{"items":[{"a":1}],"m":{"0":{"a":7}}}');
-    assert.equal(await kept(list, 'items.2', 'items.1.b'), '{"items":[{"b":4},{"a":5,"b":6}]}');
-    assert.equal(await kept(list, 'items.b', 'items.0.a'), '{"items":[{"a":1},{"b":4},{"b":6}]}');
-    assert.equal(await kept(list, 'items.7.a'), '{"items":[]}');
-    assert.equal(await kept('[{"a":1,"b":2},{"a":3}]', '1.a'), '[{"a":3}]');
+    assert.equal(await selectFields(list, 'items.0.a', 'm.0.a'), '{"items":[{"a":1}],"m":{"0":{"a":7}}}');
+    assert.equal(await selectFields(list, 'items.2', 'items.1.b'), '{"items":[{"b":4},{"a":5,"b":6}]}');
+    assert.equal(await selectFields(list, 'items.b', 'items.0.a'), '{"items":[{"a":1},{"b":4},{"b":6}]}');
+    assert.equal(await selectFields(list, 'items.7.a'), '{"items":[]}');
+    assert.equal(await selectFields('[{"a":1,"b":2},{"a":3}]', '1.a'), '[{"a":3}]');
   });
 });

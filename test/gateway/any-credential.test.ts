@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { next } from '../support/browser/browser.ts';
-import { serverAt } from '../support/configs.ts';
+import { getRunCount } from '../sets.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -34,11 +34,11 @@ describe('an upstream credential of any visible characters', () => {
   const slugs: string[] = [];
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     for (const [authentication] of schemes) {
-      for (const more of [{}, { oauth }]) {
+      for (const overrides of [{}, { oauth }]) {
         const slug = `any-${slugs.length}`;
-        await toolhost.createServer(serverAt(slug, upstream.url, { authentication, ...more }));
+        await toolhost.createServer(buildServerAt(slug, upstream.url, { authentication, ...overrides }));
         slugs.push(slug);
       }
     }
@@ -48,17 +48,17 @@ describe('an upstream credential of any visible characters', () => {
 
   const send = (slug: string, headers: Record<string, string>): Promise<Reply> =>
     toolhost.post(slug, call, { headers });
-  const arrives = async (index: number, credential: string, headers: Record<string, string>) => {
+  const assertArrives = async (index: number, credential: string, headers: Record<string, string>) => {
     const { status, text } = await send(slugs[index] as string, headers);
     assert.equal(status, 200, text);
-    const [request, ...more] = upstream.take();
+    const [request, ...otherRequests] = upstream.take();
     assert.ok(request);
-    assert.deepEqual(more, []);
-    const [, seen] = schemes[Math.floor(index / 2)] as (typeof schemes)[number];
-    assert.equal(seen(request.headers, request.url), credential);
+    assert.deepEqual(otherRequests, []);
+    const [, readReceived] = schemes[Math.floor(index / 2)] as (typeof schemes)[number];
+    assert.equal(readReceived(request.headers, request.url), credential);
   };
 
-  const issued = [
+  const exampleCredentials = [
     '12|abcdef',
     '123:ABC-def',
     'a,b',
@@ -73,9 +73,10 @@ describe('an upstream credential of any visible characters', () => {
     '\\',
   ];
   it('[find E1] reaches the upstream unchanged, from Authorization and from the header that the server configures', async () => {
-    for (const credential of [...issued, visible.join(''), visible.join('').repeat(20)]) {
-      for (const index of slugs.keys()) await arrives(index, credential, { authorization: `Bearer ${credential}` });
-      for (const index of [6, 7]) await arrives(index, credential, { apikey: credential });
+    for (const credential of [...exampleCredentials, visible.join(''), visible.join('').repeat(20)]) {
+      for (const index of slugs.keys())
+        await assertArrives(index, credential, { authorization: `Bearer ${credential}` });
+      for (const index of [6, 7]) await assertArrives(index, credential, { apikey: credential });
     }
   });
 
@@ -83,14 +84,14 @@ describe('an upstream credential of any visible characters', () => {
     await fc.assert(
       fc.asyncProperty(anyCredential, fc.nat({ max: slugs.length - 1 }), async (credential, index) => {
         fc.pre(!/^th[a-z]_/i.test(credential));
-        await arrives(index, credential, { authorization: `Bearer ${credential}` });
+        await assertArrives(index, credential, { authorization: `Bearer ${credential}` });
       }),
-      { numRuns: tries(300) },
+      { numRuns: getRunCount(300) },
     );
   });
 
   it('[find E1] is rejected with 401 if one field has two credentials or a value that no header can contain', async () => {
-    const two = [
+    const invalidValues = [
       'Bearer one, Bearer two',
       'Bearer one,Bearer two',
       'Bearer one two',
@@ -98,7 +99,7 @@ describe('an upstream credential of any visible characters', () => {
       'Bearer',
       'Bearer é',
     ];
-    for (const authorization of [...two, 'Basic one', 'one']) {
+    for (const authorization of [...invalidValues, 'Basic one', 'one']) {
       for (const slug of slugs) assert.equal((await send(slug, { authorization })).status, 401, authorization);
     }
     for (const apikey of ['one, two', 'Bearer one, Bearer two', 'one two', 'é']) {
@@ -109,7 +110,7 @@ describe('an upstream credential of any visible characters', () => {
   });
 
   it('[find E1] also works in a trial call', async () => {
-    for (const token of issued) {
+    for (const token of exampleCredentials) {
       const { status, text } = await toolhost.rest('POST', `/servers/${slugs[0]}/tools/get/call`, { body: { token } });
       assert.equal(status, 200, text);
       assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
@@ -126,24 +127,24 @@ describe('an upstream token of any visible characters from a login', () => {
   after(() => world.stop());
 
   it('[find E1] is issued by /token and reaches the upstream unchanged', async () => {
-    const slug = await world.serve({}, { token_mode: 'passthrough' });
-    const client = await world.client(slug);
+    const slug = await world.createServer({}, { token_mode: 'passthrough' });
+    const client = await world.registerClient(slug);
     for (const access_token of ['12|abcdef', '123:ABC-def', 'a,b', 'a&b', 'a@b', visible.join('')]) {
       world.provider.onToken(() => ({ body: { access_token, token_type: 'bearer', expires_in: 60 } }));
-      const tokens = await world.tokens(client);
+      const tokens = await world.getTokens(client);
       assert.equal(tokens.access_token, access_token);
       world.upstream.take();
-      assert.notEqual((await world.call(slug, tokens.access_token)).isError, true);
+      assert.notEqual((await world.callTool(slug, tokens.access_token)).isError, true);
       assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
     }
   });
 
   it('[find E1] fails the login if the token would be rejected at every call', async () => {
-    const slug = await world.serve({}, { token_mode: 'passthrough' });
-    const client = await world.client(slug);
-    for (const access_token of ['tha_x', 'thk_x', `"${await world.toolhost.key()}"`, 'two words', 'é']) {
+    const slug = await world.createServer({}, { token_mode: 'passthrough' });
+    const client = await world.registerClient(slug);
+    for (const access_token of ['tha_x', 'thk_x', `"${await world.toolhost.createKey()}"`, 'two words', 'é']) {
       world.provider.onToken(() => ({ body: { access_token, token_type: 'bearer', expires_in: 60 } }));
-      const { searchParams } = next(await world.returned(client.authorization()));
+      const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
       assert.deepEqual([searchParams.get('error'), searchParams.get('code')], ['server_error', null], access_token);
     }
   });

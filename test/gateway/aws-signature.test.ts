@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { signRequest } from '../../src/gateway/call/credentials-of-call.ts';
-import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 import suite from './aws-sigv4-vectors.json' with { type: 'json' };
@@ -10,7 +10,7 @@ import suite from './aws-sigv4-vectors.json' with { type: 'json' };
 const keys = { access_key_id: 'AKIDEXAMPLE', secret_access_key: 'secret/Access+Key', session_token: 'session/Token==' };
 
 /** Percent-encodes as AWS does (RFC 3986). */
-const encoded = (text: string) =>
+const percentEncode = (text: string) =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /** Computes the signature that AWS expects for a request, written from the Signature Version 4 specification. */
@@ -21,14 +21,14 @@ function expectedSignature(
   const [path = '', query = ''] = request.url.split('?');
   const isS3 = scope.includes('/s3/');
   // S3 encodes an object name once and leaves its slashes.
-  const named = isS3 ? decodeURIComponent(path) : path;
-  const canonicalPath = named.split('/').map(encoded).join('/');
+  const decodedPath = isS3 ? decodeURIComponent(path) : path;
+  const canonicalPath = decodedPath.split('/').map(percentEncode).join('/');
   const canonicalQuery = query
     .split('&')
     .filter((pair) => pair !== '')
     .map((pair) => {
       const [name = '', value = ''] = pair.split('=');
-      return `${encoded(decodeURIComponent(name))}=${encoded(decodeURIComponent(value))}`;
+      return `${percentEncode(decodeURIComponent(name))}=${percentEncode(decodeURIComponent(value))}`;
     })
     .sort()
     .join('&');
@@ -47,9 +47,9 @@ function expectedSignature(
     hash('sha256', request.body, 'hex'),
   ].join('\n');
   const text = ['AWS4-HMAC-SHA256', request.headers['x-amz-date'], scope, hash('sha256', canonical, 'hex')].join('\n');
-  const step = (key: string | Buffer, data: string) => createHmac('sha256', key).update(data).digest();
-  const key = scope.split('/').reduce<string | Buffer>((before, part) => step(before, part), `AWS4${secret}`);
-  return step(key, text).toString('hex');
+  const hmac = (key: string | Buffer, data: string) => createHmac('sha256', key).update(data).digest();
+  const key = scope.split('/').reduce<string | Buffer>((before, part) => hmac(before, part), `AWS4${secret}`);
+  return hmac(key, text).toString('hex');
 }
 
 function assertSigned(request: RecordedRequest, service: string, region = 'eu-central-1'): void {
@@ -89,61 +89,65 @@ describe('AWS Signature Version 4', () => {
 });
 
 describe('a request to an upstream with AWS signatures', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   let key: string;
   before(async () => {
-    one = await startOneTool();
-    key = await one.toolhost.key();
+    fixture = await startOneTool();
+    key = await fixture.toolhost.createKey();
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  const authentication = (service: string, more: Json = {}) => ({
+  const authentication = (service: string, overrides: Json = {}) => ({
     type: 'AwsSigV4',
     access_key_id: '{{AWS_ID}}',
     secret_access_key: '{{AWS_SECRET}}',
     session_token: keys.session_token,
     region: 'eu-central-1',
     service,
-    ...more,
+    ...overrides,
   });
-  const secret = async (slug: string, name: string, value: string) => {
-    const reply = await one.toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+  const setSecret = async (slug: string, name: string, value: string) => {
+    const reply = await fixture.toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
     assert.equal(reply.status, 200, reply.text);
   };
-  const serve = async (service: string, tool: Json, more: Json = {}, server: Json = {}) => {
-    const slug = await one.serve(tool, { authentication: authentication(service, more), ...server });
-    await secret(slug, 'AWS_ID', keys.access_key_id);
-    await secret(slug, 'AWS_SECRET', keys.secret_access_key);
+  const serve = async (service: string, tool: Json, overrides: Json = {}, server: Json = {}) => {
+    const slug = await fixture.createToolServer(tool, {
+      authentication: authentication(service, overrides),
+      ...server,
+    });
+    await setSecret(slug, 'AWS_ID', keys.access_key_id);
+    await setSecret(slug, 'AWS_SECRET', keys.secret_access_key);
     return slug;
   };
-  const sent = async (slug: string, args: Json = {}) => {
-    one.upstream.take();
-    const result = await one.toolhost.callTool(slug, key, 'run', args);
-    assert.notEqual(result.isError, true, textOf(result));
-    return one.upstream.take()[0] ?? assert.fail('nothing was sent');
+  const callForRequest = async (slug: string, args: Json = {}) => {
+    fixture.upstream.take();
+    const result = await fixture.toolhost.callTool(slug, key, 'run', args);
+    assert.notEqual(result.isError, true, getResultText(result));
+    return fixture.upstream.take()[0] ?? assert.fail('nothing was sent');
   };
   const text = { type: 'string', optional: true };
 
   it('[conf 4] is signed over exactly what is sent: path, query, headers, and every kind of body', async () => {
-    const odd = "a b/c+d&e=f ~!*'()ü→%41[]|";
+    const unusualText = "a b/c+d&e=f ~!*'()ü→%41[]|";
     const tools: [Json, Json][] = [
       [{ url: '/v1/things' }, {}],
       [
         { url: '/v1/:id/x?b=2&a=:q', input_schema: { id: { type: 'string' }, q: text, z: text } },
-        { id: odd, q: odd, z: odd },
+        { id: unusualText, q: unusualText, z: unusualText },
       ],
       [{ url: '/v1/[static]|x?y^|=a[b]&empty=&flag', input_schema: { z: text } }, { z: '1' }],
       [{ url: '/', input_schema: { list: { type: 'array' } } }, { list: ['b', 'a', 'B'] }],
-      [{ method: 'POST', input_schema: { a: text } }, { a: odd }],
-      [{ method: 'PUT', body: 'form', input_schema: { a: text } }, { a: odd }],
-      [{ method: 'POST', body: 'multipart', input_schema: { a: text } }, { a: odd }],
+      [{ method: 'POST', input_schema: { a: text } }, { a: unusualText }],
+      [{ method: 'PUT', body: 'form', input_schema: { a: text } }, { a: unusualText }],
+      [{ method: 'POST', body: 'multipart', input_schema: { a: text } }, { a: unusualText }],
       [
         { method: 'PUT', body: 'file', input_schema: { file: { type: 'string', content: 'base64' } } },
         { file: Buffer.from([0, 255, 128, 10, 13]).toString('base64') },
       ],
       [{ method: 'DELETE', headers: { 'X-Amz-Meta-A': 'a  b', 'My-Header': 'x' } }, {}],
     ];
-    for (const [tool, args] of tools) assertSigned(await sent(await serve('execute-api', tool), args), 'execute-api');
+    for (const [tool, args] of tools)
+      assertSigned(await callForRequest(await serve('execute-api', tool), args), 'execute-api');
   });
 
   it('[conf 4] has the body hash in a header and a path that is encoded once for S3', async () => {
@@ -153,7 +157,7 @@ describe('a request to an upstream with AWS signatures', () => {
       body: 'content',
       input_schema: { key: { type: 'string' }, content: text },
     };
-    const request = await sent(await serve('s3', tool), { key: 'a b+c/ü.txt', content: 'hello' });
+    const request = await callForRequest(await serve('s3', tool), { key: 'a b+c/ü.txt', content: 'hello' });
     assertSigned(request, 's3');
     assert.equal(request.headers['x-amz-content-sha256'], hash('sha256', 'hello', 'hex'));
   });
@@ -165,52 +169,52 @@ describe('a request to an upstream with AWS signatures', () => {
       { region: '{{region}}' },
       { variables: { region: { value: 'us-west-2' } } },
     );
-    assertSigned(await sent(slug), 'execute-api', 'us-west-2');
-    const { text: shown } = await one.toolhost.rest('GET', `/servers/${slug}`);
-    const { text: preview } = await one.toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, { body: {} });
+    assertSigned(await callForRequest(slug), 'execute-api', 'us-west-2');
+    const { text: shown } = await fixture.toolhost.rest('GET', `/servers/${slug}`);
+    const { text: preview } = await fixture.toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, { body: {} });
     assert.match(preview, /\["Authorization","\*{8}"\]/);
-    for (const answer of [shown, preview])
-      for (const value of Object.values(keys)) assert.ok(!answer.includes(value), answer);
-    assert.equal(((await one.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
+    for (const response of [shown, preview])
+      for (const value of Object.values(keys)) assert.ok(!response.includes(value), response);
+    assert.equal(((await fixture.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
   });
 
   it('[conf 4] is not sent to a host that the keys were not set for', async () => {
     const slug = await serve('execute-api', {});
-    const config = (await one.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] };
+    const config = (await fixture.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] };
     const tools = config.tools.map((tool) => ({ ...tool, url: 'https://evil.example/x' }));
-    assert.equal((await one.toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools } })).status, 200);
-    one.upstream.take();
+    assert.equal((await fixture.toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools } })).status, 200);
+    fixture.upstream.take();
     assert.match(
-      errorOf(await one.toolhost.callTool(slug, key, 'run')),
+      getErrorText(await fixture.toolhost.callTool(slug, key, 'run')),
       /the secret AWS_ID was set before this tool called/,
     );
   });
 
   it('[conf 4] returns no keys and no signature that the upstream echoes', async () => {
-    one.upstream.on('GET /v1/things', ({ headers }) => ({
+    fixture.upstream.on('GET /v1/things', ({ headers }) => ({
       status: 403,
       body: `${JSON.stringify(headers)} ${Object.values(keys).join(' ')}`,
     }));
     const slug = await serve('execute-api', {});
-    one.upstream.take();
-    const said = errorOf(await one.toolhost.callTool(slug, key, 'run'));
-    const [request] = one.upstream.take();
+    fixture.upstream.take();
+    const message = getErrorText(await fixture.toolhost.callTool(slug, key, 'run'));
+    const [request] = fixture.upstream.take();
     const signature = request?.headers.authorization?.split('Signature=')[1] ?? assert.fail('no signature');
-    for (const value of [...Object.values(keys), signature]) assert.ok(!said.includes(value), said);
-    one.upstream.on('GET /v1/things', () => ({ body: {} }));
+    for (const value of [...Object.values(keys), signature]) assert.ok(!message.includes(value), message);
+    fixture.upstream.on('GET /v1/things', () => ({ body: {} }));
   });
 
   it('[conf 4] is signed again for each redirect within the same origin', async () => {
-    one.upstream.on('GET /v1/things', () => ({ status: 302, headers: { location: '/elsewhere?x=1' } }));
+    fixture.upstream.on('GET /v1/things', () => ({ status: 302, headers: { location: '/elsewhere?x=1' } }));
     const slug = await serve('execute-api', { redirects: 'follow' });
-    one.upstream.take();
-    await one.toolhost.callTool(slug, key, 'run');
-    const requests = one.upstream.take();
+    fixture.upstream.take();
+    await fixture.toolhost.callTool(slug, key, 'run');
+    const requests = fixture.upstream.take();
     assert.deepEqual(
       requests.map(({ url }) => url),
       ['/v1/things', '/elsewhere?x=1'],
     );
     for (const request of requests) assertSigned(request, 'execute-api');
-    one.upstream.on('GET /v1/things', () => ({ body: {} }));
+    fixture.upstream.on('GET /v1/things', () => ({ body: {} }));
   });
 });

@@ -3,58 +3,58 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Outcome } from '../../src/errors.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const text = { type: 'string', optional: true };
 
 describe('the record of a call', () => {
   let upstream: RecordingUpstream;
-  let hostile: HostileUpstream;
+  let adversarialUpstream: AdversarialUpstream;
   let toolhost: TestToolhost;
   let key: string;
   let keyId: string;
   before(async () => {
-    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
-    const closed = await freePort();
+    [upstream, adversarialUpstream] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
+    const closed = await findFreePort();
     toolhost = await startToolhost({
-      egress: [upstream.port, hostile.port, closed],
-      surroundings: { resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]) },
+      egressPorts: [upstream.port, adversarialUpstream.port, closed],
+      runtimeOptions: { resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]) },
     });
-    key = await toolhost.key();
+    key = await toolhost.createKey();
     keyId = `key_${key.split('_')[1]}`;
-    const at = (name: string, url: string, more: Json = {}) =>
-      toolAt(url, { name, input_schema: { q: text }, ...more });
+    const namedTool = (name: string, url: string, overrides: Json = {}) =>
+      buildToolAt(url, { name, input_schema: { q: text }, ...overrides });
     await toolhost.createServer(
-      serverAt('recorded', upstream.url, {
+      buildServerAt('recorded', upstream.url, {
         tools: [
-          at('ok', `${upstream.url}/fine`),
-          at('post', `${upstream.url}/fine`, { method: 'POST', headers: { 'X-Api-Key': '{{KEY}}' } }),
-          at('secret_missing', `${upstream.url}/fine`, { headers: { 'X-Other': '{{MISSING}}' } }),
-          at('transform', `${upstream.url}/fine`, { response_transform: 'no.such.path' }),
-          at('upstream_status', `${hostile.url}/status/404`),
-          at('redirect', `${hostile.url}/redirect/302?to=x`),
-          at('timeout', `${hostile.url}/silence`, { timeout_ms: 50 }),
-          at('oversize', `${hostile.url}/endless`, { response_limit_bytes: 1000 }),
-          at('malformed', `${hostile.url}/bad-gzip`),
-          at('unreachable', `http://127.0.0.1:${closed}/`),
-          at('blocked', 'https://name.example/'),
+          namedTool('ok', `${upstream.url}/fine`),
+          namedTool('post', `${upstream.url}/fine`, { method: 'POST', headers: { 'X-Api-Key': '{{KEY}}' } }),
+          namedTool('secret_missing', `${upstream.url}/fine`, { headers: { 'X-Other': '{{MISSING}}' } }),
+          namedTool('transform', `${upstream.url}/fine`, { response_transform: 'no.such.path' }),
+          namedTool('upstream_status', `${adversarialUpstream.url}/status/404`),
+          namedTool('redirect', `${adversarialUpstream.url}/redirect/302?to=x`),
+          namedTool('timeout', `${adversarialUpstream.url}/silence`, { timeout_ms: 50 }),
+          namedTool('oversize', `${adversarialUpstream.url}/endless`, { response_limit_bytes: 1000 }),
+          namedTool('malformed', `${adversarialUpstream.url}/bad-gzip`),
+          namedTool('unreachable', `http://127.0.0.1:${closed}/`),
+          namedTool('blocked', 'https://name.example/'),
         ],
       }),
     );
     await toolhost.rest('PUT', '/servers/recorded/secrets/KEY', { body: { value: 'canary-secret' } });
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]));
+  after(() => Promise.all([toolhost.stop(), upstream.close(), adversarialUpstream.close()]));
 
   const records = async (query = '') =>
     (await toolhost.rest('GET', `/calls?slug=recorded${query}`)).body.calls as Json[];
 
   it('contains the time, target, caller, outcome, duration, and size', async () => {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'post', arguments: { q: 'ö' } } };
-    const begun = Date.now();
+    const startedAt = Date.now();
     const reply = await toolhost.post('recorded', message, { token: key });
     const [record = {}] = await records();
     const { id, at, duration_ms, upstream_ms, bytes_out, estimated_tokens, ...rest } = record;
@@ -70,12 +70,12 @@ describe('the record of a call', () => {
       request_id: reply.headers.get('x-request-id'),
     });
     assert.match(String(id), /^call_/);
-    assert.ok(Date.parse(String(at)) >= begun && Date.parse(String(at)) <= Date.now());
+    assert.ok(Date.parse(String(at)) >= startedAt && Date.parse(String(at)) <= Date.now());
     assert.ok(Number(upstream_ms) >= 0 && Number(duration_ms) + 1 >= Number(upstream_ms));
     assert.ok(Number(bytes_out) > 0 && Number(estimated_tokens) > 0);
   });
 
-  const endings: Outcome[] = [
+  const outcomes: Outcome[] = [
     'ok',
     'secret_missing',
     'transform',
@@ -87,7 +87,7 @@ describe('the record of a call', () => {
     'unreachable',
     'blocked',
   ];
-  for (const outcome of endings) {
+  for (const outcome of outcomes) {
     it(`has the outcome ${outcome}`, async () => {
       const result = await toolhost.callTool('recorded', key, outcome);
       assert.equal(result.isError === true, outcome !== 'ok', JSON.stringify(result.content));
@@ -117,7 +117,7 @@ describe('the record of a call', () => {
 
   it('can be listed by outcome, tool, key, and time, newest first and paginated', async () => {
     const [newest = {}] = await records();
-    for (const outcome of endings)
+    for (const outcome of outcomes)
       assert.ok((await records(`&outcome=${outcome}`)).every((record) => record.outcome === outcome));
     const failed = await records('&outcome=failed&limit=200');
     const all = await records('&limit=200');
@@ -143,7 +143,7 @@ describe('the record of a call', () => {
   });
 
   it('gets 400 with the invalid filter if a listing has an invalid filter', async () => {
-    const forged = ['1', '1.', '.x', 'x.y', `1.${'x'.repeat(350)}`, '1.\0', '1.a b'].map((cursor) =>
+    const forgedCursors = ['1', '1.', '.x', 'x.y', `1.${'x'.repeat(350)}`, '1.\0', '1.a b'].map((cursor) =>
       Buffer.from(cursor).toString('base64url'),
     );
     const queries = [
@@ -154,7 +154,7 @@ describe('the record of a call', () => {
       'since=yesterday',
       'tenant_id=x',
       'cursor=',
-      ...forged.map((cursor) => `cursor=${cursor}`),
+      ...forgedCursors.map((cursor) => `cursor=${cursor}`),
     ];
     for (const query of queries) {
       const { status, body } = await toolhost.rest('GET', `/calls?${query}`);
@@ -179,8 +179,8 @@ describe('the record of a call', () => {
 
   it('[sec E1] is shown only to its own workspace and to keys of its server', async () => {
     const [foreign, limited] = [
-      await toolhost.key({ workspace: 'other' }),
-      await toolhost.key({ servers: ['elsewhere'] }),
+      await toolhost.createKey({ workspace: 'other' }),
+      await toolhost.createKey({ servers: ['elsewhere'] }),
     ];
     assert.deepEqual((await toolhost.rest('GET', '/calls', { key: foreign })).body.calls, []);
     assert.deepEqual((await toolhost.rest('GET', `/calls?key_id=${keyId}`, { key: foreign })).body.calls, []);
@@ -193,13 +193,15 @@ describe('the record of a call', () => {
 describe('the first call after a start', () => {
   it('needs nothing but the database, even if many calls arrive simultaneously', async () => {
     const upstream = await startRecordingUpstream();
-    const toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(serverAt('cold', upstream.url));
+    const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(buildServerAt('cold', upstream.url));
     await toolhost.running.stop();
-    const again = await startToolhost({ egress: [upstream.port], dataDir: toolhost.dataDir });
-    const results = await Promise.all(Array.from({ length: 20 }, () => again.callTool('cold', 'some-token', 'get')));
+    const restarted = await startToolhost({ egressPorts: [upstream.port], dataDir: toolhost.dataDir });
+    const results = await Promise.all(
+      Array.from({ length: 20 }, () => restarted.callTool('cold', 'some-token', 'get')),
+    );
     assert.ok(results.every((result) => result.isError !== true));
     assert.equal(upstream.requests.length, 20);
-    await Promise.all([again.stop(), upstream.close()]);
+    await Promise.all([restarted.stop(), upstream.close()]);
   });
 });

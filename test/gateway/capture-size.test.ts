@@ -3,24 +3,24 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { openCapture } from '../../src/store/calls/captures.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Maximum size of the JSON of one capture, in bytes. */
-const longest = 64 * 1024;
+const maxCaptureBytes = 64 * 1024;
 const secret = 'sk-live-0123456789/abc"x';
 const fieldCount = 99;
 
-const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, i) => make(i));
+const repeat = <Item>(count: number, createItem: (i: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, i) => createItem(i));
 
-const about = z.strictObject({ fileName: z.string().optional(), mediaType: z.string().optional() });
+const fileMetadata = z.strictObject({ fileName: z.string().optional(), mediaType: z.string().optional() });
 const readableBody = z.union([
   z.string(),
   z.strictObject({ byteCount: z.int() }),
   z.strictObject({
-    fields: z.array(z.union([z.tuple([z.string(), z.string()]), z.tuple([z.string(), z.string(), about])])),
+    fields: z.array(z.union([z.tuple([z.string(), z.string()]), z.tuple([z.string(), z.string(), fileMetadata])])),
   }),
 ]);
 const fieldUse = z.strictObject({
@@ -68,21 +68,21 @@ describe('[find A5] the size of a capture', () => {
   let key: string;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    key = await toolhost.key();
-    const texts = Object.fromEntries(times(fieldCount, (i) => [`f${i}`, { type: 'string' }]));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    key = await toolhost.createKey();
+    const texts = Object.fromEntries(repeat(fieldCount, (i) => [`f${i}`, { type: 'string' }]));
     const input_schema = { type: 'object', properties: { a: {}, ...texts } };
-    const tool = (name: string, more: Json = {}) => ({
+    const tool = (name: string, overrides: Json = {}) => ({
       name,
       description: 'Takes what this test sends.',
       method: 'POST',
       url: `${upstream.url}/run`,
       input_schema,
       headers: { 'X-Key': '{{KEY}}' },
-      ...more,
+      ...overrides,
     });
     const headers = (length: number) =>
-      Object.fromEntries(times(90, (i) => [`X-${i}`, `${i}${'"\\'.repeat(length / 2)}`]));
+      Object.fromEntries(repeat(90, (i) => [`X-${i}`, `${i}${'"\\'.repeat(length / 2)}`]));
     await toolhost.createServer({
       name: 'Sizes',
       slug: 'sizes',
@@ -104,7 +104,7 @@ describe('[find A5] the size of a capture', () => {
   });
 
   /** Calls a tool and returns the stored text of its capture and the capture that `getCall` returns. */
-  const captured = async (name: string, args: Json) => {
+  const callAndReadCapture = async (name: string, args: Json) => {
     const { db, deps } = toolhost.running.app.runner;
     await db.deleteFrom('captures').execute();
     const called = await toolhost.rpc('sizes', key, 'tools/call', { name, arguments: args });
@@ -117,23 +117,23 @@ describe('[find A5] the size of a capture', () => {
     return { document: openCapture(deps.keyring, row.workspace_id, sealed), shown: body.capture as Json, text };
   };
 
-  const answerWith = (headers: Record<string, string>, body: unknown, status = 200) =>
+  const respondWith = (headers: Record<string, string>, body: unknown, status = 200) =>
     upstream.on('*', () => ({ status, headers: { 'content-type': 'application/json', ...headers }, body }));
 
   /** Responds with texts that JSON makes two or six times longer, and with the maximum number of measured fields. */
-  const answerAtLength = () => {
+  const respondAtMaxLength = () => {
     const field = (i: number) => [`${i}${'"'.repeat(40)}`, '"\\'.repeat(14)];
-    const inner = Object.fromEntries(times(119, field));
-    const body = { said: '\u0001'.repeat(9000), ...Object.fromEntries(times(118, field)), inner };
-    answerWith(Object.fromEntries(times(60, (i) => [`x-${i}`, '"'.repeat(1000)])), body);
+    const inner = Object.fromEntries(repeat(119, field));
+    const body = { said: '\u0001'.repeat(9000), ...Object.fromEntries(repeat(118, field)), inner };
+    respondWith(Object.fromEntries(repeat(60, (i) => [`x-${i}`, '"'.repeat(1000)])), body);
   };
 
   it('is bounded if every part has its maximum length', async () => {
-    answerAtLength();
-    const args = Object.fromEntries(times(fieldCount, (i) => [`f${i}`, '\u0001'.repeat(1024)]));
-    const { document, shown } = await captured('multipart', args);
-    assert.ok(Buffer.byteLength(document) <= longest, `${Buffer.byteLength(document)} bytes`);
-    assert.ok(Buffer.byteLength(document) > longest / 2, `${Buffer.byteLength(document)} bytes`);
+    respondAtMaxLength();
+    const args = Object.fromEntries(repeat(fieldCount, (i) => [`f${i}`, '\u0001'.repeat(1024)]));
+    const { document, shown } = await callAndReadCapture('multipart', args);
+    assert.ok(Buffer.byteLength(document) <= maxCaptureBytes, `${Buffer.byteLength(document)} bytes`);
+    assert.ok(Buffer.byteLength(document) > maxCaptureBytes / 2, `${Buffer.byteLength(document)} bytes`);
     const { request, response, result, fields } = captureShape.parse(JSON.parse(document));
     const { body } = request ?? {};
     assert.ok(typeof body === 'object' && 'fields' in body && body.fields.length > 5);
@@ -143,15 +143,15 @@ describe('[find A5] the size of a capture', () => {
   });
 
   it('leaves arguments of up to 32 KiB whole and lists the other parts that were shortened', async () => {
-    answerAtLength();
-    const args = { a: times(90, () => '\u0001'.repeat(60)) };
-    const { shown } = await captured('multipart', args);
+    respondAtMaxLength();
+    const args = { a: repeat(90, () => '\u0001'.repeat(60)) };
+    const { shown } = await callAndReadCapture('multipart', args);
     assert.deepEqual(shown.arguments, args);
     assert.deepEqual(shown.shortened, ['result.text', 'request.headers', 'request.body', 'response.headers']);
   });
 
   /** Short and long texts that take more bytes as JSON than unescaped. */
-  const piece = fc
+  const textUnit = fc
     .tuple(
       fc.oneof(
         fc.constantFrom(
@@ -175,39 +175,39 @@ describe('[find A5] the size of a capture', () => {
     )
     .map(([unit, count]) => unit.repeat(Math.min(count, Math.floor(40_000 / Math.max(1, unit.length)))));
   /** Returns the start of a text, without a partial credential at its end. */
-  const startOf = (whole: string, most: number) => {
-    const start = whole.slice(0, most);
-    const part = times(secret.length, (i) => secret.slice(0, secret.length - i)).find((each) => start.endsWith(each));
+  const truncate = (fullText: string, maxLength: number) => {
+    const start = fullText.slice(0, maxLength);
+    const part = repeat(secret.length, (i) => secret.slice(0, secret.length - i)).find((each) => start.endsWith(each));
     return part === undefined || part === secret ? start : start.slice(0, -part.length);
   };
-  const text = fc.array(piece, { maxLength: 4 }).map((pieces) => pieces.join(''));
-  const given = fc
+  const text = fc.array(textUnit, { maxLength: 4 }).map((pieces) => pieces.join(''));
+  const argumentsArbitrary = fc
     .oneof(
       text.map((a) => ({ a })),
       fc
         .tuple(text, fc.integer({ min: 1, max: fieldCount }))
         .map(([each, count]) =>
-          Object.fromEntries(times(count, (i) => [`f${i}`, startOf(each, Math.floor(200_000 / count))])),
+          Object.fromEntries(repeat(count, (i) => [`f${i}`, truncate(each, Math.floor(200_000 / count))])),
         ),
-      fc.tuple(piece, fc.nat(300)).map(([name, count]) => ({
-        a: Object.fromEntries(times(count, (i) => [`${i}${startOf(name, 100)}`, i + 0.5])),
+      fc.tuple(textUnit, fc.nat(300)).map(([name, count]) => ({
+        a: Object.fromEntries(repeat(count, (i) => [`${i}${truncate(name, 100)}`, i + 0.5])),
       })),
       fc.jsonValue({ maxDepth: 4 }).map((a) => ({ a })),
     )
     // A longer message is rejected.
     .filter((args) => Buffer.byteLength(JSON.stringify(args)) < 1_000_000);
-  const lines = fc
+  const headersArbitrary = fc
     .tuple(fc.nat(99), fc.constantFrom('"', '\\"', 'a', secret, '\u00e9'), fc.nat(1500))
     .map(([count, unit, length]) =>
-      Object.fromEntries(times(count, (i) => [`x-${i}`, unit.repeat(Math.min(length, 50_000 / count) / unit.length)])),
+      Object.fromEntries(repeat(count, (i) => [`x-${i}`, unit.repeat(Math.min(length, 50_000 / count) / unit.length)])),
     );
-  const answered = fc.oneof(
+  const bodyArbitrary = fc.oneof(
     text,
     text.map((said) => ({ said })),
-    fc.tuple(fc.nat(300), piece, piece).map(([count, name, value]) => {
-      const of = (i: number) => [`${i}${startOf(name, 60)}`, startOf(value, 50)];
+    fc.tuple(fc.nat(300), textUnit, textUnit).map(([count, name, value]) => {
+      const of = (i: number) => [`${i}${truncate(name, 60)}`, truncate(value, 50)];
       const half = Math.floor(count / 2);
-      return { ...Object.fromEntries(times(half, of)), more: [Object.fromEntries(times(count - half, of))] };
+      return { ...Object.fromEntries(repeat(half, of)), more: [Object.fromEntries(repeat(count - half, of))] };
     }),
   );
 
@@ -216,21 +216,21 @@ describe('[find A5] the size of a capture', () => {
     await fc.assert(
       fc.asyncProperty(
         tool,
-        given,
-        lines,
-        answered,
+        argumentsArbitrary,
+        headersArbitrary,
+        bodyArbitrary,
         fc.constantFrom(200, 200, 404),
         async (name, args, headers, body, status) => {
-          answerWith(headers, body, status);
-          const { document, text: shownText, shown } = await captured(name, args as Json);
-          assert.ok(Buffer.byteLength(document) <= longest, `${Buffer.byteLength(document)} bytes`);
+          respondWith(headers, body, status);
+          const { document, text: shownText, shown } = await callAndReadCapture(name, args as Json);
+          assert.ok(Buffer.byteLength(document) <= maxCaptureBytes, `${Buffer.byteLength(document)} bytes`);
           captureShape.parse(JSON.parse(document));
           assert.equal(shown.arguments_bytes, Buffer.byteLength(JSON.stringify(args)));
           for (const part of [secret, secret.slice(0, 12), JSON.stringify(secret).slice(1, -1)])
             assert.ok(!document.includes(part) && !shownText.includes(part), part);
         },
       ),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
   });
 });

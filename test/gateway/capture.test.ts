@@ -8,22 +8,22 @@ import {
 } from '../../src/store/calls/captures.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { engines } from '../sets.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const hour = 60 * 60_000;
 const mask = '********';
 const secret = 'sk-live-0123456789/abc"x';
 
-type Wire = { method: string; url: string; headers: [string, string][]; body?: string };
+type CapturedRequest = { method: string; url: string; headers: [string, string][]; body?: string };
 type Capture = {
   expires_at: string;
   arguments?: Json;
   arguments_bytes: number;
-  request?: Wire;
+  request?: CapturedRequest;
   curl?: string;
   response?: { status: number; headers: [string, string][]; body?: string; body_bytes: number };
   result?: { is_error: boolean; text?: string; bytes: number };
@@ -37,9 +37,9 @@ for (const engine of engines) {
     let refusedPort: number;
     before(async () => {
       upstream = await startRecordingUpstream();
-      refusedPort = await freePort();
-      world = await startOn(engine, { egress: [upstream.port, refusedPort] });
-      key = await world.toolhost.key();
+      refusedPort = await findFreePort();
+      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port, refusedPort] });
+      key = await world.toolhost.createKey();
     });
     beforeEach(() => upstream.on('*', () => ({ body: { ok: true } })));
     after(async () => {
@@ -53,15 +53,15 @@ for (const engine of engines) {
       assert.equal(reply.status, 200, reply.text);
       return reply;
     };
-    const capture = async (slug: string, hours: number): Promise<Json> => {
+    const setCaptureHours = async (slug: string, hours: number): Promise<Json> => {
       const { status, body, text } = await post(`/servers/${slug}/capture`, { hours });
       assert.equal(status, 200, text);
       return body;
     };
-    let servers = 0;
+    let serverCount = 0;
     /** Creates a server with a stored credential in a header, one in the query, and a tool that accepts any object. */
-    const serve = async (more: Json = {}, tool: Json = {}) => {
-      const slug = `captured-${++servers}`;
+    const serve = async (overrides: Json = {}, tool: Json = {}) => {
+      const slug = `captured-${++serverCount}`;
       const input_schema = {
         name: { type: 'string' },
         size: { type: 'number', optional: true },
@@ -69,9 +69,9 @@ for (const engine of engines) {
       };
       const url = `${upstream.url}/things?x=1`;
       const headers = { 'X-Service': 'Key {{KEY}}' };
-      const tools = [toolAt(url, { method: 'POST', input_schema, headers, ...tool })];
+      const tools = [buildToolAt(url, { method: 'POST', input_schema, headers, ...tool })];
       const authentication = { type: 'QueryParam', token: '{{TOKEN}}' };
-      await world.toolhost.createServer({ ...serverAt(slug, upstream.url), authentication, tools, ...more });
+      await world.toolhost.createServer({ ...buildServerAt(slug, upstream.url), authentication, tools, ...overrides });
       for (const [name, value] of [
         ['KEY', secret],
         ['TOKEN', 'token-9876543210'],
@@ -81,96 +81,96 @@ for (const engine of engines) {
       return slug;
     };
     /** Returns the newest call of a server from `getCall`. */
-    const newest = async (slug: string): Promise<Reply> => {
+    const getNewestCall = async (slug: string): Promise<Reply> => {
       const { body } = await get(`/calls?slug=${slug}&limit=1`);
       return get(`/calls/${(body.calls as Json[])[0]?.id}`);
     };
     /** Calls the tool after the clock advanced by 1 ms, so that no other call is as new. */
     const call = async (slug: string, args: Json, token = key) => {
-      await world.wait(1);
+      await world.advanceTime(1);
       return world.toolhost.callTool(slug, token, 'get', args);
     };
-    const capturedBy = async (slug: string, args: Json, token = key): Promise<Capture> => {
+    const callAndGetCapture = async (slug: string, args: Json, token = key): Promise<Capture> => {
       await call(slug, args, token);
-      const { body } = await newest(slug);
+      const { body } = await getNewestCall(slug);
       assert.ok(body.capture, 'nothing was captured');
       return body.capture as Capture;
     };
-    const rows = () => world.toolhost.running.app.runner.db.selectFrom('captures').selectAll();
+    const selectCaptures = () => world.toolhost.running.app.runner.db.selectFrom('captures').selectAll();
 
     it('[behaviour Calls] captures calls only from the time it is turned on until it is turned off', async () => {
       const slug = await serve();
       const isCaptured = async () => {
         await call(slug, { name: 'n' });
-        return 'capture' in (await newest(slug)).body;
+        return 'capture' in (await getNewestCall(slug)).body;
       };
       assert.equal(await isCaptured(), false);
-      assert.deepEqual(await rows().execute(), []);
-      await capture(slug, 1);
+      assert.deepEqual(await selectCaptures().execute(), []);
+      await setCaptureHours(slug, 1);
       assert.equal(await isCaptured(), true);
-      await capture(slug, 0);
+      await setCaptureHours(slug, 0);
       assert.equal(await isCaptured(), false);
     });
 
     it('[agent 5] stores the start of the result that the agent got, without credentials', async () => {
       const slug = await serve({}, { response_fields: ['said'] });
-      await capture(slug, 1);
-      const said = secret + '\n"é" '.repeat(3000);
-      upstream.on('POST /things', () => ({ body: { other: 1, said } }));
-      const { result } = await capturedBy(slug, { name: 'n' });
+      await setCaptureHours(slug, 1);
+      const longText = secret + '\n"é" '.repeat(3000);
+      upstream.on('POST /things', () => ({ body: { other: 1, said: longText } }));
+      const { result } = await callAndGetCapture(slug, { name: 'n' });
       assert.equal(result?.is_error, false);
-      const start = JSON.stringify({ said: said.replaceAll(secret, '[redacted]') });
+      const start = JSON.stringify({ said: longText.replaceAll(secret, '[redacted]') });
       const text = result?.text ?? assert.fail('no text');
       assert.ok(start.startsWith(text), text);
       assert.ok(Buffer.byteLength(text) > 8000);
       upstream.on('POST /things', () => ({ status: 418, body: 'no coffee' }));
-      const failed = await capturedBy(slug, { name: 'n' });
+      const failed = await callAndGetCapture(slug, { name: 'n' });
       assert.deepEqual([failed.result?.is_error, /no coffee/.test(failed.result?.text ?? '')], [true, true]);
       upstream.on('POST /things', () => ({
         headers: { 'content-type': 'image/png' },
         body: Buffer.alloc(100_000, 0xff),
       }));
-      const whole = await serve();
-      await capture(whole, 1);
-      const file = await capturedBy(whole, { name: 'n' });
+      const unfilteredServer = await serve();
+      await setCaptureHours(unfilteredServer, 1);
+      const file = await callAndGetCapture(unfilteredServer, { name: 'n' });
       const description = 'The response is a file: application/octet-stream, 100000 bytes.';
       assert.deepEqual([file.result?.text, (file.result?.bytes ?? 0) > 100_000], [description, true]);
     });
 
     it('[behaviour Calls] is shown with the server, is audited, and ends on time', async () => {
       const slug = await serve();
-      await world.wait(1);
-      const shown = async () => (await get(`/servers/${slug}`)).body.capture_until;
-      assert.equal(await shown(), undefined);
+      await world.advanceTime(1);
+      const getCaptureUntil = async () => (await get(`/servers/${slug}`)).body.capture_until;
+      assert.equal(await getCaptureUntil(), undefined);
       const until = new Date(world.now() + 2 * hour).toISOString();
-      assert.deepEqual(await capture(slug, 2), { slug, capture_until: until });
-      assert.equal(await shown(), until);
+      assert.deepEqual(await setCaptureHours(slug, 2), { slug, capture_until: until });
+      assert.equal(await getCaptureUntil(), until);
       const [event] = (await get('/audit?limit=1')).body.events as Json[];
       assert.deepEqual([event?.operation, event?.target, event?.detail], ['captureCalls', slug, { hours: 2 }]);
-      await world.wait(2 * hour - 2);
-      assert.ok(await capturedBy(slug, { name: 'last' }));
-      await world.wait(1);
-      assert.equal(await shown(), undefined);
+      await world.advanceTime(2 * hour - 2);
+      assert.ok(await callAndGetCapture(slug, { name: 'last' }));
+      await world.advanceTime(1);
+      assert.equal(await getCaptureUntil(), undefined);
       await call(slug, { name: 'late' });
-      assert.equal('capture' in (await newest(slug)).body, false);
-      await capture(slug, 24);
-      assert.deepEqual(await capture(slug, 0), { slug });
-      assert.equal(await shown(), undefined);
+      assert.equal('capture' in (await getNewestCall(slug)).body, false);
+      await setCaptureHours(slug, 24);
+      assert.deepEqual(await setCaptureHours(slug, 0), { slug });
+      assert.equal(await getCaptureUntil(), undefined);
     });
 
     it('requires permission to change the server and lasts at most 24 hours', async () => {
       const slug = await serve();
-      const reader = await world.toolhost.key({ scopes: ['manage:read', 'call'] });
+      const reader = await world.toolhost.createKey({ scopes: ['manage:read', 'call'] });
       assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, reader)).status, 403);
-      const stranger = await world.toolhost.key({ workspace: 'theirs' });
-      assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, stranger)).status, 404);
+      const foreignKey = await world.toolhost.createKey({ workspace: 'theirs' });
+      assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, foreignKey)).status, 404);
       for (const hours of [25, -1, 0.5, 'one', undefined]) {
         assert.equal((await post(`/servers/${slug}/capture`, { hours })).status, 400, String(hours));
       }
-      await capture(slug, 1);
-      await capturedBy(slug, { name: 'n' });
-      const { id } = (await newest(slug)).body.call as { id: string };
-      assert.equal((await world.toolhost.rest('GET', `/calls/${id}`, { key: stranger })).status, 404);
+      await setCaptureHours(slug, 1);
+      await callAndGetCapture(slug, { name: 'n' });
+      const { id } = (await getNewestCall(slug)).body.call as { id: string };
+      assert.equal((await world.toolhost.rest('GET', `/calls/${id}`, { key: foreignKey })).status, 404);
     });
 
     it('[sec M8] stores arguments, request, and response without any credential, whatever the upstream echoes', async () => {
@@ -191,13 +191,13 @@ for (const engine of engines) {
           base64: btoa(secret),
         },
       }));
-      await capture(slug, 1);
-      const given = { name: 'Ada', more: { echo: ['token-9876543210'] } };
-      const kept = await capturedBy(slug, given);
-      const { arguments: args, request, response, curl } = kept;
+      await setCaptureHours(slug, 1);
+      const callArgs = { name: 'Ada', more: { echo: ['token-9876543210'] } };
+      const capture = await callAndGetCapture(slug, callArgs);
+      const { arguments: args, request, response, curl } = capture;
       assert.deepEqual(args, { name: 'Ada', more: { echo: ['[redacted]'] } });
-      assert.equal(kept.arguments_bytes, JSON.stringify(given).length);
-      assert.equal(kept.expires_at, new Date(world.now() + 24 * hour).toISOString());
+      assert.equal(capture.arguments_bytes, JSON.stringify(callArgs).length);
+      assert.equal(capture.expires_at, new Date(world.now() + 24 * hour).toISOString());
       assert.deepEqual([request?.method, request?.url], ['POST', `${upstream.url}/things?x=1&api_key=${mask}`]);
       assert.deepEqual(
         request?.headers.find(([name]) => name === 'X-Service'),
@@ -206,24 +206,25 @@ for (const engine of engines) {
       assert.deepEqual(JSON.parse(request?.body ?? ''), { name: 'Ada', more: { echo: ['[redacted]'] } });
       assert.match(curl ?? '', /^curl -X POST 'http.*api_key=\*{8}' /);
       assert.equal(response?.status, 201);
-      const header = (wanted: string) => response?.headers.filter(([name]) => name === wanted);
+      const header = (headerName: string) => response?.headers.filter(([name]) => name === headerName);
       assert.deepEqual(header('set-cookie'), []);
       assert.deepEqual(header('x-echo'), [['x-echo', 'Key [redacted]']]);
       assert.deepEqual(header('x-plain'), [['x-plain', 'kept']]);
       const echoed = JSON.parse(response?.body ?? '') as Json;
       assert.deepEqual([echoed.secret, echoed.encoded, echoed.base64], ['[redacted]', '[redacted]', '[redacted]']);
-      const all = JSON.stringify(kept);
+      const all = JSON.stringify(capture);
       for (const credential of [secret, 'sk-live', 'token-9876543210', 'abcdef', btoa(secret), key]) {
         assert.equal(all.includes(credential), false, credential);
       }
-      for (const row of await rows().execute()) assert.match(row.sealed_document, /^v1\.\w+\.[\w-]+\.[\w-]+$/);
+      for (const row of await selectCaptures().execute())
+        assert.match(row.sealed_document, /^v1\.\w+\.[\w-]+\.[\w-]+$/);
     });
 
     it("[sec M8] stores nothing of the caller's own token", async () => {
       const slug = await serve({ authentication: { type: 'Bearer' } }, { headers: {} });
       upstream.on('POST /things', ({ headers }) => ({ body: { got: headers.authorization } }));
-      await capture(slug, 1);
-      const { request, response } = await capturedBy(slug, { name: 'my-own-token-123' }, 'my-own-token-123');
+      await setCaptureHours(slug, 1);
+      const { request, response } = await callAndGetCapture(slug, { name: 'my-own-token-123' }, 'my-own-token-123');
       assert.deepEqual(
         request?.headers.find(([name]) => name === 'Authorization'),
         ['Authorization', `Bearer ${mask}`],
@@ -234,72 +235,75 @@ for (const engine of engines) {
 
     it('stores the first 8 KiB of a body without splitting a credential or a character', async () => {
       const slug = await serve();
-      await capture(slug, 1);
-      const bodyOf = async (body: string | Buffer) => {
+      await setCaptureHours(slug, 1);
+      const captureBody = async (body: string | Buffer) => {
         upstream.on('POST /things', () => ({ headers: { 'content-type': 'text/plain' }, body }));
-        return (await capturedBy(slug, { name: 'n' })).response;
+        return (await callAndGetCapture(slug, { name: 'n' })).response;
       };
-      const long = await bodyOf('a'.repeat(8190) + secret + 'b'.repeat(100_000));
+      const long = await captureBody('a'.repeat(8190) + secret + 'b'.repeat(100_000));
       assert.deepEqual([long?.body, long?.body_bytes], [`${'a'.repeat(8190)}[r`, 8190 + secret.length + 100_000]);
       for (const times of [200, 400, 1000, 5000]) {
-        const secrets = await bodyOf(`${secret} `.repeat(times));
+        const secrets = await captureBody(`${secret} `.repeat(times));
         assert.match(secrets?.body ?? '', /^(\[redacted\] ?)+(\[r?e?d?a?c?t?e?d?)?$/);
       }
-      assert.equal((await bodyOf(`a${'€'.repeat(4000)}`))?.body, `a${'€'.repeat(2730)}`);
-      assert.equal((await bodyOf('nul \u0000 and \ud83d\ude00'))?.body, 'nul \u0000 and \ud83d\ude00');
-      const binary = await bodyOf(Buffer.from([0xff, 0xfe, 0x00]));
+      assert.equal((await captureBody(`a${'€'.repeat(4000)}`))?.body, `a${'€'.repeat(2730)}`);
+      assert.equal((await captureBody('nul \u0000 and \ud83d\ude00'))?.body, 'nul \u0000 and \ud83d\ude00');
+      const binary = await captureBody(Buffer.from([0xff, 0xfe, 0x00]));
       assert.deepEqual([binary?.body, binary?.body_bytes], [undefined, 3]);
     });
 
     it('stores numbers with all digits and omits arguments that are too long', async () => {
       const slug = await serve();
-      await capture(slug, 1);
+      await setCaptureHours(slug, 1);
       const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":ARGS}}';
-      await world.wait(1);
+      await world.advanceTime(1);
       await world.toolhost.post(slug, text.replace('ARGS', '{"name":"n","size":12345678901234567890}'), { token: key });
-      const { text: shown } = await newest(slug);
+      const { text: shown } = await getNewestCall(slug);
       assert.match(shown, /"arguments":\{"name":"n","size":12345678901234567890\}/);
-      const long = await capturedBy(slug, { name: 'n'.repeat(40_000) });
+      const long = await callAndGetCapture(slug, { name: 'n'.repeat(40_000) });
       assert.deepEqual([long.arguments, long.arguments_bytes], [undefined, 40_011]);
       assert.equal(long.request?.body?.length, 8192);
     });
 
     it('stores the available parts of a failed call', async () => {
       const slug = await serve();
-      await capture(slug, 1);
-      const refused = await capturedBy(slug, { name: [7] });
-      assert.deepEqual([refused.arguments, refused.request, refused.response], [{ name: [7] }, undefined, undefined]);
+      await setCaptureHours(slug, 1);
+      const rejected = await callAndGetCapture(slug, { name: [7] });
+      assert.deepEqual(
+        [rejected.arguments, rejected.request, rejected.response],
+        [{ name: [7] }, undefined, undefined],
+      );
       upstream.on('POST /things', () => ({ status: 500, body: 'broken' }));
-      const failed = await capturedBy(slug, { name: 'n' });
+      const failed = await callAndGetCapture(slug, { name: 'n' });
       assert.deepEqual([failed.response?.status, failed.response?.body], [500, 'broken']);
       const url = `http://127.0.0.1:${refusedPort}/`;
       const silent = await serve({}, { url, method: 'GET', headers: {} });
-      await capture(silent, 1);
-      const unanswered = await capturedBy(silent, { name: 'n' });
+      await setCaptureHours(silent, 1);
+      const unanswered = await callAndGetCapture(silent, { name: 'n' });
       assert.equal(unanswered.request?.url, `${url}?name=n&api_key=${mask}`);
       assert.equal(unanswered.response, undefined);
     });
 
     it('retains captures for a day, unless the server is deleted', async () => {
       const slug = await serve();
-      await capture(slug, 1);
-      await capturedBy(slug, { name: 'n' });
-      const { id } = (await newest(slug)).body.call as { id: string };
-      await world.wait(24 * hour - 1);
+      await setCaptureHours(slug, 1);
+      await callAndGetCapture(slug, { name: 'n' });
+      const { id } = (await getNewestCall(slug)).body.call as { id: string };
+      await world.advanceTime(24 * hour - 1);
       assert.equal('capture' in (await get(`/calls/${id}`)).body, true);
-      await world.wait(1);
+      await world.advanceTime(1);
       assert.equal('capture' in (await get(`/calls/${id}`)).body, false);
       const { db } = world.toolhost.running.app.runner;
-      const mine = async () => (await rows().where('call_id', '=', id).execute()).length;
+      const countOwnCaptures = async () => (await selectCaptures().where('call_id', '=', id).execute()).length;
       await pruneCaptures(db, world.now() - 24 * hour);
-      assert.equal(await mine(), 1);
+      assert.equal(await countOwnCaptures(), 1);
       await pruneCaptures(db, world.now() - 24 * hour + 1);
-      assert.equal(await mine(), 0);
+      assert.equal(await countOwnCaptures(), 0);
 
-      await capture(slug, 1);
-      await capturedBy(slug, { name: 'n' });
+      await setCaptureHours(slug, 1);
+      await callAndGetCapture(slug, { name: 'n' });
       await world.toolhost.rest('DELETE', `/servers/${slug}`);
-      assert.deepEqual((await newest(slug)).body.capture, undefined);
+      assert.deepEqual((await getNewestCall(slug)).body.capture, undefined);
     });
 
     it('retains the newest captures of a server up to the limit', async () => {
@@ -315,15 +319,18 @@ for (const engine of engines) {
       const many = Array.from({ length: maxCapturesPerServer + 5 }, (_, n) => row(n, 'srv_many'));
       await insertCaptures(db, keyring, [row(1, 'srv_other'), ...many]);
       await insertCaptures(db, keyring, many.slice(-2));
-      const of = (id: string) => rows().where('server_id', '=', id).orderBy('at').execute();
-      const kept = await of('srv_many');
-      assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [maxCapturesPerServer, 5, 1]);
+      const selectByServer = (id: string) => selectCaptures().where('server_id', '=', id).orderBy('at').execute();
+      const retained = await selectByServer('srv_many');
+      assert.deepEqual(
+        [retained.length, retained[0]?.at, (await selectByServer('srv_other')).length],
+        [maxCapturesPerServer, 5, 1],
+      );
     });
 
     it('[find A5] retains the newest captures of a workspace up to the limit, and all of another workspace', async () => {
       const { db } = world.toolhost.running.app.runner;
       const keyring = createKeyring([Buffer.alloc(32, 7)]);
-      const rowsOf = (workspaceId: string, from: number, count: number) =>
+      const createRows = (workspaceId: string, from: number, count: number) =>
         Array.from({ length: count }, (_, n) => ({
           callId: `call_${workspaceId}_${from + n}`,
           workspaceId,
@@ -332,14 +339,14 @@ for (const engine of engines) {
           at: Math.floor((from + n) / 8),
           document: '{}',
         }));
-      const kept = async (workspaceId: string) =>
-        (await rows().where('workspace_id', '=', workspaceId).orderBy('at').execute()).map(({ at }) => at);
-      await insertCaptures(db, keyring, rowsOf('quiet', 0, 100));
+      const getTimes = async (workspaceId: string) =>
+        (await selectCaptures().where('workspace_id', '=', workspaceId).orderBy('at').execute()).map(({ at }) => at);
+      await insertCaptures(db, keyring, createRows('quiet', 0, 100));
       for (let from = 0; from < maxCapturesPerWorkspace + 400; from += 400)
-        await insertCaptures(db, keyring, rowsOf('busy', from, 400));
-      const busy = await kept('busy');
+        await insertCaptures(db, keyring, createRows('busy', from, 400));
+      const busy = await getTimes('busy');
       assert.deepEqual([busy.length, busy[0], busy.at(-1)], [maxCapturesPerWorkspace, 50, 549]);
-      assert.equal((await kept('quiet')).length, 100);
+      assert.equal((await getTimes('quiet')).length, 100);
       await db.deleteFrom('captures').where('workspace_id', 'in', ['busy', 'quiet']).execute();
     });
   });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
-import { errorOf, textOf } from '../support/one-tool.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { getErrorText, getResultText } from '../support/one-tool.ts';
 import { startPostgres } from '../support/store/postgres.ts';
-import { movableClock } from '../support/toolhost/movable-clock.ts';
+import { createMovableClock } from '../support/toolhost/movable-clock.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -23,24 +23,24 @@ describe('authentication by client credentials on two replicas', () => {
     const url = await postgres.createDatabase();
     // The clock is stopped, so that the pause after a rejection lasts until both replicas have called.
     const at = Date.now();
-    await (await movableClock(url)).stopAt(at);
+    await (await createMovableClock(url)).stopAt(at);
     const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    const options = { env, egress: [api.port, issuer.port], surroundings: { now: () => at, clock: () => 0 } };
-    const [one, two] = [await startToolhost(options), await startToolhost(options)];
-    replicas.push(one, two);
+    const options = { env, egressPorts: [api.port, issuer.port], runtimeOptions: { now: () => at, clock: () => 0 } };
+    const [first, second] = [await startToolhost(options), await startToolhost(options)];
+    replicas.push(first, second);
     const authentication = {
       type: 'ClientCredentials',
       token_url: `${issuer.url}/token`,
       client_id: 'client',
       client_secret: 'a-secret-of-the-client',
     };
-    for (const slug of ['shared', 'broken']) await one.createServer(serverAt(slug, api.url, { authentication }));
-    const key = await one.key();
+    for (const slug of ['shared', 'broken']) await first.createServer(buildServerAt(slug, api.url, { authentication }));
+    const key = await first.createKey();
 
     issuer.on('POST /token', () => 'hold');
-    const calls = [one, two, one, two].map((replica) => replica.callTool('shared', key, 'get'));
+    const calls = [first, second, first, second].map((replica) => replica.callTool('shared', key, 'get'));
     (await issuer.waitForRequest()).release({ body: { access_token: 'shared', expires_in: 3600 } });
-    for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, textOf(result));
+    for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, getResultText(result));
     assert.deepEqual(
       api.take().map(({ headers }) => headers.authorization),
       Array(4).fill('Bearer shared'),
@@ -48,8 +48,11 @@ describe('authentication by client credentials on two replicas', () => {
     assert.equal(issuer.take().length, 1);
 
     issuer.on('POST /token', () => ({ status: 400, body: { error: 'invalid_client' } }));
-    errorOf(await one.callTool('broken', key, 'get'));
-    assert.match(errorOf(await two.callTool('broken', key, 'get')), /invalid_client.*next request is sent in 1 s/);
+    getErrorText(await first.callTool('broken', key, 'get'));
+    assert.match(
+      getErrorText(await second.callTool('broken', key, 'get')),
+      /invalid_client.*next request is sent in 1 s/,
+    );
     assert.equal(issuer.take().length, 1);
   });
 });

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
-import { toolAt } from '../support/configs.ts';
-import { errorOf, textOf } from '../support/one-tool.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildToolAt } from '../support/configs.ts';
+import { getErrorText, getResultText } from '../support/one-tool.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
-  type Answer,
+  type CannedResponse,
   type Handler,
   type RecordedRequest,
   type RecordingUpstream,
@@ -17,46 +17,48 @@ import {
 const clientSecret = 'cl&ent+s=cret/ä:1';
 
 /** Upstream API and the token endpoint of its authorization server, which issues t-1, t-2, … */
-type World = {
+type Fixture = {
   api: RecordingUpstream;
   issuer: RecordingUpstream;
   /** Sets the response of the token endpoint; by default tokens t-1, t-2, … with a lifetime of one hour. */
-  answer: (handler?: Handler) => void;
-  authentication(more?: Json): Json;
+  setTokenResponse: (handler?: Handler) => void;
+  authentication(overrides?: Json): Json;
   /** Returns the forms that the token endpoint received since the last call. */
-  asked(): URLSearchParams[];
+  takeTokenForms(): URLSearchParams[];
   stop(): Promise<void>;
 };
 
-async function startWorld(): Promise<World> {
+async function startWorld(): Promise<Fixture> {
   const [api, issuer] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
   let count = 0;
-  const usual: Handler = () => ({ body: { access_token: `t-${++count}`, token_type: 'Bearer', expires_in: 3600 } });
+  const defaultHandler: Handler = () => ({
+    body: { access_token: `t-${++count}`, token_type: 'Bearer', expires_in: 3600 },
+  });
   return {
     api,
     issuer,
-    answer(handler = usual) {
+    setTokenResponse(handler = defaultHandler) {
       count = 0;
       issuer.on('POST /token', handler);
     },
-    authentication: (more) => ({
+    authentication: (overrides) => ({
       type: 'ClientCredentials',
       token_url: `${issuer.url}/token`,
       client_id: 'client:1',
       client_secret: '{{CLIENT_SECRET}}',
-      ...more,
+      ...overrides,
     }),
-    asked: () => issuer.take().map(({ body }) => new URLSearchParams(body.toString())),
+    takeTokenForms: () => issuer.take().map(({ body }) => new URLSearchParams(body.toString())),
     stop: () => Promise.all([api.close(), issuer.close()]).then(() => undefined),
   };
 }
 
-let servers = 0;
+let serverCount = 0;
 
-async function serve(toolhost: TestToolhost, world: World, more: Json = {}, server: Json = {}): Promise<string> {
-  const slug = `client-${++servers}`;
-  const tools = [toolAt(`${world.api.url}/thing`)];
-  await toolhost.createServer({ name: 'C', slug, tools, authentication: world.authentication(more), ...server });
+async function serve(toolhost: TestToolhost, world: Fixture, overrides: Json = {}, server: Json = {}): Promise<string> {
+  const slug = `client-${++serverCount}`;
+  const tools = [buildToolAt(`${world.api.url}/thing`)];
+  await toolhost.createServer({ name: 'C', slug, tools, authentication: world.authentication(overrides), ...server });
   await setSecret(toolhost, slug);
   world.api.take();
   world.issuer.take();
@@ -73,29 +75,31 @@ const authorizations = (requests: readonly RecordedRequest[]) => requests.map(({
 
 for (const engine of engines) {
   describe(`authentication by client credentials on ${engine}`, () => {
-    let world: World;
+    let world: Fixture;
     let service: EngineToolhost;
-    let other: RecordingUpstream;
+    let otherUpstream: RecordingUpstream;
     let key: string;
     before(async () => {
       world = await startWorld();
-      other = await startRecordingUpstream();
-      service = await startOn(engine, { egress: [world.api.port, world.issuer.port, other.port] });
-      key = await service.toolhost.key();
+      otherUpstream = await startRecordingUpstream();
+      service = await startToolhostOnEngine(engine, {
+        egressPorts: [world.api.port, world.issuer.port, otherUpstream.port],
+      });
+      key = await service.toolhost.createKey();
     });
     beforeEach(() => {
-      world.answer();
+      world.setTokenResponse();
       world.api.on('GET /thing', () => ({ body: {} }));
     });
-    after(() => Promise.all([service.stop(), world.stop(), other.close()]));
+    after(() => Promise.all([service.stop(), world.stop(), otherUpstream.close()]));
 
     const call = async (slug: string) => {
       const result = await service.toolhost.callTool(slug, key, 'get');
-      assert.notEqual(result.isError, true, textOf(result));
+      assert.notEqual(result.isError, true, getResultText(result));
       return authorizations(world.api.take());
     };
-    const failed = async (slug: string) => {
-      const text = errorOf(await service.toolhost.callTool(slug, key, 'get'));
+    const callAndGetError = async (slug: string) => {
+      const text = getErrorText(await service.toolhost.callTool(slug, key, 'get'));
       assert.deepEqual(world.api.take(), []);
       return text;
     };
@@ -119,17 +123,17 @@ for (const engine of engines) {
         resource: 'urn:r',
         tenant: 'x y',
       });
-      await service.wait(3_570_000);
+      await service.advanceTime(3_570_000);
       assert.deepEqual(await call(slug), ['Bearer t-1']);
-      assert.deepEqual(world.asked(), []);
-      await service.wait(12_000);
+      assert.deepEqual(world.takeTokenForms(), []);
+      await service.advanceTime(12_000);
       assert.deepEqual(await call(slug), ['Bearer t-2']);
-      assert.equal(world.asked().length, 1);
+      assert.equal(world.takeTokenForms().length, 1);
     });
 
     it('[spec 4.4] accepts a token lifetime that is no whole number of seconds or milliseconds', async () => {
       for (const expires_in of [3599.1234, 1.005, 0.0001]) {
-        world.answer(() => ({ body: { access_token: 'short', expires_in } }));
+        world.setTokenResponse(() => ({ body: { access_token: 'short', expires_in } }));
         assert.deepEqual(await call(await serve(service.toolhost, world)), ['Bearer short'], String(expires_in));
       }
       const { db } = await service.database();
@@ -151,48 +155,51 @@ for (const engine of engines) {
     });
 
     it('[conf 4] sends one token request for all waiting calls', async () => {
-      world.answer(() => 'hold');
+      world.setTokenResponse(() => 'hold');
       const slug = await serve(service.toolhost, world);
       const calls = Array.from({ length: 8 }, () => service.toolhost.callTool(slug, key, 'get'));
       const request = await world.issuer.waitForRequest();
       request.release({ body: { access_token: 'held', expires_in: 60 } });
-      for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, textOf(result));
+      for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, getResultText(result));
       assert.deepEqual(new Set(authorizations(world.api.take())), new Set(['Bearer held']));
-      assert.equal(world.asked().length, 1);
+      assert.equal(world.takeTokenForms().length, 1);
     });
 
     it('[conf 4] renews a rejected token once, and not again while it is new', async () => {
       const slug = await serve(service.toolhost, world);
       await call(slug);
-      await service.wait(60_000);
+      await service.advanceTime(60_000);
       world.api.on('GET /thing', ({ headers }) => ({ status: headers.authorization === 'Bearer t-1' ? 401 : 200 }));
       assert.deepEqual(await call(slug), ['Bearer t-1', 'Bearer t-2']);
       assert.deepEqual(await call(slug), ['Bearer t-2']);
-      assert.equal(world.asked().length, 2);
+      assert.equal(world.takeTokenForms().length, 2);
       world.api.on('GET /thing', () => ({ status: 401 }));
-      assert.match(errorOf(await service.toolhost.callTool(slug, key, 'get')), /HTTP 401/);
-      assert.deepEqual([authorizations(world.api.take()), world.asked()], [['Bearer t-2'], []]);
+      assert.match(getErrorText(await service.toolhost.callTool(slug, key, 'get')), /HTTP 401/);
+      assert.deepEqual([authorizations(world.api.take()), world.takeTokenForms()], [['Bearer t-2'], []]);
     });
 
     it('[conf 4] explains a rejection and pauses increasingly before the next token request', async () => {
-      const refuse: Answer = { status: 401, body: { error: 'invalid_client', error_description: clientSecret } };
-      world.answer(() => refuse);
+      const rejection: CannedResponse = {
+        status: 401,
+        body: { error: 'invalid_client', error_description: clientSecret },
+      };
+      world.setTokenResponse(() => rejection);
       const slug = await serve(service.toolhost, world);
-      const said = await failed(slug);
+      const message = await callAndGetError(slug);
       assert.match(
-        said,
+        message,
         /^no token for the API: the token endpoint 127\.0\.0\.1:\d+ returned no token \(status 401, invalid_client\): it does not accept the client id or client secret$/,
       );
-      assert.match(await failed(slug), /invalid_client.*; the next request is sent in 1 s$/);
-      assert.equal(world.asked().length, 1);
-      await service.wait(1001);
-      await failed(slug);
-      await service.wait(1500);
-      assert.match(await failed(slug), /next request is sent in 1 s$/);
-      assert.equal(world.asked().length, 1);
+      assert.match(await callAndGetError(slug), /invalid_client.*; the next request is sent in 1 s$/);
+      assert.equal(world.takeTokenForms().length, 1);
+      await service.advanceTime(1001);
+      await callAndGetError(slug);
+      await service.advanceTime(1500);
+      assert.match(await callAndGetError(slug), /next request is sent in 1 s$/);
+      assert.equal(world.takeTokenForms().length, 1);
       const { body } = await service.toolhost.rest('GET', `/servers/${slug}/calls`);
       assert.deepEqual(new Set((body.calls as Json[]).map(({ outcome }) => outcome)), new Set(['no_token']));
-      world.answer();
+      world.setTokenResponse();
       await setSecret(service.toolhost, slug, 'corrected');
       assert.deepEqual(await call(slug), ['Bearer t-1']);
     });
@@ -200,15 +207,15 @@ for (const engine of engines) {
     it('[conf 4] uses a token until it expires while the token endpoint fails', async () => {
       const slug = await serve(service.toolhost, world);
       await call(slug);
-      world.answer(() => ({ status: 503 }));
-      await service.wait(3_590_000);
+      world.setTokenResponse(() => ({ status: 503 }));
+      await service.advanceTime(3_590_000);
       assert.deepEqual(await call(slug), ['Bearer t-1']);
-      await service.wait(11_000);
-      assert.match(await failed(slug), /returned no token \(status 503\)/);
+      await service.advanceTime(11_000);
+      assert.match(await callAndGetError(slug), /returned no token \(status 503\)/);
     });
 
     it('[conf 4] explains an invalid token response without repeating its values', async () => {
-      const cases: [Answer, RegExp][] = [
+      const cases: [CannedResponse, RegExp][] = [
         [
           { status: 400, body: { error: 'invalid_scope' } },
           /\(status 400, invalid_scope\): it does not grant the requested scopes/,
@@ -225,14 +232,14 @@ for (const engine of engines) {
         [{ status: 307, headers: { location: 'https://evil.example/' } }, /status 307/],
         [{ status: 500, body: clientSecret }, /\(status 500\)$/],
       ];
-      for (const [answer, expected] of cases) {
-        world.answer(() => answer);
-        const said = await failed(await serve(service.toolhost, world));
-        assert.match(said, expected);
-        assert.ok(!said.includes(clientSecret));
+      for (const [response, expected] of cases) {
+        world.setTokenResponse(() => response);
+        const message = await callAndGetError(await serve(service.toolhost, world));
+        assert.match(message, expected);
+        assert.ok(!message.includes(clientSecret));
       }
       const slug = await serve(service.toolhost, world, { token_url: 'https://token.example.com/token' });
-      assert.match(await failed(slug), /the token endpoint token\.example\.com could not be called: /);
+      assert.match(await callAndGetError(slug), /the token endpoint token\.example\.com could not be called: /);
     });
 
     it('[conf 4] sends neither secret nor token to a host that the secret was not set for', async () => {
@@ -240,21 +247,24 @@ for (const engine of engines) {
       const { origins } = await setSecret(service.toolhost, slug);
       assert.deepEqual(origins, [world.api.url, world.issuer.url]);
       await call(slug);
-      world.asked();
-      const moved = async (body: Json) => {
+      world.takeTokenForms();
+      const assertNotSentAfter = async (body: Json) => {
         const reply = await service.toolhost.rest('PATCH', `/servers/${slug}`, { body });
         assert.equal(reply.status, 200, reply.text);
         assert.match(JSON.stringify(reply.body.warnings), /the secret CLIENT_SECRET was set for/);
-        const text = await failed(slug);
+        const text = await callAndGetError(slug);
         assert.match(text, /the secret CLIENT_SECRET was set before this tool called/);
       };
-      await moved({ tools: [toolAt('https://evil.example/thing')] });
-      await moved({
-        tools: [toolAt(`${world.api.url}/thing`)],
+      await assertNotSentAfter({ tools: [buildToolAt('https://evil.example/thing')] });
+      await assertNotSentAfter({
+        tools: [buildToolAt(`${world.api.url}/thing`)],
         authentication: world.authentication({ token_url: 'https://evil.example/token' }),
       });
-      await moved({ tools: [toolAt(`${other.url}/thing`)], authentication: world.authentication() });
-      assert.deepEqual([other.connections, world.asked()], [0, []]);
+      await assertNotSentAfter({
+        tools: [buildToolAt(`${otherUpstream.url}/thing`)],
+        authentication: world.authentication(),
+      });
+      assert.deepEqual([otherUpstream.connections, world.takeTokenForms()], [0, []]);
     });
 
     it('[conf 4] encrypts a literal secret and the stored token, and binds the secret to its hosts like a stored one', async () => {
@@ -269,15 +279,15 @@ for (const engine of engines) {
       assert.ok(rows.some(({ sealed_token }) => sealed_token.startsWith('v1.')));
       assert.equal((await service.toolhost.rest('DELETE', `/servers/${slug}`)).status, 200);
       await pruneDeletedServers(db, Number.MAX_SAFE_INTEGER, Date.now());
-      const left = await db.selectFrom('client_tokens').selectAll().execute();
-      assert.equal(left.length, rows.length - 1);
+      const remaining = await db.selectFrom('client_tokens').selectAll().execute();
+      assert.equal(remaining.length, rows.length - 1);
     });
 
     it('[conf 4] can be combined with other stored credentials, and a preview masks both', async () => {
       const list = [world.authentication(), { type: 'ApiKey', header: 'X-Key', token: 'second-key' }];
       const slug = await serve(service.toolhost, world, {}, { authentication: list });
       const result = await service.toolhost.callTool(slug, key, 'get');
-      assert.notEqual(result.isError, true, textOf(result));
+      assert.notEqual(result.isError, true, getResultText(result));
       const [request] = world.api.take();
       assert.deepEqual([request?.headers.authorization, request?.headers['x-key']], ['Bearer t-1', 'second-key']);
       const preview = await service.toolhost.rest('POST', `/servers/${slug}/tools/get/preview`, { body: {} });
@@ -296,8 +306,8 @@ for (const engine of engines) {
         [{ client_auth: 'jwt' }, /^authentication\.client_auth: found "jwt"; allowed: "basic", "body"/],
         [{ client_secret: key }, /^authentication\.client_secret: holds an API key/],
       ];
-      for (const [more, expected] of cases) {
-        const body = { name: 'x', slug: 'never', tools: [], authentication: world.authentication(more) };
+      for (const [overrides, expected] of cases) {
+        const body = { name: 'x', slug: 'never', tools: [], authentication: world.authentication(overrides) };
         const reply = await service.toolhost.rest('POST', '/servers', { body });
         assert.equal(reply.status, 400);
         assert.match(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, toolWith } from '../support/configurations.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -11,37 +11,38 @@ describe('a disabled tool', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const tool = (name: string, more: Json = {}) => toolWith({ name, url: `${upstream.url}/${name}`, ...more });
-  const both = () => [tool('shown'), tool('hidden', { disabled: true })];
-  const create = (slug: string, tools = both()) => toolhost.createServer(configWith({ slug, tools }));
+  const tool = (name: string, overrides: Json = {}) =>
+    buildToolConfig({ name, url: `${upstream.url}/${name}`, ...overrides });
+  const bothTools = () => [tool('shown'), tool('hidden', { disabled: true })];
+  const create = (slug: string, tools = bothTools()) => toolhost.createServer(buildServerConfig({ slug, tools }));
   const read = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body;
-  const listed = async (slug: string) => {
+  const listToolNames = async (slug: string) => {
     const replies = [
       await toolhost.rpc(slug, token, 'tools/list'),
-      await toolhost.modern(slug, token, 'tools/list', {}),
+      await toolhost.statelessRpc(slug, token, 'tools/list', {}),
     ];
     return replies.map(({ body }) => (body.result as { tools: Json[] }).tools.map(({ name }) => name));
   };
-  const called = async (slug: string, name: string) => {
+  const callForStatus = async (slug: string, name: string) => {
     const replies = [
       await toolhost.rpc(slug, token, 'tools/call', { name, arguments: {} }),
-      await toolhost.modern(slug, token, 'tools/call', { name, arguments: {} }),
+      await toolhost.statelessRpc(slug, token, 'tools/call', { name, arguments: {} }),
     ];
     return replies.map(({ status, body }) => [status, (body.error as Json | undefined)?.code]);
   };
 
   it('is not listed and cannot be called', async () => {
     await create('in-part');
-    assert.deepEqual(await listed('in-part'), [['shown'], ['shown']]);
+    assert.deepEqual(await listToolNames('in-part'), [['shown'], ['shown']]);
     upstream.take();
-    assert.deepEqual(await called('in-part', 'hidden'), await called('in-part', 'none'));
-    assert.deepEqual((await called('in-part', 'hidden'))[0], [200, -32602]);
+    assert.deepEqual(await callForStatus('in-part', 'hidden'), await callForStatus('in-part', 'none'));
+    assert.deepEqual((await callForStatus('in-part', 'hidden'))[0], [200, -32602]);
     assert.deepEqual(upstream.take(), []);
-    assert.deepEqual(await called('in-part', 'shown'), [
+    assert.deepEqual(await callForStatus('in-part', 'shown'), [
       [200, undefined],
       [200, undefined],
     ]);
@@ -60,10 +61,10 @@ describe('a disabled tool', () => {
     const tools = [tool('shown', { disabled: true }), tool('hidden', { disabled: false })];
     const updated = await toolhost.rest('PATCH', '/servers/switched', { body: { tools } });
     assert.equal(updated.status, 200, updated.text);
-    assert.deepEqual(await listed('switched'), [['hidden'], ['hidden']]);
+    assert.deepEqual(await listToolNames('switched'), [['hidden'], ['hidden']]);
     await toolhost.rest('POST', '/servers/switched/versions/1/restore', { body: {} });
-    assert.deepEqual(await listed('switched'), [['shown'], ['shown']]);
-    assert.deepEqual(await called('switched', 'hidden'), await called('switched', 'none'));
+    assert.deepEqual(await listToolNames('switched'), [['shown'], ['shown']]);
+    assert.deepEqual(await callForStatus('switched', 'hidden'), await callForStatus('switched', 'none'));
   });
 
   it('is excluded from the tool count of the server and from the size warnings', async () => {
@@ -74,8 +75,11 @@ describe('a disabled tool', () => {
     const many = Array.from({ length: 60 }, (_, n) =>
       tool(`t${n}`, { description: 'd'.repeat(2000), disabled: n > 3 }),
     );
-    assert.deepEqual((await check(toolhost, configWith({ tools: many }))).warnings, []);
-    const { warnings } = await check(toolhost, configWith({ tools: many.map((t) => ({ ...t, disabled: false })) }));
+    assert.deepEqual((await checkConfiguration(toolhost, buildServerConfig({ tools: many }))).warnings, []);
+    const { warnings } = await checkConfiguration(
+      toolhost,
+      buildServerConfig({ tools: many.map((t) => ({ ...t, disabled: false })) }),
+    );
     assert.deepEqual(
       warnings.map((warning) => warning.slice(0, 20)),
       ['tools: has 60 tools,', 'tools: the tool list'],
@@ -83,16 +87,22 @@ describe('a disabled tool', () => {
   });
 
   it('is validated like any other tool, but needs no secret', async () => {
-    const wrong = toolWith({ disabled: true, url: 'nowhere', headers: { 'X-Key': '{{KEY}}' } });
-    const { problems } = await check(toolhost, configWith({ tools: [wrong] }));
+    const invalidTool = buildToolConfig({ disabled: true, url: 'nowhere', headers: { 'X-Key': '{{KEY}}' } });
+    const { problems } = await checkConfiguration(toolhost, buildServerConfig({ tools: [invalidTool] }));
     assert.deepEqual(
       problems.map((problem) => problem.split(':')[0]),
       ['tools[0].url'],
     );
-    const { warnings } = await check(toolhost, configWith({ tools: [{ ...wrong, url: 'https://api.example.com/' }] }));
+    const { warnings } = await checkConfiguration(
+      toolhost,
+      buildServerConfig({ tools: [{ ...invalidTool, url: 'https://api.example.com/' }] }),
+    );
     assert.deepEqual(warnings, ['tools: every tool of the server is disabled; agents see none']);
-    const odd = await check(toolhost, configWith({ tools: [toolWith({ disabled: 'yes' })] }));
-    assert.deepEqual(odd.problems, ['tools[0].disabled: found "yes"; allowed: a boolean']);
+    const invalidFlag = await checkConfiguration(
+      toolhost,
+      buildServerConfig({ tools: [buildToolConfig({ disabled: 'yes' })] }),
+    );
+    assert.deepEqual(invalidFlag.problems, ['tools[0].disabled: found "yes"; allowed: a boolean']);
   });
 
   it('is excluded from the connection check', async () => {
@@ -102,17 +112,17 @@ describe('a disabled tool', () => {
       tool('wants', { headers: { 'X-Key': '{{KEY}}' }, disabled: true }),
     ]);
     const { body } = await toolhost.rest('POST', '/servers/connected/connection-check', { body: {} });
-    const judged = new Map((body.checks as Json[]).map(({ id, status, detail }) => [id, `${status} ${detail}`]));
-    assert.match(judged.get('tool_list') ?? '', /^ok/);
-    assert.match(judged.get('tool_count') ?? '', /^ok 1 tool\./);
-    assert.match(judged.get('tool_names') ?? '', /^ok/);
-    assert.match(judged.get('secrets') ?? '', /^ok/);
+    const checkResults = new Map((body.checks as Json[]).map(({ id, status, detail }) => [id, `${status} ${detail}`]));
+    assert.match(checkResults.get('tool_list') ?? '', /^ok/);
+    assert.match(checkResults.get('tool_count') ?? '', /^ok 1 tool\./);
+    assert.match(checkResults.get('tool_names') ?? '', /^ok/);
+    assert.match(checkResults.get('secrets') ?? '', /^ok/);
   });
 
   it('is rejected by trial calls and previews with an explanation', async () => {
     await create('tried');
-    for (const what of ['call', 'preview']) {
-      const reply = await toolhost.rest('POST', `/servers/tried/tools/hidden/${what}`, { body: {} });
+    for (const action of ['call', 'preview']) {
+      const reply = await toolhost.rest('POST', `/servers/tried/tools/hidden/${action}`, { body: {} });
       assert.deepEqual([reply.status, reply.body.detail], [404, 'the tool "hidden" is disabled; enable it first']);
     }
   });

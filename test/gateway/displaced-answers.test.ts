@@ -1,41 +1,45 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type OneTool, startOneTool } from '../support/one-tool.ts';
-import type { ToolReply } from '../support/toolhost/toolhost.ts';
+import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 describe('the storage of result remainders', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   before(async () => {
-    one = await startOneTool({ env: { TRUSTED_PROXIES: '1' } });
+    fixture = await startOneTool({ env: { TRUSTED_PROXIES: '1' } });
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  const tool = async (slug: string, from: string, token: string, name: string, args: object = {}) => {
+  const callTool = async (slug: string, clientIp: string, token: string, name: string, args: object = {}) => {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
-    const { body, text } = await one.toolhost.post(slug, message, { token, headers: { 'x-forwarded-for': from } });
+    const { body, text } = await fixture.toolhost.post(slug, message, {
+      token,
+      headers: { 'x-forwarded-for': clientIp },
+    });
     assert.ok(body.result, text.slice(0, 300));
-    return body.result as ToolReply;
+    return body.result as ToolCallResult;
   };
-  const cursorOf = ({ content }: ToolReply) => /cursor "([^"]+)"/.exec(content.at(-1)?.text ?? '')?.[1] ?? '';
+  const getCursor = ({ content }: ToolCallResult) => /cursor "([^"]+)"/.exec(content.at(-1)?.text ?? '')?.[1] ?? '';
 
   it('never evicts remainders of other IP addresses and verified callers for unverified callers at one address [find A3]', async () => {
     let size = 100_000;
-    one.upstream.on('*', () => ({
+    fixture.upstream.on('*', () => ({
       body: { rows: Array.from({ length: size / 20 }, (_, n) => `row ${n} of many, x`) },
     }));
-    const slug = await one.serve({}, { max_answer_tokens: 500 });
-    const key = await one.toolhost.key();
-    const modest = [
+    const slug = await fixture.createToolServer({}, { max_answer_tokens: 500 });
+    const key = await fixture.toolhost.createKey();
+    const modestCallers = [
       ['203.0.113.9', key],
       ['203.0.113.2', 'another-token'],
     ] as const;
     const cursors: string[] = [];
-    for (const [from, token] of modest) cursors.push(cursorOf(await tool(slug, from, token, 'run')));
+    for (const [clientIp, token] of modestCallers)
+      cursors.push(getCursor(await callTool(slug, clientIp, token, 'run')));
     size = 7_500_000;
-    for (let n = 0; n < 9; n++) await tool(slug, '203.0.113.1', `made-up-${n}`, 'run');
-    for (const [index, [from, token]] of modest.entries()) {
-      const { isError, content } = await tool(slug, from, token, 'read_more', { cursor: cursors[index] });
-      assert.notEqual(isError, true, `${from}: ${content[0]?.text}`);
+    for (let n = 0; n < 9; n++) await callTool(slug, '203.0.113.1', `made-up-${n}`, 'run');
+    for (const [index, [clientIp, token]] of modestCallers.entries()) {
+      const { isError, content } = await callTool(slug, clientIp, token, 'read_more', { cursor: cursors[index] });
+      assert.notEqual(isError, true, `${clientIp}: ${content[0]?.text}`);
     }
   });
 });

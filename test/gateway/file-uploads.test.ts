@@ -2,70 +2,74 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../sets.ts';
+import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 const megabyte = 1024 * 1024;
 const file = { type: 'string', content: 'base64' };
 
 describe('a file upload by file URL', () => {
-  let one: OneTool;
-  let source: string;
-  let whole: string;
-  let form: string;
+  let fixture: OneToolFixture;
+  let fileServer: string;
+  let wholeBodyServer: string;
+  let multipartServer: string;
   let bytes: Buffer;
   before(async () => {
-    one = await startOneTool();
+    fixture = await startOneTool();
     const headers = {
       'content-type': 'application/pdf',
       'content-disposition': 'attachment; filename="Bericht ü.pdf"',
     };
-    one.upstream.on('GET /file', () => ({ headers, body: bytes }));
-    one.upstream.on('POST /up', () => ({ body: { taken: true } }));
+    fixture.upstream.on('GET /file', () => ({ headers, body: bytes }));
+    fixture.upstream.on('POST /up', () => ({ body: { taken: true } }));
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
-    source = await one.serve({ url: '/file' }, { authentication });
-    whole = await one.serve({ method: 'POST', url: '/up', body: 'file', input_schema: { file } }, { authentication });
+    fileServer = await fixture.createToolServer({ url: '/file' }, { authentication });
+    wholeBodyServer = await fixture.createToolServer(
+      { method: 'POST', url: '/up', body: 'file', input_schema: { file } },
+      { authentication },
+    );
     const fields = { files: { type: 'array', items: { type: 'string' }, content: 'base64' }, note: { type: 'string' } };
-    form = await one.serve(
+    multipartServer = await fixture.createToolServer(
       { method: 'POST', url: '/up', body: 'multipart', input_schema: { ...fields, file: { ...file, optional: true } } },
       { authentication },
     );
-    for (const slug of [source, whole, form])
-      await one.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'secret' } });
-    key = await one.toolhost.key();
+    for (const slug of [fileServer, wholeBodyServer, multipartServer])
+      await fixture.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'secret' } });
+    key = await fixture.toolhost.createKey();
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
   let key: string;
-  const call = (slug: string, args: Json, token = key) => one.toolhost.callTool(slug, token, 'run', args);
-  const addressOf = ({ content }: ToolReply) => /https?:\S+/.exec(content.map(({ text }) => text).join())?.[0] ?? '';
-  const given = async (size: number) => {
+  const call = (slug: string, args: Json, token = key) => fixture.toolhost.callTool(slug, token, 'run', args);
+  const getFileUrl = ({ content }: ToolCallResult) =>
+    /https?:\S+/.exec(content.map(({ text }) => text).join())?.[0] ?? '';
+  const createFile = async (size: number) => {
     bytes = randomBytes(size).fill(0, 0, 1);
-    return addressOf(await call(source, {}));
+    return getFileUrl(await call(fileServer, {}));
   };
-  const sent = async (slug: string, args: Json) => {
-    one.upstream.take();
+  const callForRequest = async (slug: string, args: Json) => {
+    fixture.upstream.take();
     const result = await call(slug, args);
-    assert.notEqual(result.isError, true, textOf(result));
-    const [request] = one.upstream.take();
+    assert.notEqual(result.isError, true, getResultText(result));
+    const [request] = fixture.upstream.take();
     return request ?? assert.fail('nothing was sent');
   };
-  const refused = async (slug: string, args: Json, token = key) => {
-    one.upstream.take();
+  const callForError = async (slug: string, args: Json, token = key) => {
+    fixture.upstream.take();
     const result = await call(slug, args, token);
-    assert.deepEqual([result.isError, one.upstream.take()], [true, []]);
-    return textOf(result);
+    assert.deepEqual([result.isError, fixture.upstream.take()], [true, []]);
+    return getResultText(result);
   };
 
   it('[agent 4] sends the bytes, type, and name of the file, as the whole body and as parts', async () => {
     for (const size of [256 * 1024 + 1, 3 * 192 * 1024, megabyte + 7]) {
-      const address = await given(size);
-      const raw = await sent(whole, { file: address });
+      const address = await createFile(size);
+      const raw = await callForRequest(wholeBodyServer, { file: address });
       assert.ok(bytes.equals(raw.body), `${size}`);
       assert.equal(raw.headers['content-type'], 'application/pdf');
       const base64 = Buffer.from('plain').toString('base64');
-      const parts = await sent(form, { files: [address, base64, address], note: address });
+      const parts = await callForRequest(multipartServer, { files: [address, base64, address], note: address });
       const body = parts.body;
       assert.equal(body.toString('latin1').split(bytes.toString('latin1')).length, 3);
       const text = body.toString('utf8');
@@ -76,37 +80,37 @@ describe('a file upload by file URL', () => {
   });
 
   it('[agent 4] works only for the caller that got the URL, in its workspace, for ten minutes', async () => {
-    const address = await given(megabyte);
-    const other = await one.toolhost.key();
-    const foreign = await one.toolhost.key({ workspace: 'elsewhere' });
-    const unknown = /^file: there is no file for you at this URL; a file URL works for ten minutes/;
-    assert.match(await refused(whole, { file: address }, other), unknown);
+    const address = await createFile(megabyte);
+    const other = await fixture.toolhost.createKey();
+    const foreignKey = await fixture.toolhost.createKey({ workspace: 'elsewhere' });
+    const unknownFileError = /^file: there is no file for you at this URL; a file URL works for ten minutes/;
+    assert.match(await callForError(wholeBodyServer, { file: address }, other), unknownFileError);
     assert.match(
-      await refused(whole, { file: address.slice(0, -3) + (address.endsWith('abc') ? 'xyz' : 'abc') }),
-      unknown,
+      await callForError(wholeBodyServer, { file: address.slice(0, -3) + (address.endsWith('abc') ? 'xyz' : 'abc') }),
+      unknownFileError,
     );
     const config = { name: 'Foreign', slug: 'foreign', authentication: { type: 'Bearer', token: '{{KEY}}' } };
     const tool = { name: 'run', description: 'Takes a file of another workspace.', method: 'POST', body: 'file' };
-    const tools = [{ ...tool, url: `${one.upstream.url}/up`, input_schema: { file } }];
-    await one.toolhost.rest('POST', '/servers', { key: foreign, body: { ...config, tools } });
-    await one.toolhost.rest('PUT', '/servers/foreign/secrets/KEY', { key: foreign, body: { value: 'secret' } });
-    assert.match(await refused('foreign', { file: address }, foreign), unknown);
-    const { db } = one.toolhost.running.app.runner;
+    const tools = [{ ...tool, url: `${fixture.upstream.url}/up`, input_schema: { file } }];
+    await fixture.toolhost.rest('POST', '/servers', { key: foreignKey, body: { ...config, tools } });
+    await fixture.toolhost.rest('PUT', '/servers/foreign/secrets/KEY', { key: foreignKey, body: { value: 'secret' } });
+    assert.match(await callForError('foreign', { file: address }, foreignKey), unknownFileError);
+    const { db } = fixture.toolhost.running.app.runner;
     await db
       .updateTable('files')
       .set((row) => ({ at: row.eb('at', '-', 600_000) }))
       .execute();
-    assert.match(await refused(whole, { file: address }), unknown);
+    assert.match(await callForError(wholeBodyServer, { file: address }), unknownFileError);
     assert.equal((await fetch(address)).status, 404);
   });
 
   it('[agent 4] accepts no other URL and sends no request to fetch one', async () => {
-    const address = await given(megabyte);
+    const address = await createFile(megabyte);
     const { origin, pathname, host } = new URL(address);
     const addresses = [
-      `${one.upstream.url}/file`,
-      `${origin}/mcp/${source}`,
-      `${one.upstream.url}${pathname}`,
+      `${fixture.upstream.url}/file`,
+      `${origin}/mcp/${fileServer}`,
+      `${fixture.upstream.url}${pathname}`,
       `${address}?x=1`,
       `${address}#x`,
       `${address}/`,
@@ -119,56 +123,60 @@ describe('a file upload by file URL', () => {
       `file://${pathname}`,
       `data:,${address}`.replace('data:,', 'url:'),
     ];
-    for (const wrong of addresses) assert.match(await refused(whole, { file: wrong }), /^file: is not Base64; /, wrong);
+    for (const invalid of addresses)
+      assert.match(await callForError(wholeBodyServer, { file: invalid }), /^file: is not Base64; /, invalid);
     // Base64 has no colon, so no Base64 text is a URL, and no URL is Base64.
     await fc.assert(
       fc.asyncProperty(fc.base64String({ maxLength: 60 }), async (text) => {
-        const { body } = await sent(whole, { file: text });
+        const { body } = await callForRequest(wholeBodyServer, { file: text });
         assert.ok(Buffer.from(text, 'base64').equals(body));
       }),
-      { numRuns: tries(15) },
+      { numRuns: getRunCount(15) },
     );
   });
 
   it('[agent 4] sends at most 10 MiB of files in one call', async () => {
-    const address = await given(10 * megabyte);
-    assert.equal((await sent(whole, { file: address })).body.length, 10 * megabyte);
+    const address = await createFile(10 * megabyte);
+    assert.equal((await callForRequest(wholeBodyServer, { file: address })).body.length, 10 * megabyte);
     assert.match(
-      await refused(form, { files: [address, address], note: '' }),
+      await callForError(multipartServer, { files: [address, address], note: '' }),
       /^files: the files of this call have more/,
     );
     const many = Array(101).fill(address);
-    assert.match(await refused(form, { files: many, note: '' }), /^files: found 101 files; allowed: at most 100$/);
+    assert.match(
+      await callForError(multipartServer, { files: many, note: '' }),
+      /^files: found 101 files; allowed: at most 100$/,
+    );
   });
 
   it('[agent 4] never sends an API key of this service that is contained in a file', async () => {
     for (const at of [0, 192 * 1024 - 20, 300_000]) {
-      await given(400_000);
+      await createFile(400_000);
       bytes.write(` ${key} `, at);
-      const address = addressOf(await call(source, {}));
+      const address = getFileUrl(await call(fileServer, {}));
       assert.match(
-        await refused(whole, { file: address }),
+        await callForError(wholeBodyServer, { file: address }),
         /the request contains an API key or a token of this service/,
       );
     }
   });
 
   it('[agent 4] is previewed with the name and size of the file', async () => {
-    const address = await given(megabyte);
-    const path = `/servers/${form}/tools/run/preview`;
-    const reply = await one.toolhost.rest('POST', path, { body: { arguments: { files: [address], note: 'x' } } });
+    const address = await createFile(megabyte);
+    const path = `/servers/${multipartServer}/tools/run/preview`;
+    const reply = await fixture.toolhost.rest('POST', path, { body: { arguments: { files: [address], note: 'x' } } });
     assert.equal(reply.status, 200, reply.text);
     assert.match(reply.text, /\(1048576 bytes\)/);
     assert.match(reply.text, /Bericht ü\.pdf/);
   });
 
   it('[agent 4] works between servers that forward no credential, for anyone with the URL', async () => {
-    const open = await one.serve({ url: '/file' });
-    const up = await one.serve({ method: 'POST', url: '/up', body: 'file', input_schema: { file } });
+    const open = await fixture.createToolServer({ url: '/file' });
+    const up = await fixture.createToolServer({ method: 'POST', url: '/up', body: 'file', input_schema: { file } });
     bytes = randomBytes(megabyte).fill(0, 0, 1);
-    const address = addressOf(await call(open, {}, callerToken));
-    one.upstream.take();
+    const address = getFileUrl(await call(open, {}, callerToken));
+    fixture.upstream.take();
     assert.notEqual((await call(up, { file: address }, 'another-token')).isError, true);
-    assert.ok(one.upstream.take()[0]?.body.equals(bytes));
+    assert.ok(fixture.upstream.take()[0]?.body.equals(bytes));
   });
 });

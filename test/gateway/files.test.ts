@@ -2,74 +2,75 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { ToolReply } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../sets.ts';
+import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
-import type { Answer } from '../support/upstreams/recording-upstream.ts';
+import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 const inlineBytes = 256 * 1024;
-const legacy = { 'mcp-protocol-version': '2025-06-18' };
+const statefulHeaders = { 'mcp-protocol-version': '2025-06-18' };
 
 describe('a file in a tool result', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   let slug: string;
-  let answer: Answer;
+  let upstreamResponse: CannedResponse;
   before(async () => {
-    one = await startOneTool();
-    one.upstream.on('GET /file', () => answer);
-    slug = await one.serve({ url: '/file' });
+    fixture = await startOneTool();
+    fixture.upstream.on('GET /file', () => upstreamResponse);
+    slug = await fixture.createToolServer({ url: '/file' });
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  const call = async (headers: Record<string, string> = legacy, of = slug, token = callerToken) => {
-    const { body, status, text } = await one.toolhost.rpc(
-      of,
+  const call = async (headers: Record<string, string> = statefulHeaders, targetSlug = slug, token = callerToken) => {
+    const { body, status, text } = await fixture.toolhost.rpc(
+      targetSlug,
       token,
       'tools/call',
       { name: 'run', arguments: {} },
       headers,
     );
     assert.ok(body.result, `no result: ${status} ${text}`);
-    return body.result as ToolReply;
+    return body.result as ToolCallResult;
   };
-  const answerWith = (body: Buffer, type: string, headers: Answer['headers'] = {}) => {
-    answer = { headers: { 'content-type': type, ...headers }, body };
+  const respondWith = (body: Buffer, type: string, headers: CannedResponse['headers'] = {}) => {
+    upstreamResponse = { headers: { 'content-type': type, ...headers }, body };
   };
   const get = (url: string, init: RequestInit = {}) => fetch(url, init);
-  const bytesOf = async (url: string) => Buffer.from(await (await get(url)).arrayBuffer());
-  const linkOf = ({ content }: ToolReply) => {
+  const download = async (url: string) => Buffer.from(await (await get(url)).arrayBuffer());
+  const getLink = ({ content }: ToolCallResult) => {
     const link = content.find(({ type }) => type === 'resource_link');
     assert.ok(link, JSON.stringify(content).slice(0, 500));
     return link as unknown as { uri: string; name: string; mimeType: string; size: number };
   };
-  const bytes = (size: number, start: Buffer = Buffer.alloc(1)) => Buffer.concat([start, randomBytes(size)], size);
+  const createBytes = (size: number, start: Buffer = Buffer.alloc(1)) =>
+    Buffer.concat([start, randomBytes(size)], size);
 
   it('[agent 4] becomes a link with name, type, and size above 256 KiB, and stays a content block below', async () => {
     for (const type of ['application/pdf', 'image/png', 'audio/mpeg', 'application/x-unknown']) {
       const start = type === 'image/png' ? PNG : Buffer.alloc(0);
-      answerWith(bytes(inlineBytes, start), type);
+      respondWith(createBytes(inlineBytes, start), type);
       assert.ok(['resource', 'image', 'audio'].includes(String((await call()).content[1]?.type)), type);
-      const body = bytes(inlineBytes + 1, start);
-      answerWith(body, type, { 'content-disposition': 'attachment; filename="a report.pdf"' });
+      const body = createBytes(inlineBytes + 1, start);
+      respondWith(body, type, { 'content-disposition': 'attachment; filename="a report.pdf"' });
       const result = await call();
-      const { uri, ...about } = linkOf(result);
-      assert.deepEqual(about, {
+      const { uri, ...linkFields } = getLink(result);
+      assert.deepEqual(linkFields, {
         type: 'resource_link',
         name: 'a report.pdf',
         mimeType: type,
         size: inlineBytes + 1,
       });
-      assert.match(uri, new RegExp(`^${one.toolhost.url}/files/file_\\w{22}$`));
-      assert.ok(textOf({ ...result, content: result.content.slice(0, 1) }).includes(uri));
+      assert.match(uri, new RegExp(`^${fixture.toolhost.url}/files/file_\\w{22}$`));
+      assert.ok(getResultText({ ...result, content: result.content.slice(0, 1) }).includes(uri));
       assert.equal(result.content.length, 2);
-      assert.ok(body.equals(await bytesOf(uri)), type);
+      assert.ok(body.equals(await download(uri)), type);
     }
   });
 
   it('[agent 4] is never created for a text, which stays text at any size', async () => {
     for (const type of ['text/html', 'image/svg+xml', 'application/xml', 'application/pdf;charset=utf-8', '']) {
-      answerWith(Buffer.alloc(inlineBytes + 1, 'a'), type);
+      respondWith(Buffer.alloc(inlineBytes + 1, 'a'), type);
       const { content } = await call();
       assert.deepEqual([content.length, content[0]?.type], [1, 'text'], type);
     }
@@ -86,31 +87,34 @@ describe('a file in a tool result', () => {
       ['application/x-javascript2+html', 'run.bin', 'application/octet-stream'],
       ['', 'run.bin', 'application/octet-stream'],
     ] as const) {
-      answerWith(Buffer.alloc(inlineBytes + 1, 0xff), type);
-      const link = linkOf(await call());
+      respondWith(Buffer.alloc(inlineBytes + 1, 0xff), type);
+      const link = getLink(await call());
       assert.deepEqual([link.name, link.mimeType], [name, mimeType], type);
       assert.equal((await get(link.uri)).headers.get('content-type'), mimeType);
     }
   });
 
   it('[agent 4] is text with the URL for clients of old protocol versions', async () => {
-    answerWith(bytes(inlineBytes + 1), 'application/pdf');
+    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
     for (const headers of [{}, { 'mcp-protocol-version': '2025-03-26' }] as Record<string, string>[]) {
       const result = await call(headers);
       assert.deepEqual(
         result.content.map(({ type }) => type),
         ['text'],
       );
-      const uri = /https?:\S+/.exec(textOf(result))?.[0] ?? '';
+      const uri = /https?:\S+/.exec(getResultText(result))?.[0] ?? '';
       assert.equal((await get(uri)).status, 200);
     }
-    const modern = await one.toolhost.modern(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
-    linkOf(modern.body.result as ToolReply);
+    const statelessReply = await fixture.toolhost.statelessRpc(slug, callerToken, 'tools/call', {
+      name: 'run',
+      arguments: {},
+    });
+    getLink(statelessReply.body.result as ToolCallResult);
   });
 
   it('[agent 4] is saved by a browser, never displayed, and never executed', async () => {
-    answerWith(bytes(inlineBytes + 1), 'application/pdf');
-    const { uri } = linkOf(await call());
+    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    const { uri } = getLink(await call());
     const { headers } = await get(uri, { headers: { accept: 'text/html' } });
     const expected = {
       'content-type': 'application/pdf',
@@ -127,7 +131,7 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] has a safe name, whatever name the upstream sends', async () => {
-    const nasty = fc.array(
+    const adversarialNames = fc.array(
       fc.oneof(
         fc.constantFrom('"', '\\', '/', '..', ';', '%0d%0a', '%', "'", '*', '\u202e', 'ü', '\u0000', '<', '😀', '.exe'),
         fc.string({ unit: 'binary', maxLength: 5 }),
@@ -136,12 +140,12 @@ describe('a file in a tool result', () => {
     );
     const head = Buffer.alloc(inlineBytes + 1, 0xff);
     await fc.assert(
-      fc.asyncProperty(nasty, async (parts) => {
+      fc.asyncProperty(adversarialNames, async (parts) => {
         const name = parts.join('').toWellFormed();
-        answerWith(head, 'application/pdf', {
+        respondWith(head, 'application/pdf', {
           'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
         });
-        const link = linkOf(await call());
+        const link = getLink(await call());
         assert.doesNotMatch(link.name, /[/\\\p{Cc}\p{Cf}"<>]/u);
         const disposition = (await get(link.uri, { method: 'HEAD' })).headers.get('content-disposition') ?? '';
         const [, plain = '', extended = ''] =
@@ -149,7 +153,7 @@ describe('a file in a tool result', () => {
         assert.match(plain, /^[\x20-\x7e]+$/);
         assert.equal(decodeURIComponent(extended), link.name);
       }),
-      { numRuns: tries(25) },
+      { numRuns: getRunCount(25) },
     );
   });
 
@@ -161,13 +165,13 @@ describe('a file in a tool result', () => {
     const position = fc.option(fc.nat(800_000));
     const ranges = fc.array(fc.tuple(position, position), { maxLength: 6 });
     await fc.assert(
-      fc.asyncProperty(sizes, ranges, async (size, wanted) => {
-        const body = bytes(size);
-        answerWith(body, 'application/octet-stream');
-        const { uri, size: told } = linkOf(await call());
-        assert.equal(told, size);
-        assert.ok(body.equals(await bytesOf(uri)));
-        for (const [from, to] of wanted) {
+      fc.asyncProperty(sizes, ranges, async (size, requestedRanges) => {
+        const body = createBytes(size);
+        respondWith(body, 'application/octet-stream');
+        const { uri, size: statedSize } = getLink(await call());
+        assert.equal(statedSize, size);
+        assert.ok(body.equals(await download(uri)));
+        for (const [from, to] of requestedRanges) {
           const reply = await get(uri, { headers: { range: `bytes=${from ?? ''}-${to ?? ''}` } });
           const got = Buffer.from(await reply.arrayBuffer());
           const isInvalid = from === null ? to === null : to !== null && to < from;
@@ -187,8 +191,8 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] responds to HEAD without a body and rejects other methods', async () => {
-    answerWith(bytes(inlineBytes + 1), 'application/pdf');
-    const { uri } = linkOf(await call());
+    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    const { uri } = getLink(await call());
     const head = await get(uri, { method: 'HEAD' });
     assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(inlineBytes + 1)]);
     const post = await get(uri, { method: 'POST', body: 'x' });
@@ -196,27 +200,30 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] can be downloaded without a credential or by the caller that got the URL, and by no other caller', async () => {
-    answerWith(bytes(inlineBytes + 1), 'application/pdf');
-    const { toolhost } = one;
-    const forwarding = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer' } });
-    const stored = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer', token: '{{KEY}}' } });
+    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    const { toolhost } = fixture;
+    const forwarding = await fixture.createToolServer({ url: '/file' }, { authentication: { type: 'Bearer' } });
+    const stored = await fixture.createToolServer(
+      { url: '/file' },
+      { authentication: { type: 'Bearer', token: '{{KEY}}' } },
+    );
     await toolhost.rest('PUT', `/servers/${stored}/secrets/KEY`, { body: { value: 'secret' } });
-    const [key, other, foreign] = await Promise.all([
-      toolhost.key(),
-      toolhost.key(),
-      toolhost.key({ workspace: 'elsewhere' }),
+    const [key, other, foreignKey] = await Promise.all([
+      toolhost.createKey(),
+      toolhost.createKey(),
+      toolhost.createKey({ workspace: 'elsewhere' }),
     ]);
     for (const [of, token, others] of [
-      [forwarding, callerToken, ['another-token', key, foreign]],
-      [stored, key, [other, foreign, 'some-token', callerToken]],
+      [forwarding, callerToken, ['another-token', key, foreignKey]],
+      [stored, key, [other, foreignKey, 'some-token', callerToken]],
     ] as const) {
-      const { uri } = linkOf(await call(legacy, of, token));
+      const { uri } = getLink(await call(statefulHeaders, of, token));
       const statusWith = async (authorization?: string) =>
         (await get(uri, { headers: authorization === undefined ? {} : { authorization } })).status;
       assert.equal(await statusWith(), 200);
       assert.equal(await statusWith(`Bearer ${token}`), 200);
-      for (const wrong of others) assert.equal(await statusWith(`Bearer ${wrong}`), 404, wrong);
-      for (const wrong of ['Basic dTpw', 'Bearer', 'nonsense']) assert.equal(await statusWith(wrong), 404, wrong);
+      for (const invalid of others) assert.equal(await statusWith(`Bearer ${invalid}`), 404, invalid);
+      for (const invalid of ['Basic dTpw', 'Bearer', 'nonsense']) assert.equal(await statusWith(invalid), 404, invalid);
       assert.equal((await get(`${uri.slice(0, -1)}${uri.endsWith('x') ? 'y' : 'x'}`)).status, 404);
       await toolhost.rest('DELETE', `/servers/${of}`);
       assert.equal(await statusWith(), 404);
@@ -224,7 +231,7 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] stays in the result up to 256 KiB in total for a multipart response', async () => {
-    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map((size) => bytes(size));
+    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map((size) => createBytes(size));
     const note = 'x","type":"attached_file","file":0} and {"type":"attached_file","file":0}';
     const body = Buffer.concat([
       Buffer.from(`--b\r\nContent-Type: text/plain\r\n\r\n${note}`),
@@ -236,57 +243,60 @@ describe('a file in a tool result', () => {
       ]),
       Buffer.from('\r\n--b--'),
     ]);
-    answerWith(body, 'multipart/mixed; boundary=b');
+    respondWith(body, 'multipart/mixed; boundary=b');
     const { content } = await call();
     assert.deepEqual(
       content.map(({ type, name }) => name ?? type),
       ['text', 'text', 'resource', 'text', 'resource', 'text', '2.zip', 'text', 'resource', 'text', '4.zip'],
     );
     assert.equal(content[0]?.text, note);
-    assert.ok(parts[2]?.equals(await bytesOf(String(content[6]?.uri))));
-    assert.ok(parts[4]?.equals(await bytesOf(String(content[10]?.uri))));
+    assert.ok(parts[2]?.equals(await download(String(content[6]?.uri))));
+    assert.ok(parts[4]?.equals(await download(String(content[10]?.uri))));
   });
 
   it('[agent 4] becomes a link if its Base64 exceeds the response limit, except an image', async () => {
-    const limited = await one.serve({ url: '/file' }, { max_answer_tokens: 1000 });
-    answerWith(bytes(2999), 'application/pdf');
-    assert.equal((await call(legacy, limited)).content[1]?.type, 'resource');
-    answerWith(bytes(3001), 'application/pdf');
-    linkOf(await call(legacy, limited));
-    answerWith(bytes(inlineBytes, PNG), 'image/png');
-    assert.equal((await call(legacy, limited)).content[1]?.type, 'image');
+    const limited = await fixture.createToolServer({ url: '/file' }, { max_answer_tokens: 1000 });
+    respondWith(createBytes(2999), 'application/pdf');
+    assert.equal((await call(statefulHeaders, limited)).content[1]?.type, 'resource');
+    respondWith(createBytes(3001), 'application/pdf');
+    getLink(await call(statefulHeaders, limited));
+    respondWith(createBytes(inlineBytes, PNG), 'image/png');
+    assert.equal((await call(statefulHeaders, limited)).content[1]?.type, 'image');
   });
 
   it('[agent 4] follows the headers that the tool selects', async () => {
-    const shown = await one.serve({ url: '/file', response_headers: ['X-Pages'] });
-    answerWith(bytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
-    const { content } = await call(legacy, shown);
+    const shown = await fixture.createToolServer({ url: '/file', response_headers: ['X-Pages'] });
+    respondWith(createBytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
+    const { content } = await call(statefulHeaders, shown);
     assert.deepEqual([content[0]?.text, content[2]?.type], ['X-Pages: 7', 'resource_link']);
   });
 
   it('[agent 4] is returned by a trial call with its URL', async () => {
-    const body = bytes(inlineBytes + 1);
-    answerWith(body, 'application/pdf');
-    const reply = await one.toolhost.rest('POST', `/servers/${slug}/tools/run/call`, { body: { arguments: {} } });
-    const { uri } = linkOf({ content: reply.body.content as ToolReply['content'] });
-    assert.ok(body.equals(await bytesOf(uri)));
+    const body = createBytes(inlineBytes + 1);
+    respondWith(body, 'application/pdf');
+    const reply = await fixture.toolhost.rest('POST', `/servers/${slug}/tools/run/call`, { body: { arguments: {} } });
+    const { uri } = getLink({ content: reply.body.content as ToolCallResult['content'] });
+    assert.ok(body.equals(await download(uri)));
   });
 
   it('[agent 4] is counted in metrics', async () => {
-    const metrics = await (await get(`${one.toolhost.url}/metrics`)).text();
+    const metrics = await (await get(`${fixture.toolhost.url}/metrics`)).text();
     for (const event of ['kept', 'served', 'missing'])
       assert.match(metrics, new RegExp(`toolhost_files_total\\{event="${event}"\\} [1-9]`));
   });
 
   it('[agent 4] counts toward the rejection limit if its URL is invented', async () => {
-    const limited = await startOneTool({ env: { REFUSALS_PER_MINUTE: '5' }, surroundings: { clock: () => 0 } });
+    const limitedFixture = await startOneTool({
+      env: { REFUSALS_PER_MINUTE: '5' },
+      runtimeOptions: { clock: () => 0 },
+    });
     try {
       const statuses: number[] = [];
       for (let n = 0; n < 8; n++)
-        statuses.push((await get(`${limited.toolhost.url}/files/file_${String(n).repeat(22)}`)).status);
+        statuses.push((await get(`${limitedFixture.toolhost.url}/files/file_${String(n).repeat(22)}`)).status);
       assert.deepEqual(statuses, [404, 404, 404, 404, 404, 429, 429, 429]);
     } finally {
-      await limited.stop();
+      await limitedFixture.stop();
     }
   });
 });

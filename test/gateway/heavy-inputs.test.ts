@@ -1,55 +1,61 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { toolAt } from '../support/configs.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
-import type { ToolReply } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/configs.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 /** Patterns that take exponential or very long time in a backtracking matcher. */
-const anyOf = ['(a+)+$', '(a?){500}a{500}', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({ pattern }));
+const slowPatterns = ['(a+)+$', '(a?){500}a{500}', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({ pattern }));
 
 /** The heaviest input of each kind. `test/price/`, in the full test set, has the others. */
 describe('the event loop stays responsive with the heaviest allowed input', () => {
-  let priced: PricedToolhost;
+  let budgetedToolhost: CpuBudgetToolhost;
   before(async () => {
-    priced = await startPricedToolhost();
-    const input_schema = { type: 'object', properties: { a: { anyOf, items: { anyOf } } } };
+    budgetedToolhost = await startCpuBudgetToolhost();
+    const input_schema = { type: 'object', properties: { a: { anyOf: slowPatterns, items: { anyOf: slowPatterns } } } };
     const fields = Array.from({ length: 100 }, (_, i) => `field${i}.inner.value`);
     const tools = [
-      toolAt(`${priced.upstream.url}/thing`, { name: 'patterns', method: 'POST', input_schema }),
-      toolAt(`${priced.upstream.url}/long`, { name: 'fields', response_fields: fields }),
+      buildToolAt(`${budgetedToolhost.upstream.url}/thing`, { name: 'patterns', method: 'POST', input_schema }),
+      buildToolAt(`${budgetedToolhost.upstream.url}/long`, { name: 'fields', response_fields: fields }),
     ];
-    const { status, text } = await priced.rest('POST', '/servers', { name: 'Heavy', slug: 'heavy', tools });
+    const { status, text } = await budgetedToolhost.rest('POST', '/servers', { name: 'Heavy', slug: 'heavy', tools });
     assert.equal(status, 201, text);
   });
-  after(() => priced.stop());
+  after(() => budgetedToolhost.stop());
 
   it('[find A2] validates 1 MB of arguments against nested repetitions within the CPU budget', async () => {
     const many = Array(50_000).fill('"aaaaaaaaaaaa"');
     const texts = { one: `"${'a'.repeat(1024 * 1024 - 400)}"`, many: `[${many.join(',')}]` };
-    for (const [what, a] of Object.entries(texts)) {
-      const { status, text } = await priced.costsLittle(what, () => priced.call('heavy', 'patterns', `{"a":${a}}`));
+    for (const [name, a] of Object.entries(texts)) {
+      const { status, text } = await budgetedToolhost.assertWithinBudget(name, () =>
+        budgetedToolhost.call('heavy', 'patterns', `{"a":${a}}`),
+      );
       assert.equal(status, 200, text.slice(0, 300));
     }
   });
 
   it('[find A2] selects 100 fields of a 10 MB response within the CPU budget', async () => {
     const body = `[${Array(3_000_000).fill('{}').join(',')}]`;
-    priced.upstream.on('GET /long', () => ({ headers: { 'content-type': 'application/json' }, body }));
-    const { body: reply } = await priced.costsLittle('fields', () => priced.call('heavy', 'fields', '{}'));
-    assert.equal((reply.result as ToolReply).content[0]?.text, body);
+    budgetedToolhost.upstream.on('GET /long', () => ({ headers: { 'content-type': 'application/json' }, body }));
+    const { body: reply } = await budgetedToolhost.assertWithinBudget('fields', () =>
+      budgetedToolhost.call('heavy', 'fields', '{}'),
+    );
+    assert.equal((reply.result as ToolCallResult).content[0]?.text, body);
   });
 
   it('[play 1] reads a compressed 4 MB model response in small events within the CPU budget', async () => {
     const event = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n';
     const body = gzipSync(event.repeat(4_000_000 / event.length));
-    priced.upstream.on('*', () => ({
+    budgetedToolhost.upstream.on('*', () => ({
       headers: { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' },
       body,
     }));
-    const model = { kind: 'openai', url: `${priced.upstream.url}/v1`, model: 'stub' };
+    const model = { kind: 'openai', url: `${budgetedToolhost.upstream.url}/v1`, model: 'stub' };
     const question = { model, messages: [{ role: 'user', text: 'Hello' }] };
-    const asked = await priced.costsLittle('model', () => priced.rest('POST', '/servers/heavy/playground', question));
-    assert.equal(asked.status, 200, asked.text.slice(0, 300));
+    const chatResponse = await budgetedToolhost.assertWithinBudget('model', () =>
+      budgetedToolhost.rest('POST', '/servers/heavy/playground', question),
+    );
+    assert.equal(chatResponse.status, 200, chatResponse.text.slice(0, 300));
   });
 });

@@ -5,19 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Creates a unique secret that differs in every encoding. */
-const canary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
+const createCanary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
 
 /** Returns the encodings in which a value may leak. */
-function forms(value: string): Map<string, string> {
+function encode(value: string): Map<string, string> {
   const bytes = Buffer.from(value);
   // Base64 differs at each of the three offsets where a value can start, and its ends depend on the surrounding bytes.
   const inner = [0, 1, 2].map((shift) =>
@@ -38,20 +38,20 @@ function forms(value: string): Map<string, string> {
   ]);
 }
 
-function findsIn(text: string, secrets: Record<string, string>): string[] {
+function findSecrets(text: string, secrets: Record<string, string>): string[] {
   return Object.entries(secrets).flatMap(([name, value]) =>
-    [...forms(value)].filter(([, form]) => text.includes(form)).map(([how]) => `${name}, ${how}`),
+    [...encode(value)].filter(([, form]) => text.includes(form)).map(([encoding]) => `${name}, ${encoding}`),
   );
 }
 
 /** Returns a text in the forms in which an upstream may echo it. */
-function answersOf(text: string): string {
+function toEchoForms(text: string): string {
   const decoded = decodeURIComponent(text.replaceAll('%%', ''));
   return [text, decoded, Buffer.from(decoded.split('=').at(-1) ?? '').toString('base64')].join(' ');
 }
 
 /** Tool with a secret in its path, its query, and a constant. */
-const located = {
+const toolWithSecrets = {
   name: 'get',
   description: 'Posts with secrets in every location.',
   method: 'POST',
@@ -67,27 +67,27 @@ describe('[sec A10] the search for leaked secrets', () => {
   let collector: TraceCollector;
   let key: string;
   let callKey: string;
-  const answers: string[] = [];
+  const outputs: string[] = [];
   const masterKey = randomBytes(32);
   const secrets: Record<string, string> = {
-    clientSecret: canary('client'),
-    storedToken: canary('token'),
-    secret: canary('secret'),
-    callerToken: canary('caller'),
-    queryToken: canary('query'),
-    triedToken: canary('tried'),
-    argument: canary('argument'),
-    answer: canary('answer'),
-    inPath: canary('path'),
-    inQuery: canary('in-query'),
-    inConstant: canary('constant'),
-    password: canary('password'),
-    cookie: canary('cookie').replaceAll('/', '.'),
-    clientCredential: canary('client-credential'),
-    serviceToken: canary('service-token').replaceAll('+', '.'),
-    awsId: canary('aws-id').replaceAll(/[/+~]/g, ''),
-    awsSecret: canary('aws-secret'),
-    awsSession: canary('aws-session'),
+    clientSecret: createCanary('client'),
+    storedToken: createCanary('token'),
+    secret: createCanary('secret'),
+    callerToken: createCanary('caller'),
+    queryToken: createCanary('query'),
+    triedToken: createCanary('tried'),
+    argument: createCanary('argument'),
+    answer: createCanary('answer'),
+    inPath: createCanary('path'),
+    inQuery: createCanary('in-query'),
+    inConstant: createCanary('constant'),
+    password: createCanary('password'),
+    cookie: createCanary('cookie').replaceAll('/', '.'),
+    clientCredential: createCanary('client-credential'),
+    serviceToken: createCanary('service-token').replaceAll('+', '.'),
+    awsId: createCanary('aws-id').replaceAll(/[/+~]/g, ''),
+    awsSecret: createCanary('aws-secret'),
+    awsSession: createCanary('aws-session'),
     // Media type, header text, and key of an upstream response, and name of an argument.
     said: `said-${randomBytes(9).toString('hex')}`,
     master: masterKey.toString('base64'),
@@ -97,11 +97,11 @@ describe('[sec A10] the search for leaked secrets', () => {
   before(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-sweep-'));
     upstream = await startRecordingUpstream();
-    closedPort = await freePort();
+    closedPort = await findFreePort();
     const env = { MASTER_KEY: String(secrets.master) };
-    const preparing = await startToolhost({ dataDir, env });
-    [key, callKey] = [await preparing.key(), await preparing.key({ scopes: ['call'] })];
-    await preparing.stop();
+    const preparation = await startToolhost({ dataDir, env });
+    [key, callKey] = [await preparation.createKey(), await preparation.createKey({ scopes: ['call'] })];
+    await preparation.stop();
     Object.assign(secrets, { key, callKey, keySecret: key.split('_')[2] });
     collector = await startTraceCollector();
     child = await startChildToolhost({
@@ -117,7 +117,7 @@ describe('[sec A10] the search for leaked secrets', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  const busy =
+  const overloadedError =
     /service is overloaded|overloaded for the moment|Too many requests are queued|The request did not start within/;
   const send = async (
     path: string,
@@ -131,10 +131,10 @@ describe('[sec A10] the search for leaked secrets', () => {
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    answers.push(JSON.stringify([...response.headers]), text);
+    outputs.push(JSON.stringify([...response.headers]), text);
     // On a busy machine the service sheds load for a moment. Rejected requests changed nothing and are sent again.
     const wait = response.headers.get('retry-after');
-    if (wait !== null && busy.test(text)) {
+    if (wait !== null && overloadedError.test(text)) {
       await delay(Number(wait) * 1000);
       return send(path, token, body, method);
     }
@@ -153,37 +153,43 @@ describe('[sec A10] the search for leaked secrets', () => {
       client_secret: clientSecret,
     };
     const stored = { authentication: { type: 'Bearer', token: storedToken } };
-    assert.equal((await rest('POST', '/servers', serverAt('with-login', upstream.url, { oauth }))).status, 201);
-    assert.equal((await rest('POST', '/servers', serverAt('with-token', upstream.url, stored))).status, 201);
-    const filled = { tools: [toolAt(`${upstream.url}/thing`, { headers: { 'X-Service': '{{KEY}}' } })] };
-    assert.equal((await rest('POST', '/servers', serverAt('with-secret', upstream.url, filled))).status, 201);
+    assert.equal((await rest('POST', '/servers', buildServerAt('with-login', upstream.url, { oauth }))).status, 201);
+    assert.equal((await rest('POST', '/servers', buildServerAt('with-token', upstream.url, stored))).status, 201);
+    const configWithHeader = { tools: [buildToolAt(`${upstream.url}/thing`, { headers: { 'X-Service': '{{KEY}}' } })] };
+    assert.equal(
+      (await rest('POST', '/servers', buildServerAt('with-secret', upstream.url, configWithHeader))).status,
+      201,
+    );
     assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', { value: secret })).status, 200);
-    for (const wrong of [
+    for (const invalid of [
       { ...oauth, client_id: '' },
       { ...oauth, client_secret: { value: clientSecret } },
       { ...oauth, client_secret: [clientSecret] },
       { ...oauth, client_secrets: clientSecret },
     ]) {
-      assert.equal((await rest('POST', '/servers', serverAt('refused', upstream.url, { oauth: wrong }))).status, 400);
+      assert.equal(
+        (await rest('POST', '/servers', buildServerAt('refused', upstream.url, { oauth: invalid }))).status,
+        400,
+      );
     }
-    for (const wrong of [
+    for (const invalid of [
       { type: 'Bearer', token: `${storedToken}\n` },
       { type: 'Bearer', token: [storedToken] },
       { type: 'Basic', token: `{{${storedToken}` },
     ]) {
       assert.equal(
-        (await rest('POST', '/servers', serverAt('refused', upstream.url, { authentication: wrong }))).status,
+        (await rest('POST', '/servers', buildServerAt('refused', upstream.url, { authentication: invalid }))).status,
         400,
       );
     }
-    for (const wrong of [
+    for (const invalid of [
       { value: `${secret}\n` },
       { value: [secret] },
       { value: 1, secret },
       `{"value":"${secret}`,
       `["${secret}"]`,
     ]) {
-      assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', wrong)).status, 400);
+      assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', invalid)).status, 400);
     }
     await call('manage', key, 'setSecret', { slug: 'with-secret', name: 'KEY', value: secret });
     await call('manage', key, 'updateMcpServer', { slug: 'with-login', oauth });
@@ -205,7 +211,7 @@ describe('[sec A10] the search for leaked secrets', () => {
   it('collects the output while tools call upstreams that respond, reject, echo, or are unreachable', async () => {
     const { callerToken = '', queryToken = '', triedToken, argument, answer } = secrets;
     const echo = (path: string) =>
-      toolAt(`${upstream.url}${path}`, { input_schema: { q: { type: 'string', optional: true } } });
+      buildToolAt(`${upstream.url}${path}`, { input_schema: { q: { type: 'string', optional: true } } });
     upstream.on('GET /fine', () => ({ body: { fine: true } }));
     upstream.on('GET /echo', ({ headers, url }) => {
       const sent = String(headers.authorization ?? headers['x-service'] ?? url.split('=')[1]).replace(/^Bearer /, '');
@@ -222,13 +228,16 @@ describe('[sec A10] the search for leaked secrets', () => {
         { authentication: { type: 'QueryParam' }, tools: [{ ...echo('/'), url: `http://127.0.0.1:${closedPort}/x` }] },
       ],
     ];
-    for (const [slug, more] of servers)
-      assert.equal((await rest('POST', '/servers', serverAt(slug, upstream.url, more))).status, 201);
+    for (const [slug, overrides] of servers)
+      assert.equal((await rest('POST', '/servers', buildServerAt(slug, upstream.url, overrides))).status, 201);
     for (const slug of ['with-token', 'with-secret']) {
       for (const path of ['/fine', '/echo']) {
         await rest('PATCH', `/servers/${slug}`, {
           tools: [
-            toolAt(`${upstream.url}${path}`, slug === 'with-secret' ? { headers: { 'X-Service': '{{KEY}}' } } : {}),
+            buildToolAt(
+              `${upstream.url}${path}`,
+              slug === 'with-secret' ? { headers: { 'X-Service': '{{KEY}}' } } : {},
+            ),
           ],
         });
         assert.equal((await call(slug, callKey)).status, 200);
@@ -248,16 +257,18 @@ describe('[sec A10] the search for leaked secrets', () => {
     const { said = '' } = secrets;
     await call('forwarding', callerToken, 'get', { [String(argument)]: { [said]: said } });
     // A trace contains the host of a followed redirect.
-    const heads = (host: string): [number, Record<string, string>][] => [
+    const responseHeads = (host: string): [number, Record<string, string>][] => [
       [404, { 'content-type': `application/x-${said}` }],
       [302, { location: `https://${host}.example/${said}?${said}` }],
       [200, { 'content-type': `image/${said}` }],
       [200, { 'content-type': 'application/json' }],
     ];
     for (const [path, redirects] of [['/said'], ['/followed', 'follow']] as const) {
-      const tools = [toolAt(`${upstream.url}${path}`, { ...(redirects && { redirects }), response_transform: 'a' })];
-      assert.equal((await rest('POST', '/servers', serverAt(path.slice(1), upstream.url, { tools }))).status, 201);
-      for (const [status, headers] of heads(redirects ? 'files' : said)) {
+      const tools = [
+        buildToolAt(`${upstream.url}${path}`, { ...(redirects && { redirects }), response_transform: 'a' }),
+      ];
+      assert.equal((await rest('POST', '/servers', buildServerAt(path.slice(1), upstream.url, { tools }))).status, 201);
+      for (const [status, headers] of responseHeads(redirects ? 'files' : said)) {
         upstream.on(`GET ${path}`, () => ({ status, headers, body: `{"${said}":"${said}"}` }));
         assert.equal((await call(path.slice(1), callerToken)).status, 200);
       }
@@ -270,13 +281,13 @@ describe('[sec A10] the search for leaked secrets', () => {
     upstream.on('POST /token', () => ({ body: { access_token: secrets.serviceToken, expires_in: 60 } }));
     upstream.on('*', ({ url, headers, body }) => ({
       status: 403,
-      body: `${answersOf(url)} ${JSON.stringify(headers)} ${body.toString()} ${Buffer.from(
+      body: `${toEchoForms(url)} ${JSON.stringify(headers)} ${body.toString()} ${Buffer.from(
         String(headers.authorization ?? '').replace(/^Basic /, ''),
         'base64',
       ).toString()}`,
     }));
     const token_url = `${upstream.url}/token`;
-    const kinds: [string, Json][] = [
+    const credentialKinds: [string, Json][] = [
       ['pair', { authentication: { type: 'Basic', user: 'someone', password } }],
       [
         'cookies',
@@ -316,14 +327,14 @@ describe('[sec A10] the search for leaked secrets', () => {
           },
         },
       ],
-      ['located', { base_url: `${upstream.url}/bot{{PATH}}`, tools: [located] }],
+      ['located', { base_url: `${upstream.url}/bot{{PATH}}`, tools: [toolWithSecrets] }],
     ];
-    for (const [slug, more] of kinds)
-      assert.equal((await rest('POST', '/servers', serverAt(slug, upstream.url, more))).status, 201, slug);
+    for (const [slug, overrides] of credentialKinds)
+      assert.equal((await rest('POST', '/servers', buildServerAt(slug, upstream.url, overrides))).status, 201, slug);
     await rest('PUT', '/servers/signed/secrets/ID', { value: awsId });
     for (const [name, value] of Object.entries({ PATH: inPath, QUERY: inQuery, CONSTANT: inConstant }))
       assert.equal((await rest('PUT', `/servers/located/secrets/${name}`, { value })).status, 200);
-    for (const [slug] of kinds) {
+    for (const [slug] of credentialKinds) {
       assert.equal((await rest('POST', `/servers/${slug}/capture`, { hours: 1 })).status, 200, slug);
       upstream.take();
       assert.match((await call(slug, callKey)).text, /HTTP 403/, slug);
@@ -337,12 +348,15 @@ describe('[sec A10] the search for leaked secrets', () => {
     upstream.on('POST /token', ({ headers, body }) => ({ status: 400, body: `${headers.authorization} ${body}` }));
     for (const slug of ['client', 'client-body']) {
       const change = {
-        authentication: { ...(kinds.find(([name]) => name === slug)?.[1].authentication as Json), scopes: ['x'] },
+        authentication: {
+          ...(credentialKinds.find(([name]) => name === slug)?.[1].authentication as Json),
+          scopes: ['x'],
+        },
       };
       assert.equal((await rest('PATCH', `/servers/${slug}`, change)).status, 200);
       assert.match((await call(slug, callKey)).text, /no token for the API/);
     }
-    for (const wrong of [
+    for (const invalid of [
       { type: 'Basic', user: 'a:b', password },
       { type: 'Basic', password: [password] },
       [
@@ -352,7 +366,7 @@ describe('[sec A10] the search for leaked secrets', () => {
       { type: 'ClientCredentials', client_secret: clientCredential, token_url: 7 },
     ])
       assert.equal(
-        (await rest('POST', '/servers', serverAt('refused', upstream.url, { authentication: wrong }))).status,
+        (await rest('POST', '/servers', buildServerAt('refused', upstream.url, { authentication: invalid }))).status,
         400,
       );
   });
@@ -371,21 +385,21 @@ describe('[sec A10] the search for leaked secrets', () => {
   });
 
   it('finds no secret in responses, metrics, traces, logs, and the database', async () => {
-    for (const form of forms(secrets.secret ?? '').values())
-      assert.notDeepEqual(findsIn(`<${form}>`, secrets), [], 'the search finds every encoding');
-    assert.ok(answers.some((answer) => answer.includes('[redacted]')));
+    for (const form of encode(secrets.secret ?? '').values())
+      assert.notDeepEqual(findSecrets(`<${form}>`, secrets), [], 'the search finds every encoding');
+    assert.ok(outputs.some((answer) => answer.includes('[redacted]')));
     assert.match((await send('/metrics', key)).text, /toolhost_calls_total/);
     assert.equal(await child.end(), 0);
     assert.ok(collector.spans.length > 10);
-    for (const { body } of collector.requests) assert.deepEqual(findsIn(body.toString('latin1'), secrets), []);
+    for (const { body } of collector.requests) assert.deepEqual(findSecrets(body.toString('latin1'), secrets), []);
     // An upstream error is passed on, including the upstream's own texts.
     const { answer: _, argument: __, said: ___, ...sensitive } = secrets;
-    assert.deepEqual(findsIn(answers.join('\n'), sensitive), []);
-    assert.deepEqual(findsIn(child.output(), secrets), []);
+    assert.deepEqual(findSecrets(outputs.join('\n'), sensitive), []);
+    assert.deepEqual(findSecrets(child.output(), secrets), []);
     for (const name of readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((file) =>
       file.includes('sqlite'),
     )) {
-      assert.deepEqual(findsIn(readFileSync(join(dataDir, name)).toString('latin1'), secrets), [], name);
+      assert.deepEqual(findSecrets(readFileSync(join(dataDir, name)).toString('latin1'), secrets), [], name);
     }
   });
 });

@@ -2,66 +2,70 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { check, configWith, toolWith } from '../support/configurations.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/configurations.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'of-the-caller';
-const textsOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text);
-const cursorOf = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
+const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);
+const getCursor = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
 
 describe('a result with max_answer_tokens', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  let answer: { body: unknown; headers?: Record<string, string>; status?: number };
+  let upstreamResponse: { body: unknown; headers?: Record<string, string>; status?: number };
 
   const serve = (slug: string, server: Json = {}, tool: Json = {}) =>
     toolhost.createServer(
-      configWith({ slug, tools: [toolWith({ name: 'read', url: `${upstream.url}/read`, ...tool })], ...server }),
+      buildServerConfig({
+        slug,
+        tools: [buildToolConfig({ name: 'read', url: `${upstream.url}/read`, ...tool })],
+        ...server,
+      }),
     );
   const call = (slug: string, name = 'read', args: Json = {}, bearer = token) =>
     toolhost.callTool(slug, bearer, name, args);
 
   before(async () => {
     upstream = await startRecordingUpstream();
-    upstream.on('*', () => answer);
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    upstream.on('*', () => upstreamResponse);
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     for (const tokens of [200, 500, 20_000])
       await serve(`most-${tokens}`, { max_answer_tokens: tokens, authentication: { type: 'Bearer' } });
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Reads all chunks of a result, checks each against the limit, and returns each with the position from its note. */
-  async function piecesOf(tokens: number): Promise<{ text: string; about: string }[]> {
+  async function readChunks(tokens: number): Promise<{ text: string; position: string }[]> {
     const slug = `most-${tokens}`;
-    const pieces = [];
+    const chunks = [];
     for (let reply = await call(slug); ; ) {
-      const texts = textsOf(reply);
+      const texts = getTexts(reply);
       assert.ok(texts.join('').length <= tokens * 4, `${texts.join('').length} characters`);
       for (const text of texts) assert.ok(text.isWellFormed());
       const [text = '', note = ''] = texts;
-      const about =
+      const position =
         /^\[(?:Truncated: this|This) is (.*?)(?:, of about \d+ tokens in total)?\. /.exec(note)?.[1] ?? 'whole';
-      pieces.push({ text, about });
-      const cursor = cursorOf(note);
-      if (cursor === undefined) return pieces;
+      chunks.push({ text, position });
+      const cursor = getCursor(note);
+      if (cursor === undefined) return chunks;
       // A client may show structured content instead of the texts, so it contains both.
       const { result, more } = (reply.structuredContent ?? {}) as { result?: unknown; more?: string[] };
-      assert.equal(result !== undefined, isBareJson(text), text.slice(0, 200));
+      assert.equal(result !== undefined, isNonObjectJson(text), text.slice(0, 200));
       if (result !== undefined)
         assert.deepEqual(
           [[text, JSON.parse(text)].some((value) => isDeepStrictEqual(value, result)), more],
           [true, texts.length > 1 ? [note] : undefined],
         );
       reply = await call(slug, 'read_more', { cursor });
-      assert.notEqual(reply.isError, true, textsOf(reply).join());
+      assert.notEqual(reply.isError, true, getTexts(reply).join());
     }
   }
 
   /** Returns true if a text is JSON other than an object, which Gemini CLI rejects without structured content. */
-  function isBareJson(text: string): boolean {
+  function isNonObjectJson(text: string): boolean {
     try {
       const value: unknown = JSON.parse(text);
       return typeof value !== 'object' || value === null || Array.isArray(value);
@@ -71,17 +75,17 @@ describe('a result with max_answer_tokens', () => {
   }
 
   /** Joins JSON chunks as their notes describe. */
-  function whole(pieces: { text: string; about: string }[]): unknown {
-    const [first, ...others] = pieces;
+  function joinChunks(chunks: { text: string; position: string }[]): unknown {
+    const [first, ...others] = chunks;
     assert.ok(first);
-    if (/^part 1 of \d+ of the JSON text$/.test(first.about))
-      return JSON.parse(pieces.map(({ text }) => text).join(''));
+    if (/^part 1 of \d+ of the JSON text$/.test(first.position))
+      return JSON.parse(chunks.map(({ text }) => text).join(''));
     const value = JSON.parse(first.text);
-    const path = /the list "(.*)"$/.exec(first.about)?.[1];
+    const path = /the list "(.*)"$/.exec(first.position)?.[1];
     const list = (path?.split('.') ?? []).reduce((inner, name) => inner[name], value);
     let parts = '';
-    for (const { text, about } of others) {
-      const part = /^part (\d+) of (\d+) of item/.exec(about);
+    for (const { text, position } of others) {
+      const part = /^part (\d+) of (\d+) of item/.exec(position);
       if (!part) list.push(...JSON.parse(text));
       else {
         parts += text;
@@ -95,17 +99,17 @@ describe('a result with max_answer_tokens', () => {
   }
 
   it('is returned whole if it fits [agent 3]', async () => {
-    answer = { body: { text: 'x'.repeat(700) } };
+    upstreamResponse = { body: { text: 'x'.repeat(700) } };
     const reply = await call('most-200');
-    assert.deepEqual(textsOf(reply), [JSON.stringify(answer.body)]);
-    answer = { body: { text: '"\n'.repeat(250) } };
-    assert.deepEqual(textsOf(await call('most-500')), [JSON.stringify(answer.body)]);
+    assert.deepEqual(getTexts(reply), [JSON.stringify(upstreamResponse.body)]);
+    upstreamResponse = { body: { text: '"\n'.repeat(250) } };
+    assert.deepEqual(getTexts(await call('most-500')), [JSON.stringify(upstreamResponse.body)]);
   });
 
   it('is split between items of the largest list, with a note on how to continue [agent 3]', async () => {
     const items = Array.from({ length: 100 }, (_, id) => ({ id, name: `name ${id}` }));
-    answer = { body: { total: 100, tags: ['a', 'b'], data: { items }, more: false } };
-    const [first = '', note = ''] = textsOf(await call('most-200'));
+    upstreamResponse = { body: { total: 100, tags: ['a', 'b'], data: { items }, more: false } };
+    const [first = '', note = ''] = getTexts(await call('most-200'));
     const shown = JSON.parse(first) as { total: number; tags: string[]; data: { items: unknown[] } };
     assert.deepEqual([shown.total, shown.tags], [100, ['a', 'b']]);
     const count = shown.data.items.length;
@@ -113,17 +117,17 @@ describe('a result with max_answer_tokens', () => {
     assert.deepEqual(shown.data.items, items.slice(0, count));
     const start = `[Truncated: this is items 1 to ${count} of 100 of the list "data.items", of about `;
     assert.equal(note.slice(0, start.length), start);
-    assert.deepEqual(whole(await piecesOf(200)), answer.body);
+    assert.deepEqual(joinChunks(await readChunks(200)), upstreamResponse.body);
   });
 
   it('is split at line ends, and within a line only if it is too long [agent 3]', async () => {
     const lines = Array.from({ length: 300 }, (_, n) => `line ${n} ${'é'.repeat(n % 40)}\n`);
     const body = `${lines.join('')}${'👩‍👩‍👧'.repeat(2000)}`;
-    answer = { body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
-    const pieces = await piecesOf(200);
-    assert.equal(pieces.map(({ text }) => text).join(''), body);
-    for (const { text } of pieces.slice(0, 3)) assert.ok(text.endsWith('\n'));
-    for (const { text } of pieces) assert.ok(!text.startsWith('\u200d') && !text.endsWith('\u200d'));
+    upstreamResponse = { body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
+    const chunks = await readChunks(200);
+    assert.equal(chunks.map(({ text }) => text).join(''), body);
+    for (const { text } of chunks.slice(0, 3)) assert.ok(text.endsWith('\n'));
+    for (const { text } of chunks) assert.ok(!text.startsWith('\u200d') && !text.endsWith('\u200d'));
   });
 
   it('contains the whole JSON when all chunks are joined [agent 3]', async () => {
@@ -142,69 +146,69 @@ describe('a result with max_answer_tokens', () => {
     }));
     await fc.assert(
       fc.asyncProperty(json, async (value) => {
-        answer = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
-        const pieces = await piecesOf(200);
-        assert.equal(JSON.stringify(whole(pieces)), JSON.stringify(value));
+        upstreamResponse = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
+        const chunks = await readChunks(200);
+        assert.equal(JSON.stringify(joinChunks(chunks)), JSON.stringify(value));
       }),
-      { numRuns: tries(60) },
+      { numRuns: getRunCount(60) },
     );
   });
 
-  for (const [what, make] of [
+  for (const [name, createValue] of [
     ['objects', () => ({ items: Array.from({ length: 17_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
     ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(150_000) })],
   ] as const) {
-    it(`is split and can be read completely with more than 1 MB: ${what} [agent 3]`, async () => {
-      const value = make();
-      answer = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
-      assert.ok(String(answer.body).length > 1_000_000);
-      const pieces = await piecesOf(20_000);
-      assert.ok(pieces.length > 12);
-      assert.equal(JSON.stringify(whole(pieces)), answer.body);
+    it(`is split and can be read completely with more than 1 MB: ${name} [agent 3]`, async () => {
+      const value = createValue();
+      upstreamResponse = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
+      assert.ok(String(upstreamResponse.body).length > 1_000_000);
+      const chunks = await readChunks(20_000);
+      assert.ok(chunks.length > 12);
+      assert.equal(JSON.stringify(joinChunks(chunks)), upstreamResponse.body);
     });
   }
 
   it('is also split if it is an error [agent 3]', async () => {
-    answer = { status: 500, body: 'x'.repeat(7000), headers: { 'content-type': 'text/plain' } };
+    upstreamResponse = { status: 500, body: 'x'.repeat(7000), headers: { 'content-type': 'text/plain' } };
     const reply = await call('most-200');
     assert.equal(reply.isError, true);
-    const pieces = await piecesOf(200);
-    assert.match(pieces.map(({ text }) => text).join(''), /^HTTP 500 Internal Server Error\nx{7000}$/);
+    const chunks = await readChunks(200);
+    assert.match(chunks.map(({ text }) => text).join(''), /^HTTP 500 Internal Server Error\nx{7000}$/);
   });
 
   it('keeps its images and files, which do not count as tokens [agent 3]', async () => {
-    answer = { body: Buffer.concat([PNG, Buffer.alloc(5000)]), headers: { 'content-type': 'image/png' } };
-    const typesOf = ({ content }: ToolReply) => content.map(({ type }) => type);
-    assert.deepEqual(typesOf(await call('most-200')), ['text', 'image']);
+    upstreamResponse = { body: Buffer.concat([PNG, Buffer.alloc(5000)]), headers: { 'content-type': 'image/png' } };
+    const getContentTypes = ({ content }: ToolCallResult) => content.map(({ type }) => type);
+    assert.deepEqual(getContentTypes(await call('most-200')), ['text', 'image']);
     const long = `--b\r\n\r\n${'words '.repeat(500)}\r\n--b\r\nContent-Type: image/png\r\n\r\n`;
     const body = Buffer.concat([Buffer.from(long), PNG, Buffer.from('\r\n--b--')]);
-    answer = { body, headers: { 'content-type': 'multipart/mixed; boundary=b' } };
-    const cut = await call('most-200');
-    assert.deepEqual(typesOf(cut), ['text', 'image', 'text', 'text']);
-    assert.match(String(cut.content[0]?.text), /^The response is a file: image\/png, /);
+    upstreamResponse = { body, headers: { 'content-type': 'multipart/mixed; boundary=b' } };
+    const truncated = await call('most-200');
+    assert.deepEqual(getContentTypes(truncated), ['text', 'image', 'text', 'text']);
+    assert.match(String(truncated.content[0]?.text), /^The response is a file: image\/png, /);
   });
 
   it('continues only for the same caller and server, and not with an invalid cursor [agent 3]', async () => {
-    answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
-    const cursor = String(cursorOf(textsOf(await call('most-200'))[1] ?? ''));
-    const refused = async (slug: string, bearer: string, wanted: string) => {
-      const reply = await call(slug, 'read_more', { cursor: wanted }, bearer);
+    upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
+    const cursor = String(getCursor(getTexts(await call('most-200'))[1] ?? ''));
+    const assertRejected = async (slug: string, bearer: string, invalidCursor: string) => {
+      const reply = await call(slug, 'read_more', { cursor: invalidCursor }, bearer);
       assert.equal(reply.isError, true);
-      assert.match(textsOf(reply).join(), /cursor: not valid/);
+      assert.match(getTexts(reply).join(), /cursor: not valid/);
     };
-    await refused('most-200', 'another-caller', cursor);
-    await refused('most-500', token, cursor);
-    await refused('most-200', token, cursor.replace(/\.1$/, '.99'));
-    await refused('most-200', token, 'ans_0000000000000000000000.1.1');
-    await refused('most-200', token, "' or 1=1");
+    await assertRejected('most-200', 'another-caller', cursor);
+    await assertRejected('most-500', token, cursor);
+    await assertRejected('most-200', token, cursor.replace(/\.1$/, '.99'));
+    await assertRejected('most-200', token, 'ans_0000000000000000000000.1.1');
+    await assertRejected('most-200', token, "' or 1=1");
     assert.equal((await call('most-200', 'read_more', {})).isError, true);
     assert.notEqual((await call('most-200', 'read_more', { cursor })).isError, true);
   });
 
   it('continues only at the URL of the view that returned it [agent 2]', async () => {
     await serve('viewed', { max_answer_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
-    answer = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
-    const cursor = String(cursorOf(textsOf(await call('viewed/one'))[1] ?? ''));
+    upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
+    const cursor = String(getCursor(getTexts(await call('viewed/one'))[1] ?? ''));
     for (const address of ['viewed', 'viewed/two', 'most-200']) {
       assert.equal((await call(address, 'read_more', { cursor })).isError, true, address);
     }
@@ -212,7 +216,7 @@ describe('a result with max_answer_tokens', () => {
   });
 
   it('may have a limit per tool, and read_more is listed if any limit is set [agent 3]', async () => {
-    const namesOf = async (slug: string) => {
+    const listTools = async (slug: string) => {
       const { body } = await toolhost.rpc(slug, token, 'tools/list');
       return (body.result as { tools: Json[] }).tools.map(({ name, outputSchema }) => [
         name,
@@ -223,31 +227,31 @@ describe('a result with max_answer_tokens', () => {
     await serve('no-limit', {}, { output_schema });
     await serve('tool-limit', { max_answer_tokens: 20_000 }, { max_answer_tokens: 200, output_schema });
     await serve('search-limit', { max_answer_tokens: 200, tool_mode: 'search' });
-    assert.deepEqual(await namesOf('no-limit'), [['read', true]]);
+    assert.deepEqual(await listTools('no-limit'), [['read', true]]);
     // A truncated result has no structured content, so no schema may promise it.
-    assert.deepEqual(await namesOf('tool-limit'), [
+    assert.deepEqual(await listTools('tool-limit'), [
       ['read', false],
       ['read_more', false],
     ]);
     assert.deepEqual(
-      (await namesOf('search-limit')).map(([name]) => name),
+      (await listTools('search-limit')).map(([name]) => name),
       ['search_tools', 'describe_tool', 'call_tool', 'read_more'],
     );
-    answer = { body: { text: 'y'.repeat(2000) } };
-    assert.match(textsOf(await call('tool-limit'))[1] ?? '', /^\[Truncated/);
+    upstreamResponse = { body: { text: 'y'.repeat(2000) } };
+    assert.match(getTexts(await call('tool-limit'))[1] ?? '', /^\[Truncated/);
     assert.equal((await call('no-limit')).content.length, 1);
-    const [, note = ''] = textsOf(await call('search-limit', 'call_tool', { name: 'read' }));
-    const next = await call('search-limit', 'call_tool', { name: 'read_more', arguments: { cursor: cursorOf(note) } });
+    const [, note = ''] = getTexts(await call('search-limit', 'call_tool', { name: 'read' }));
+    const next = await call('search-limit', 'call_tool', { name: 'read_more', arguments: { cursor: getCursor(note) } });
     assert.notEqual(next.isError, true);
   });
 
   it('has its estimated tokens in the call record [agent 3]', async () => {
     await serve('counted', { max_answer_tokens: 200 });
-    answer = { body: { text: 'y'.repeat(400) } };
+    upstreamResponse = { body: { text: 'y'.repeat(400) } };
     await call('counted');
-    answer = { body: { text: 'y'.repeat(4000) } };
-    const [, note = ''] = textsOf(await call('counted'));
-    await call('counted', 'read_more', { cursor: cursorOf(note) });
+    upstreamResponse = { body: { text: 'y'.repeat(4000) } };
+    const [, note = ''] = getTexts(await call('counted'));
+    await call('counted', 'read_more', { cursor: getCursor(note) });
     const { body } = await toolhost.rest('GET', '/servers/counted/calls');
     const rows = (body.calls as Json[]).map(({ tool, estimated_tokens }) => [tool, Number(estimated_tokens)] as const);
     assert.deepEqual(rows.map(([tool]) => tool).toReversed(), ['read', 'read', 'read_more']);
@@ -256,26 +260,26 @@ describe('a result with max_answer_tokens', () => {
   });
 
   it('can also be continued in a trial call [agent 3]', async () => {
-    answer = { body: { text: 'y'.repeat(4000) } };
-    const tryOut = (tool: string, args: Json) =>
+    upstreamResponse = { body: { text: 'y'.repeat(4000) } };
+    const trialCall = (tool: string, args: Json) =>
       toolhost.rest('POST', `/servers/most-200/tools/${tool}/call`, { body: { arguments: args, token } });
-    const { body } = await tryOut('read', {});
-    const cursor = cursorOf(JSON.stringify(body.content).replaceAll('\\"', '"'));
-    assert.match((await tryOut('read_more', { cursor })).text, /This is part 2 of/);
+    const { body } = await trialCall('read', {});
+    const cursor = getCursor(JSON.stringify(body.content).replaceAll('\\"', '"'));
+    assert.match((await trialCall('read_more', { cursor })).text, /This is part 2 of/);
   });
 
   it('has a validated limit and reserves the tool name read_more [agent 3]', async () => {
-    const problems = async (server: Json, tool: Json = {}) =>
-      (await check(toolhost, configWith({ tools: [toolWith(tool)], ...server }))).problems;
+    const validate = async (server: Json, tool: Json = {}) =>
+      (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(tool)], ...server }))).problems;
     assert.match(
-      (await problems({ max_answer_tokens: 100 })).join(),
+      (await validate({ max_answer_tokens: 100 })).join(),
       /max_answer_tokens: found 100; allowed: at least 200/,
     );
-    assert.match((await problems({}, { max_answer_tokens: 1e6 })).join(), /at most 100000/);
+    assert.match((await validate({}, { max_answer_tokens: 1e6 })).join(), /at most 100000/);
     assert.match(
-      (await problems({ max_answer_tokens: 500 }, { name: 'read_more' })).join(),
+      (await validate({ max_answer_tokens: 500 }, { name: 'read_more' })).join(),
       /tools\[0\]\.name: "read_more"/,
     );
-    assert.deepEqual(await problems({}, { name: 'read_more' }), []);
+    assert.deepEqual(await validate({}, { name: 'read_more' }), []);
   });
 });

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { toolAt } from '../support/configs.ts';
+import { buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const mask = '********';
@@ -18,8 +18,8 @@ describe('a tool with a named credential', () => {
   let key: string;
   before(async () => {
     [upstream, issuer] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egress: [upstream.port, issuer.port] });
-    key = await toolhost.key();
+    toolhost = await startToolhost({ egressPorts: [upstream.port, issuer.port] });
+    key = await toolhost.createKey();
     issuer.on('POST /token', ({ body }) => {
       const id = new URLSearchParams(body.toString()).get('scope');
       return { body: { access_token: `token-of-${id}`, token_type: 'Bearer' } };
@@ -28,7 +28,7 @@ describe('a tool with a named credential', () => {
   beforeEach(() => void upstream.take());
   after(() => Promise.all([toolhost.stop(), upstream.close(), issuer.close()]));
 
-  const tool = (name: string, more: Json = {}) => toolAt(`${upstream.url}/${name}`, { name, ...more });
+  const tool = (name: string, overrides: Json = {}) => buildToolAt(`${upstream.url}/${name}`, { name, ...overrides });
   const clientCredentials = (scope: string) => ({
     type: 'ClientCredentials',
     token_url: `${issuer.url}/token`,
@@ -59,7 +59,7 @@ describe('a tool with a named credential', () => {
   const secrets =
     /usual-secret-1|admin-secret-2|app-secret-3|user-secret-4|pair-value-5|secret-(?:read|write)|token-of-/;
   /** Calls a tool and returns the credentials and the URL that the upstream received. */
-  const sent = async (slug: string, name: string) => {
+  const callForCredentials = async (slug: string, name: string) => {
     const params = { name, arguments: {} };
     const reply = await toolhost.post(slug, { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { token: key });
     assert.equal(reply.status, 200, reply.text);
@@ -86,9 +86,11 @@ describe('a tool with a named credential', () => {
     const { body } = await toolhost.rest('GET', `/servers/${slug}`);
     assert.equal((body.server as Json).access, 'api_key');
     assert.doesNotMatch(JSON.stringify(body), secrets);
-    for (const [name, parts] of Object.entries(expected)) assert.deepEqual(await sent(slug, name), parts);
+    for (const [name, expectedParts] of Object.entries(expected))
+      assert.deepEqual(await callForCredentials(slug, name), expectedParts);
     upstream.on('*', ({ headers, url }) => ({ status: 422, body: { headers, url } }));
-    for (const [name, parts] of Object.entries(expected)) assert.deepEqual(await sent(slug, name), parts);
+    for (const [name, expectedParts] of Object.entries(expected))
+      assert.deepEqual(await callForCredentials(slug, name), expectedParts);
     upstream.on('*', () => ({ body: {} }));
     const preview = await toolhost.rest('POST', `/servers/${slug}/tools/admin/preview`, { body: {} });
     assert.equal(preview.status, 200, preview.text);
@@ -101,15 +103,17 @@ describe('a tool with a named credential', () => {
     await toolhost.createServer(config(slug));
     await toolhost.rest('PUT', `/servers/${slug}/secrets/PAIR_KEY`, { body: { value: 'pair-value-5' } });
     const { body } = await toolhost.rest('GET', `/servers/${slug}`);
-    const kept = body.config as ReturnType<typeof config>;
-    const tools = kept.tools.map((one) => (one.name === 'usual' ? { ...one, credential: 'admin' } : one));
+    const storedConfig = body.config as ReturnType<typeof config>;
+    const tools = storedConfig.tools.map((existing) =>
+      existing.name === 'usual' ? { ...existing, credential: 'admin' } : existing,
+    );
     const changed = await toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools } });
     assert.equal(changed.status, 200, changed.text);
-    for (const [name, parts] of Object.entries({ ...expected, usual: ['Bearer admin-secret-2', '/usual'] }))
-      assert.deepEqual(await sent(slug, name), parts);
-    const masked = { ...(kept.credentials as Json), other: { type: 'Bearer', token: mask } };
-    const refused = await toolhost.rest('PATCH', `/servers/${slug}`, { body: { credentials: masked } });
-    assert.deepEqual(refused.body.problems, [
+    for (const [name, expectedParts] of Object.entries({ ...expected, usual: ['Bearer admin-secret-2', '/usual'] }))
+      assert.deepEqual(await callForCredentials(slug, name), expectedParts);
+    const masked = { ...(storedConfig.credentials as Json), other: { type: 'Bearer', token: mask } };
+    const rejected = await toolhost.rest('PATCH', `/servers/${slug}`, { body: { credentials: masked } });
+    assert.deepEqual(rejected.body.problems, [
       {
         path: 'credentials.other.token',
         message: `"${mask}" stands for a stored value, but none is stored; send the value itself`,
@@ -139,7 +143,7 @@ describe('a tool with a named credential', () => {
       const applied = await command(['apply', path, '--env', 'NEW_ADMIN'], { env });
       assert.equal(applied.code, 0, applied.stdout + applied.stderr);
       assert.doesNotMatch(applied.stdout + applied.stderr, /admin-secret/);
-      assert.deepEqual(await sent(slug, 'admin'), ['Bearer admin-secret-2b', '/admin']);
+      assert.deepEqual(await callForCredentials(slug, 'admin'), ['Bearer admin-secret-2b', '/admin']);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
@@ -197,13 +201,13 @@ describe('a tool with a named credential', () => {
         /at most 20/,
       ],
     ];
-    for (const [more, path, message] of cases) {
+    for (const [overrides, path, message] of cases) {
       const { status, body, text } = await toolhost.rest('POST', '/servers', {
-        body: { name: 'R', slug: 'named-refused', tools: [tool('a')], ...more },
+        body: { name: 'R', slug: 'named-refused', tools: [tool('a')], ...overrides },
       });
       assert.equal(status, 400, text);
-      const found = (body.problems as Json[]).find((problem) => problem.path === path);
-      assert.match(String(found?.message ?? text), message);
+      const matchingProblem = (body.problems as Json[]).find((problem) => problem.path === path);
+      assert.match(String(matchingProblem?.message ?? text), message);
       assert.doesNotMatch(text, /wrong-place/);
     }
   });

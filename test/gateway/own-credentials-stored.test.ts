@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configWith } from '../support/configurations.ts';
+import { buildServerConfig } from '../support/configurations.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 /** Configuration in which nearly every field has a value. */
-const rich = configWith({
+const fullConfig = buildServerConfig({
   description: 'Things of an API',
   authentication: {
     type: 'ClientCredentials',
@@ -57,7 +57,7 @@ const rich = configWith({
   ],
   views: { support: { description: 'For the desk', tools: [{ name: 'find', arguments: { state: 'closed' } }] } },
 });
-const withLogin = configWith({
+const withLogin = buildServerConfig({
   authentication: [
     { type: 'QueryParam', query_key: 'token' },
     { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' },
@@ -73,17 +73,17 @@ const withLogin = configWith({
 });
 
 /** Yields copies of the value, each with another text in place of one string or one key. */
-function* changed(value: unknown, put: (old: string) => string): Generator<unknown> {
-  if (typeof value === 'string') yield put(value);
+function* createVariants(value: unknown, replace: (old: string) => string): Generator<unknown> {
+  if (typeof value === 'string') yield replace(value);
   if (typeof value !== 'object' || value === null) return;
   for (const [name, inner] of Object.entries(value)) {
     const entries = Object.entries(value);
-    const with_ = (one: [string, unknown]) =>
+    const replaceEntry = (replacement: [string, unknown]) =>
       Array.isArray(value)
-        ? value.map((old, index) => (String(index) === name ? one[1] : old))
-        : Object.fromEntries(entries.map((entry) => (entry[0] === name ? one : entry)));
-    if (!Array.isArray(value)) yield with_([put(name), inner]);
-    for (const other of changed(inner, put)) yield with_([name, other]);
+        ? value.map((old, index) => (String(index) === name ? replacement[1] : old))
+        : Object.fromEntries(entries.map((entry) => (entry[0] === name ? replacement : entry)));
+    if (!Array.isArray(value)) yield replaceEntry([replace(name), inner]);
+    for (const other of createVariants(inner, replace)) yield replaceEntry([name, other]);
   }
 }
 
@@ -91,7 +91,7 @@ describe('a credential of this service in a server configuration', () => {
   it('[find B3] is rejected in every text and every key of a configuration (property)', async (t) => {
     const toolhost = await startToolhost();
     t.after(() => toolhost.stop());
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     const secret = 'aB3'.repeat(14);
     const shapes: ((put: string) => (old: string) => string)[] = [
       (put) => () => put,
@@ -99,27 +99,31 @@ describe('a credential of this service in a server configuration', () => {
       (put) => (old) => `${old}/${put}`,
       (put) => (old) => `${old}${old.includes('?') ? '&' : '?'}k=${put}`,
     ];
-    const problemsOf = async (body: unknown) => (await toolhost.rest('POST', '/check', { key, body })).body.problems;
+    const validate = async (body: unknown) => (await toolhost.rest('POST', '/check', { key, body })).body.problems;
     // A harmless text of the same alphabet shows which fields accept such a text at all.
     const pairs = [
       { credential: `tha_${secret}z`, harmless: `tha_${secret}zz` },
       { credential: btoa(key), harmless: btoa('x'.repeat(key.length)) },
     ];
-    let taken = 0;
-    for (const config of [rich, withLogin]) {
-      assert.deepEqual(await problemsOf(config), []);
+    let acceptedCount = 0;
+    for (const config of [fullConfig, withLogin]) {
+      assert.deepEqual(await validate(config), []);
       for (const shape of shapes)
         for (const { credential, harmless } of pairs) {
-          const holding = [...changed(config, shape(credential))];
-          for (const [index, other] of [...changed(config, shape(harmless))].entries()) {
-            if (((await problemsOf(other)) as unknown[]).length > 0) continue;
-            taken++;
-            const found = (await problemsOf(holding[index])) as { path: string; message: string }[];
-            assert.match(found[0]?.message ?? '', /never sent to an upstream/, JSON.stringify(holding[index]));
-            assert.equal(found[0]?.path.includes(credential), false);
+          const variantsWithCredential = [...createVariants(config, shape(credential))];
+          for (const [index, other] of [...createVariants(config, shape(harmless))].entries()) {
+            if (((await validate(other)) as unknown[]).length > 0) continue;
+            acceptedCount++;
+            const problems = (await validate(variantsWithCredential[index])) as { path: string; message: string }[];
+            assert.match(
+              problems[0]?.message ?? '',
+              /never sent to an upstream/,
+              JSON.stringify(variantsWithCredential[index]),
+            );
+            assert.equal(problems[0]?.path.includes(credential), false);
           }
         }
     }
-    assert.ok(taken > 200, `${taken} fields accepted the harmless text`);
+    assert.ok(acceptedCount > 200, `${acceptedCount} fields accepted the harmless text`);
   });
 });

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { formatApiKey } from '../../src/domain/ids.ts';
-import { tries } from '../sets.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { callerToken, errorOf, type OneTool, startOneTool } from '../support/one-tool.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { callerToken, getErrorText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
@@ -18,13 +18,13 @@ const oauth = {
 };
 const apikey = { type: 'ApiKey', header: 'apikey' };
 
-const never = /never sent to an upstream/;
+const neverSentError = /never sent to an upstream/;
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
 
 /** Changes of a key. A whole key is also detected without its prefix, by its checksum. */
-const cases: ((key: string) => string)[] = [
+const keyChanges: ((key: string) => string)[] = [
   (key) => key,
   (key) => key.toUpperCase(),
   (key) => key.toLowerCase(),
@@ -33,7 +33,7 @@ const cases: ((key: string) => string)[] = [
 ];
 
 /** Texts that contain a key, without a space. */
-const wrappings: ((key: string) => string)[] = [
+const wrappers: ((key: string) => string)[] = [
   (key) => `"${key}"`,
   (key) => `token=${key};version=1`,
   (key) => `a,${key}`,
@@ -60,17 +60,17 @@ const encodings: ((text: string) => string)[] = [
 ];
 
 /** Patterns that identify a credential of this service by its format alone. */
-const resemblesOurs = [/^(?:[Tt]h[akrpc]|TH[AKRPC])_/, /th[ar]_[0-9A-Za-z]{43}(?![0-9A-Za-z])/];
+const serviceCredentialPatterns = [/^(?:[Tt]h[akrpc]|TH[AKRPC])_/, /th[ar]_[0-9A-Za-z]{43}(?![0-9A-Za-z])/];
 
 describe('a credential of this service, plain or in one layer of encoding', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
-  const forwarding: string[] = [];
+  const forwardingServers: string[] = [];
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port], env: { REFUSALS_PER_MINUTE: '0' } });
-    key = await toolhost.key();
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { REFUSALS_PER_MINUTE: '0' } });
+    key = await toolhost.createKey();
     const schemes: Json[] = [
       { authentication: { type: 'Bearer' } },
       { authentication: { type: 'Basic' } },
@@ -78,58 +78,62 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       { authentication: apikey },
       { authentication: apikey, oauth },
     ];
-    for (const [index, more] of schemes.entries()) {
-      await toolhost.createServer(serverAt(`own-${index}`, upstream.url, more));
-      forwarding.push(`own-${index}`);
+    for (const [index, overrides] of schemes.entries()) {
+      await toolhost.createServer(buildServerAt(`own-${index}`, upstream.url, overrides));
+      forwardingServers.push(`own-${index}`);
     }
   });
   beforeEach(() => void upstream.take());
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const refused = async (slug: string, headers: Record<string, string>) => {
+  const assertRejected = async (slug: string, headers: Record<string, string>) => {
     const { status, text } = await toolhost.post(slug, call, { headers });
     assert.equal(status, 401, `${JSON.stringify(headers)} ${text}`);
     assert.deepEqual(upstream.take(), []);
     return text;
   };
-  const refusedEverywhere = async (disguised: string) => {
-    for (const slug of forwarding) await refused(slug, { authorization: `Bearer ${disguised}` });
+  const assertRejectedEverywhere = async (wrapped: string) => {
+    for (const slug of forwardingServers) await assertRejected(slug, { authorization: `Bearer ${wrapped}` });
     for (const slug of ['own-3', 'own-4']) {
-      for (const scheme of ['', 'Bearer ', 'Basic ']) await refused(slug, { apikey: scheme + disguised });
+      for (const scheme of ['', 'Bearer ', 'Basic ']) await assertRejected(slug, { apikey: scheme + wrapped });
     }
   };
 
   it('[find B3] is sent to no upstream as a wrapped API key, and the 401 explains why', async () => {
-    await refusedEverywhere(key);
-    for (const change of [...cases, ...wrappings]) await refused('own-0', { authorization: `Bearer ${change(key)}` });
-    assert.match(await refused('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
+    await assertRejectedEverywhere(key);
+    for (const change of [...keyChanges, ...wrappers])
+      await assertRejected('own-0', { authorization: `Bearer ${change(key)}` });
+    assert.match(await assertRejected('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
   });
 
   it('[find B3] is detected as a login token like an API key', async () => {
     for (const prefix of ['tha', 'thr']) {
       const token = `${prefix}_${'aB3'.repeat(14)}z`;
-      await refusedEverywhere(token);
-      for (const wrap of wrappings.filter((wrap) => !wrap('').includes('abc')))
-        await refused('own-0', { authorization: `Bearer ${wrap(token)}` });
+      await assertRejectedEverywhere(token);
+      for (const wrap of wrappers.filter((wrap) => !wrap('').includes('abc')))
+        await assertRejected('own-0', { authorization: `Bearer ${wrap(token)}` });
     }
   });
 
   it('[find B3] reaches no upstream as an arbitrarily wrapped API key (property)', async () => {
-    const around = fc.string({ unit: fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"'), maxLength: 50 });
+    const surroundingText = fc.string({
+      unit: fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"'),
+      maxLength: 50,
+    });
     const wrapped = fc
       .tuple(
         fc.uint8Array({ minLength: 9, maxLength: 9 }),
         fc.uint8Array({ minLength: 32, maxLength: 32 }),
-        fc.constantFrom(...wrappings),
-        around,
-        around,
+        fc.constantFrom(...wrappers),
+        surroundingText,
+        surroundingText,
       )
       .map(([id, secret, wrap, start, end]) => wrap(`${start}${formatApiKey(id, secret).key}${end}`));
     await fc.assert(
-      fc.asyncProperty(wrapped, fc.constantFrom(...forwarding), async (text, slug) => {
-        await refused(slug, { authorization: `Bearer ${text}` });
+      fc.asyncProperty(wrapped, fc.constantFrom(...forwardingServers), async (text, slug) => {
+        await assertRejected(slug, { authorization: `Bearer ${text}` });
       }),
-      { numRuns: tries(300) },
+      { numRuns: getRunCount(300) },
     );
   });
 
@@ -143,7 +147,7 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       .map(([bytes, form, encode]) => {
         let text = Buffer.from(bytes).toString(form);
         // Occurs once in a million tokens and is rejected in any encoding.
-        if (resemblesOurs.some((pattern) => pattern.test(text))) text = `x${text.replaceAll('_', '-')}`;
+        if (serviceCredentialPatterns.some((pattern) => pattern.test(text))) text = `x${text.replaceAll('_', '-')}`;
         for (const next of encode) if (next(text).length < 6000) text = next(text);
         return text;
       });
@@ -154,7 +158,7 @@ describe('a credential of this service, plain or in one layer of encoding', () =
         assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
       }),
       {
-        numRuns: tries(200),
+        numRuns: getRunCount(200),
         examples: [[`tHD_${'A'.repeat(40)}`], [`thx_${'A'.repeat(40)}`], [`tHk_${'A'.repeat(40)}`]],
       },
     );
@@ -162,9 +166,9 @@ describe('a credential of this service, plain or in one layer of encoding', () =
 
   it('[sec A1] is sent to no upstream if it only has the prefix, valid or not', async () => {
     for (const prefix of ['thk', 'tha', 'thr', 'thp', 'thc'])
-      for (const written of [prefix, prefix.toUpperCase(), `T${prefix.slice(1)}`])
+      for (const writtenPrefix of [prefix, prefix.toUpperCase(), `T${prefix.slice(1)}`])
         for (const rest of ['', 'x', 'A'.repeat(40)])
-          await refused('own-0', { authorization: `Bearer ${written}_${rest}` });
+          await assertRejected('own-0', { authorization: `Bearer ${writtenPrefix}_${rest}` });
   });
 
   it('[find B3] is not detected in a value that only resembles an API key', async () => {
@@ -192,13 +196,15 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       assert.equal(secret.status, 400, secret.text);
       assert.match(secret.text, /never sent to an upstream/);
       const configs: [string, Json][] = [
-        ['tools[0].headers.X-Key', { tools: [toolAt(`${upstream.url}/thing`, { headers: { 'X-Key': value } })] }],
-        ['tools[0].url', { tools: [toolAt(`${upstream.url}/thing?k=${encodeURIComponent(value)}`)] }],
+        ['tools[0].headers.X-Key', { tools: [buildToolAt(`${upstream.url}/thing`, { headers: { 'X-Key': value } })] }],
+        ['tools[0].url', { tools: [buildToolAt(`${upstream.url}/thing?k=${encodeURIComponent(value)}`)] }],
         ['authentication.token', { authentication: { type: 'Bearer', token: value } }],
         ['oauth.client_secret', { oauth: { ...oauth, client_secret: value } }],
       ];
-      for (const [path, more] of configs) {
-        const reply = await toolhost.rest('POST', '/servers', { body: serverAt('own-stored', upstream.url, more) });
+      for (const [path, overrides] of configs) {
+        const reply = await toolhost.rest('POST', '/servers', {
+          body: buildServerAt('own-stored', upstream.url, overrides),
+        });
         assert.equal(reply.status, 400, path);
         const problems = reply.body.problems as { path: string }[];
         assert.deepEqual(
@@ -214,7 +220,7 @@ describe('a credential of this service, plain or in one layer of encoding', () =
     const headers = (index: number) =>
       index < 300 ? { 'X-Query': `{ things(first: ${index}) }`.padEnd(1200, ';a') } : {};
     const tools = Array.from({ length: 301 }, (_, index) => ({
-      ...toolAt(`${upstream.url}/thing`, { headers: headers(index) }),
+      ...buildToolAt(`${upstream.url}/thing`, { headers: headers(index) }),
       name: `get_${index}`,
     }));
     Object.assign(tools[300] ?? {}, { headers: { 'X-Key': `Token ${key}` } });
@@ -237,8 +243,8 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       const optional = Object.fromEntries(
         Object.entries(input_schema).map(([name, field]) => [name, { ...field, optional: true }]),
       );
-      const tools = [toolAt(`${upstream.url}/thing`, { method, input_schema: optional })];
-      await toolhost.createServer(serverAt(slug, upstream.url, { tools }));
+      const tools = [buildToolAt(`${upstream.url}/thing`, { method, input_schema: optional })];
+      await toolhost.createServer(buildServerAt(slug, upstream.url, { tools }));
       for (const args of [{ q: `see ${key}` }, { h: key }, { list: ['a', key] }]) {
         const result = await toolhost.callTool(slug, 'anyone', 'get', args);
         assert.equal(result.isError, true);
@@ -260,14 +266,19 @@ const object = { type: 'object', style: 'repeat', additionalProperties: true };
 const file = { type: 'string', content: 'base64' };
 
 /** Tool with the arguments and headers that put a text into one part of its request. */
-type Place = { tool: Json; args: (text: string) => Json; headers?: (text: string) => Record<string, string> };
+type RequestPart = { tool: Json; args: (text: string) => Json; headers?: (text: string) => Record<string, string> };
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-const post = (input_schema: Json, more: Json = {}): Json => ({ method: 'POST', url: '/up', input_schema, ...more });
+const post = (input_schema: Json, overrides: Json = {}): Json => ({
+  method: 'POST',
+  url: '/up',
+  input_schema,
+  ...overrides,
+});
 const flat = (fields: Json): Json => ({ type: 'object', properties: fields, required: Object.keys(fields) });
 
 /** Every part of a request that a caller can set. */
-const places: Record<string, Place> = {
+const requestParts: Record<string, RequestPart> = {
   'a segment of the path': { tool: { url: '/up/:q', input_schema: { q: text } }, args: (q) => ({ q }) },
   'a part of a segment': { tool: { url: '/up/a-:q', input_schema: { q: text } }, args: (q) => ({ q: `b ${q}` }) },
   'a pair of the URL': { tool: { url: '/up?id=eq.:q', input_schema: { q: text } }, args: (q) => ({ q }) },
@@ -315,96 +326,99 @@ const places: Record<string, Place> = {
 };
 
 describe('a credential of this service in an upstream request', () => {
-  let one: OneTool;
+  let fixture: OneToolFixture;
   let key: string;
   let credentials: string[];
   let lookalikes: string[];
   before(async () => {
-    one = await startOneTool();
-    key = await one.toolhost.key();
+    fixture = await startOneTool();
+    key = await fixture.toolhost.createKey();
     const secret = 'aB3'.repeat(14);
     credentials = [key, `x${key.slice(1)}`, `tha_${secret}z`, `thr_${secret}z`];
     lookalikes = [`${key.slice(0, -1)}${key.endsWith('x') ? 'y' : 'x'}`, `tha_${secret}zz`, `thx_${secret}z`];
   });
-  after(() => one.stop());
+  after(() => fixture.stop());
 
-  const serve = (tool: Json) => one.serve(tool, { authentication: { type: 'Bearer' } });
-  const run = async (slug: string, { args, headers }: Place, put: string) => {
-    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: args(put) } };
-    const { body } = await one.toolhost.post(slug, call, { token: callerToken, headers: headers?.(put) ?? {} });
-    return body.result as ToolReply;
+  const serve = (tool: Json) => fixture.createToolServer(tool, { authentication: { type: 'Bearer' } });
+  const run = async (slug: string, { args, headers }: RequestPart, credential: string) => {
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: args(credential) } };
+    const { body } = await fixture.toolhost.post(slug, call, {
+      token: callerToken,
+      headers: headers?.(credential) ?? {},
+    });
+    return body.result as ToolCallResult;
   };
 
   it('[find B3] is rejected in every part of a request, as an API key or a login token', async () => {
-    for (const [what, place] of Object.entries(places)) {
-      const slug = await serve(place.tool);
-      one.upstream.take();
+    for (const [partName, requestPart] of Object.entries(requestParts)) {
+      const slug = await serve(requestPart.tool);
+      fixture.upstream.take();
       for (const credential of credentials) {
-        const said = errorOf(await run(slug, place, credential));
-        assert.match(said, never, what);
-        assert.equal(said.includes(credential), false, what);
+        const message = getErrorText(await run(slug, requestPart, credential));
+        assert.match(message, neverSentError, partName);
+        assert.equal(message.includes(credential), false, partName);
       }
-      assert.deepEqual(one.upstream.take(), [], what);
+      assert.deepEqual(fixture.upstream.take(), [], partName);
       for (const lookalike of lookalikes) {
-        const result = await run(slug, place, lookalike);
-        assert.notEqual(result.isError, true, `${what}: ${JSON.stringify(result)}`);
+        const result = await run(slug, requestPart, lookalike);
+        assert.notEqual(result.isError, true, `${partName}: ${JSON.stringify(result)}`);
       }
-      assert.equal(one.upstream.take().length, lookalikes.length, what);
+      assert.equal(fixture.upstream.take().length, lookalikes.length, partName);
     }
   });
 
   it('[find B3] is detected at any offset of a long body, also across chunk boundaries of the search', async () => {
     const slug = await serve(post({ q: text }));
     const length = 900_000;
-    one.upstream.take();
+    fixture.upstream.take();
     for (const at of [0, 1, 262_000, 262_040, 262_090, 262_130, 262_144, 524_250, length]) {
       const q = `${'-'.repeat(at)}${key}${'-'.repeat(length - at)}`;
-      assert.match(errorOf(await one.call(slug, { q })), never, String(at));
+      assert.match(getErrorText(await fixture.call(slug, { q })), neverSentError, String(at));
     }
-    assert.deepEqual(one.upstream.take(), []);
-    assert.notEqual((await one.call(slug, { q: '-'.repeat(length) })).isError, true);
+    assert.deepEqual(fixture.upstream.take(), []);
+    assert.notEqual((await fixture.call(slug, { q: '-'.repeat(length) })).isError, true);
   });
 
   it('[find B3] stops a redirect to a URL that contains it', async () => {
     const slug = await serve({ url: '/up', input_schema: {}, redirects: 'follow' });
-    one.upstream.on('GET /up', () => ({ status: 302, headers: { location: `/other?k=${key}` } }));
-    one.upstream.take();
-    assert.match(errorOf(await one.call(slug)), never);
+    fixture.upstream.on('GET /up', () => ({ status: 302, headers: { location: `/other?k=${key}` } }));
+    fixture.upstream.take();
+    assert.match(getErrorText(await fixture.call(slug)), neverSentError);
     assert.deepEqual(
-      one.upstream.take().map(({ url }) => url),
+      fixture.upstream.take().map(({ url }) => url),
       ['/up'],
     );
   });
 
   it('[find B3] stops the import of a document from a URL that contains it, also after a redirect', async () => {
-    one.upstream.on('GET /openapi.json', () => ({
+    fixture.upstream.on('GET /openapi.json', () => ({
       status: 302,
       headers: { location: `/other.json?k=${key}` },
     }));
-    const imported = async (path: string) => {
-      one.upstream.take();
-      const { status, text: said } = await one.toolhost.rest('POST', '/import', {
+    const importFrom = async (path: string) => {
+      fixture.upstream.take();
+      const { status, text: message } = await fixture.toolhost.rest('POST', '/import', {
         key,
-        body: { url: `${one.upstream.url}${path}` },
+        body: { url: `${fixture.upstream.url}${path}` },
       });
-      assert.deepEqual([status, never.test(said), said.includes(key)], [400, true, false], said);
-      return one.upstream.take().map(({ url }) => url);
+      assert.deepEqual([status, neverSentError.test(message), message.includes(key)], [400, true, false], message);
+      return fixture.upstream.take().map(({ url }) => url);
     };
     const encoded = key.replaceAll('_', '%5F');
-    for (const put of [...credentials, encoded]) assert.deepEqual(await imported(`/a.json?k=${put}`), []);
-    assert.deepEqual(await imported('/openapi.json'), ['/openapi.json']);
+    for (const put of [...credentials, encoded]) assert.deepEqual(await importFrom(`/a.json?k=${put}`), []);
+    assert.deepEqual(await importFrom('/openapi.json'), ['/openapi.json']);
   });
 
   it('[find B3] does not include tokens of other services in the URL of an imported document', async () => {
     const secret = 'aB3'.repeat(14);
     const path = '/things.json';
-    one.upstream.on(`GET ${path}`, () => ({ status: 404, body: '' }));
+    fixture.upstream.on(`GET ${path}`, () => ({ status: 404, body: '' }));
     for (const token of [`pha_${secret}z`, `phr_${secret}z`, `sha_${secret}z`, `thb_${secret}z`]) {
-      one.upstream.take();
-      const body = { url: `${one.upstream.url}${path}?token=${token}` };
-      const { text: said } = await one.toolhost.rest('POST', '/import', { key, body });
-      assert.match(said, /HTTP 404/, token);
-      assert.equal(one.upstream.take().length, 1, token);
+      fixture.upstream.take();
+      const body = { url: `${fixture.upstream.url}${path}?token=${token}` };
+      const { text: message } = await fixture.toolhost.rest('POST', '/import', { key, body });
+      assert.match(message, /HTTP 404/, token);
+      assert.equal(fixture.upstream.take().length, 1, token);
     }
   });
 });

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, toolWith } from '../support/configurations.ts';
-import { fromNoon } from '../support/from-noon.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/configurations.ts';
+import { createNoonClock } from '../support/from-noon.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'of-the-caller';
-const textsOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text);
-const textOf = (reply: ToolReply) => textsOf(reply).join('\n');
+const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);
+const getText = (reply: ToolCallResult) => getTexts(reply).join('\n');
 
 describe('a server in search mode', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
 
-  const tool = (name: string, description: string, more: Json = {}) =>
-    toolWith({ name, description, url: `${upstream.url}/${name}`, ...more });
+  const tool = (name: string, description: string, overrides: Json = {}) =>
+    buildToolConfig({ name, description, url: `${upstream.url}/${name}`, ...overrides });
   const string = { type: 'string' };
   const shop = () => [
     tool('list_orders', 'Lists the orders of a customer.', { tags: ['orders'], pinned: true }),
@@ -32,21 +32,21 @@ describe('a server in search mode', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', ({ method, url }) => ({ body: { method, url } }));
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { now: fromNoon() } });
-    await toolhost.createServer(configWith({ slug: 'shop', tool_mode: 'search', tools: shop() }));
+    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { now: createNoonClock() } });
+    await toolhost.createServer(buildServerConfig({ slug: 'shop', tool_mode: 'search', tools: shop() }));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const listed = async (slug: string) => {
+  const listTools = async (slug: string) => {
     const replies = [
       await toolhost.rpc(slug, token, 'tools/list'),
-      await toolhost.modern(slug, token, 'tools/list', {}),
+      await toolhost.statelessRpc(slug, token, 'tools/list', {}),
     ];
     return replies.map(({ body }) => (body.result as { tools: Json[] }).tools);
   };
 
   it('lists the three built-in tools and the pinned tools, in every protocol version [agent 1]', async () => {
-    for (const tools of await listed('shop')) {
+    for (const tools of await listTools('shop')) {
       assert.deepEqual(
         tools.map(({ name }) => name),
         ['search_tools', 'describe_tool', 'call_tool', 'list_orders'],
@@ -60,24 +60,24 @@ describe('a server in search mode', () => {
   });
 
   it('derives the annotations of call_tool from the tools of the server [agent 1]', async () => {
-    const hintsOf = async (slug: string) => {
-      const call = (await listed(slug))[0]?.find(({ name }) => name === 'call_tool');
+    const getCallToolHints = async (slug: string) => {
+      const call = (await listTools(slug))[0]?.find(({ name }) => name === 'call_tool');
       assert.ok(call);
       const { readOnlyHint, destructiveHint } = call.annotations as Json;
       return [readOnlyHint, destructiveHint];
     };
-    assert.deepEqual(await hintsOf('shop'), [false, true]);
-    const reads = [tool('one', 'Reads one thing.'), tool('all', 'Reads all things.')];
-    await toolhost.createServer(configWith({ slug: 'reads', tool_mode: 'search', tools: reads }));
-    assert.deepEqual(await hintsOf('reads'), [true, false]);
+    assert.deepEqual(await getCallToolHints('shop'), [false, true]);
+    const readTools = [tool('one', 'Reads one thing.'), tool('all', 'Reads all things.')];
+    await toolhost.createServer(buildServerConfig({ slug: 'reads', tool_mode: 'search', tools: readTools }));
+    assert.deepEqual(await getCallToolHints('reads'), [true, false]);
     const vague = [tool('vague', 'Does something.', { method: 'POST' })];
-    await toolhost.createServer(configWith({ slug: 'writes', tool_mode: 'search', tools: vague }));
-    assert.deepEqual(await hintsOf('writes'), [false, false]);
+    await toolhost.createServer(buildServerConfig({ slug: 'writes', tool_mode: 'search', tools: vague }));
+    assert.deepEqual(await getCallToolHints('writes'), [false, false]);
   });
 
   it('finds tools by words, names, tags, and arguments, always in the same order [agent 1]', async () => {
     const names = async (args: Json) =>
-      [...textOf(await call('shop', 'search_tools', args)).matchAll(/^- (\w+) \((\w+)\)/gm)].map(
+      [...getText(await call('shop', 'search_tools', args)).matchAll(/^- (\w+) \((\w+)\)/gm)].map(
         ([, name, effect]) => `${name} ${effect}`,
       );
     const creating = await names({ query: 'creating orders' });
@@ -93,28 +93,28 @@ describe('a server in search mode', () => {
   });
 
   it('explains a search without results, without a query, or with an unknown tag [agent 1]', async () => {
-    assert.match(textOf(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool matches "xylophone"/);
-    assert.match(textOf(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
-    const wrong = await call('shop', 'search_tools', { tag: 'order' });
-    assert.equal(wrong.isError, true);
-    assert.match(textOf(wrong), /no tool has the tag "order".*did you mean `orders`/);
+    assert.match(getText(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool matches "xylophone"/);
+    assert.match(getText(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
+    const invalid = await call('shop', 'search_tools', { tag: 'order' });
+    assert.equal(invalid.isError, true);
+    assert.match(getText(invalid), /no tool has the tag "order".*did you mean `orders`/);
     assert.match(
-      textOf(await call('shop', 'search_tools', { query: [3] })),
+      getText(await call('shop', 'search_tools', { query: [3] })),
       /query: found an array of 1; allowed: string/,
     );
   });
 
   it('describes tools as tools/list would, with their annotations [agent 1]', async () => {
     const tools = shop().map(({ tags: _, pinned: __, ...rest }) => rest);
-    await toolhost.createServer(configWith({ slug: 'shop-list', tools }));
-    const [all = []] = await listed('shop-list');
-    const [json = '', note = ''] = textsOf(
+    await toolhost.createServer(buildServerConfig({ slug: 'shop-list', tools }));
+    const [all = []] = await listTools('shop-list');
+    const [json = '', note = ''] = getTexts(
       await call('shop', 'describe_tool', { names: ['create_order', 'delete_ordr', 'delete_order'] }),
     );
     const described = JSON.parse(json) as Json[];
     assert.deepEqual(
       described.map(({ tags: _, ...definition }) => definition),
-      ['create_order', 'delete_order'].map((wanted) => all.find(({ name }) => name === wanted)),
+      ['create_order', 'delete_order'].map((expectedName) => all.find(({ name }) => name === expectedName)),
     );
     assert.deepEqual(described[0]?.tags, ['orders', 'Sales desk']);
     assert.match(note, /no tool "delete_ordr".*did you mean `delete_order`/);
@@ -130,9 +130,9 @@ describe('a server in search mode', () => {
         ),
       }),
     );
-    await toolhost.createServer(configWith({ slug: 'wide', tool_mode: 'search', tools: many }));
+    await toolhost.createServer(buildServerConfig({ slug: 'wide', tool_mode: 'search', tools: many }));
     const names = many.map(({ name }) => String(name));
-    const [json = '', note = ''] = textsOf(await call('wide', 'describe_tool', { names }));
+    const [json = '', note = ''] = getTexts(await call('wide', 'describe_tool', { names }));
     assert.ok(json.length < 62_000);
     const described = (JSON.parse(json) as Json[]).map(({ name }) => String(name));
     assert.deepEqual(described, names.slice(0, described.length));
@@ -143,41 +143,44 @@ describe('a server in search mode', () => {
     upstream.take();
     const args = { item: 'pen', count: 2 };
     const direct = await call('shop', 'create_order', args);
-    const through = await call('shop', 'call_tool', { name: 'create_order', arguments: args });
-    assert.deepEqual(through, direct);
+    const viaCallTool = await call('shop', 'call_tool', { name: 'create_order', arguments: args });
+    assert.deepEqual(viaCallTool, direct);
     const [first, second] = upstream.take();
     assert.deepEqual([second?.method, second?.url, second?.body], [first?.method, first?.url, first?.body]);
-    const wrong = { item: 'pen', count: 0, colour: 'red' };
-    const refused = await call('shop', 'call_tool', { name: 'create_order', arguments: wrong });
-    assert.deepEqual(refused, await call('shop', 'create_order', wrong));
-    assert.equal(refused.isError, true);
+    const invalid = { item: 'pen', count: 0, colour: 'red' };
+    const rejected = await call('shop', 'call_tool', { name: 'create_order', arguments: invalid });
+    assert.deepEqual(rejected, await call('shop', 'create_order', invalid));
+    assert.equal(rejected.isError, true);
     for (const nothing of [{}, { arguments: {} }, { arguments: null }]) {
       const listed = await call('shop', 'call_tool', { name: 'list_orders', ...nothing });
-      assert.notEqual(listed.isError, true, textOf(listed));
+      assert.notEqual(listed.isError, true, getText(listed));
     }
   });
 
   it('requires no mirrored header for an argument inside call_tool in the stateless protocol version [agent 1]', async () => {
     const params = { name: 'call_tool', arguments: { name: 'create_order', arguments: { item: 'pen', count: 1 } } };
-    const { body, status } = await toolhost.modern('shop', token, 'tools/call', params);
-    assert.deepEqual([status, (body.result as ToolReply).isError], [200, undefined]);
+    const { body, status } = await toolhost.statelessRpc('shop', token, 'tools/call', params);
+    assert.deepEqual([status, (body.result as ToolCallResult).isError], [200, undefined]);
     assert.equal((body.result as Json).resultType, 'complete');
   });
 
   it('explains a call without a tool, or with misplaced arguments [agent 1]', async () => {
     upstream.take();
-    const texts = async (args: Json) => {
+    const callForError = async (args: Json) => {
       const reply = await call('shop', 'call_tool', args);
       assert.equal(reply.isError, true);
-      return textOf(reply);
+      return getText(reply);
     };
-    assert.match(await texts({ name: 'create_ordr' }), /no tool "create_ordr".*did you mean `create_order`/);
-    assert.match(await texts({ name: 'hidden' }), /no tool "hidden"/);
-    assert.match(await texts({ name: 'call_tool' }), /no tool "call_tool"/);
-    assert.match(await texts({}), /name: found nothing/);
-    assert.match(await texts({ name: 'create_order', item: 'pen' }), /item: not an argument of call_tool.*"arguments"/);
+    assert.match(await callForError({ name: 'create_ordr' }), /no tool "create_ordr".*did you mean `create_order`/);
+    assert.match(await callForError({ name: 'hidden' }), /no tool "hidden"/);
+    assert.match(await callForError({ name: 'call_tool' }), /no tool "call_tool"/);
+    assert.match(await callForError({}), /name: found nothing/);
     assert.match(
-      await texts({ name: 'create_order', arguments: '[1]' }),
+      await callForError({ name: 'create_order', item: 'pen' }),
+      /item: not an argument of call_tool.*"arguments"/,
+    );
+    assert.match(
+      await callForError({ name: 'create_order', arguments: '[1]' }),
       /arguments: found "\[1\]"; allowed: an object/,
     );
     assert.deepEqual(upstream.take(), []);
@@ -186,7 +189,7 @@ describe('a server in search mode', () => {
   });
 
   it('records calls under the name of the called tool, and searches under the name of the search tool [agent 1]', async () => {
-    await toolhost.createServer(configWith({ slug: 'recorded', tool_mode: 'search', tools: shop() }));
+    await toolhost.createServer(buildServerConfig({ slug: 'recorded', tool_mode: 'search', tools: shop() }));
     await call('recorded', 'search_tools', { query: 'order' });
     await call('recorded', 'describe_tool', { names: ['create_order'] });
     await call('recorded', 'call_tool', { name: 'create_order', arguments: { item: 'a', count: 1 } });
@@ -202,7 +205,7 @@ describe('a server in search mode', () => {
   });
 
   it('counts searches toward the call limits [agent 1]', async () => {
-    await toolhost.createServer(configWith({ slug: 'limited', tool_mode: 'search', tools: shop() }));
+    await toolhost.createServer(buildServerConfig({ slug: 'limited', tool_mode: 'search', tools: shop() }));
     const limits = { body: { calls_per_day: 2 } };
     assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
     const statuses = [];
@@ -214,52 +217,48 @@ describe('a server in search mode', () => {
   });
 
   it('rejects a tool with the name of a built-in tool, in search mode only [agent 1]', async () => {
-    const tools = ['search_tools', 'describe_tool', 'call_tool'].map((name) => toolWith({ name }));
-    const { problems } = await check(toolhost, configWith({ tool_mode: 'search', tools }));
+    const tools = ['search_tools', 'describe_tool', 'call_tool'].map((name) => buildToolConfig({ name }));
+    const { problems } = await checkConfiguration(toolhost, buildServerConfig({ tool_mode: 'search', tools }));
     const sentence = 'is the name of a built-in tool with these settings; choose another name';
     assert.deepEqual(
       problems,
       tools.map(({ name }, index) => `tools[${index}].name: "${name}" ${sentence}`),
     );
-    assert.deepEqual((await check(toolhost, configWith({ tools }))).problems, []);
+    assert.deepEqual((await checkConfiguration(toolhost, buildServerConfig({ tools }))).problems, []);
   });
 
   it('validates tool_mode, tags, and pinned [agent 1]', async () => {
-    const problemsOf = async (fields: Json, more: Json = {}) =>
-      (await check(toolhost, configWith({ tools: [toolWith(fields)], ...more }))).problems;
-    assert.deepEqual(await problemsOf({}, { tool_mode: 'find' }), [
-      'tool_mode: found "find"; allowed: "list", "search"',
-    ]);
-    assert.match((await problemsOf({ tags: ['a\u202eb'] })).join(), /tools\[0\]\.tags\[0\]: has a control/);
-    assert.match((await problemsOf({ tags: [''] })).join(), /tools\[0\]\.tags\[0\]/);
-    assert.match(
-      (await problemsOf({ tags: Array.from({ length: 21 }, (_, n) => `t${n}`) })).join(),
-      /tools\[0\]\.tags/,
-    );
-    assert.deepEqual(await problemsOf({ tags: ['Größe, ä & ö'], pinned: true }), []);
+    const validate = async (fields: Json, overrides: Json = {}) =>
+      (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(fields)], ...overrides })))
+        .problems;
+    assert.deepEqual(await validate({}, { tool_mode: 'find' }), ['tool_mode: found "find"; allowed: "list", "search"']);
+    assert.match((await validate({ tags: ['a\u202eb'] })).join(), /tools\[0\]\.tags\[0\]: has a control/);
+    assert.match((await validate({ tags: [''] })).join(), /tools\[0\]\.tags\[0\]/);
+    assert.match((await validate({ tags: Array.from({ length: 21 }, (_, n) => `t${n}`) })).join(), /tools\[0\]\.tags/);
+    assert.deepEqual(await validate({ tags: ['Größe, ä & ö'], pinned: true }), []);
   });
 
   it('gets no size warnings for many tools and passes the connection check [agent 1]', async () => {
     const many = Array.from({ length: 60 }, (_, n) => tool(`t${n}`, 'd'.repeat(1000)));
-    const { warnings } = await check(toolhost, configWith({ tools: many }));
+    const { warnings } = await checkConfiguration(toolhost, buildServerConfig({ tools: many }));
     assert.deepEqual(
       warnings.map((warning) => /tool_mode/.test(warning)),
       [true, true],
     );
-    const config = configWith({ slug: 'many', tool_mode: 'search', tools: many });
-    assert.deepEqual((await check(toolhost, config)).warnings, []);
+    const config = buildServerConfig({ slug: 'many', tool_mode: 'search', tools: many });
+    assert.deepEqual((await checkConfiguration(toolhost, config)).warnings, []);
     await toolhost.createServer(config);
     const { body } = await toolhost.rest('POST', '/servers/many/connection-check', { body: {} });
-    const judged = new Map((body.checks as Json[]).map(({ id, status, detail }) => [id, `${status} ${detail}`]));
-    for (const id of ['tool_list', 'tool_count', 'tool_names']) assert.match(judged.get(id) ?? '', /^ok/, id);
+    const checkResults = new Map((body.checks as Json[]).map(({ id, status, detail }) => [id, `${status} ${detail}`]));
+    for (const id of ['tool_list', 'tool_count', 'tool_names']) assert.match(checkResults.get(id) ?? '', /^ok/, id);
   });
 
   it('finds a new tool after its tools changed [agent 1]', async () => {
-    await toolhost.createServer(configWith({ slug: 'changing', tool_mode: 'search', tools: shop() }));
-    assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /No tool matches/);
+    await toolhost.createServer(buildServerConfig({ slug: 'changing', tool_mode: 'search', tools: shop() }));
+    assert.match(getText(await call('changing', 'search_tools', { query: 'zebra' })), /No tool matches/);
     const tools = [...shop(), tool('feed_zebra', 'Feeds the zebra.', { method: 'POST' })];
     assert.equal((await toolhost.rest('PATCH', '/servers/changing', { body: { tools } })).status, 200);
-    assert.match(textOf(await call('changing', 'search_tools', { query: 'zebra' })), /- feed_zebra/);
+    assert.match(getText(await call('changing', 'search_tools', { query: 'zebra' })), /- feed_zebra/);
   });
 
   it('supports previews and trial calls by tool name [agent 1]', async () => {

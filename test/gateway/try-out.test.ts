@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { personSession } from '../support/browser/dashboard.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -13,13 +13,13 @@ describe('a trial call of a tool', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    const tool = toolAt(`${upstream.url}/things`, {
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    const tool = buildToolAt(`${upstream.url}/things`, {
       method: 'POST',
       input_schema: { name: { type: 'string' } },
       headers: { 'X-Service': 'Key {{KEY}}' },
     });
-    await toolhost.createServer({ ...serverAt('tried', upstream.url), tools: [tool] });
+    await toolhost.createServer({ ...buildServerAt('tried', upstream.url), tools: [tool] });
     await toolhost.rest('PUT', '/servers/tried/secrets/KEY', { body: { value: secret } });
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
@@ -32,7 +32,7 @@ describe('a trial call of a tool', () => {
     assert.equal(status, 200, text);
     return body;
   };
-  const recordOf = async (id: unknown) => (await toolhost.rest('GET', `/calls/${id}`)).body;
+  const getCallRecord = async (id: unknown) => (await toolhost.rest('GET', `/calls/${id}`)).body;
 
   it('reports the request, its duration, and its size', async () => {
     upstream.on('POST /things', () => ({ body: { text: 'x'.repeat(100) }, delayMs: 20 }));
@@ -47,47 +47,47 @@ describe('a trial call of a tool', () => {
 
   it('returns the id of its call record, which has the capture', async () => {
     const { call_id, timing } = await post('call', { name: 'Ada' });
-    const { call, capture } = (await recordOf(call_id)) as { call: Json; capture?: Json };
+    const { call, capture } = (await getCallRecord(call_id)) as { call: Json; capture?: Json };
     assert.deepEqual({ total_ms: call.duration_ms, upstream_ms: call.upstream_ms }, timing);
     assert.equal(capture, undefined);
     await toolhost.rest('POST', '/servers/tried/capture', { body: { hours: 1 } });
-    const again = await post('call', { name: 'Ada' });
-    const captured = (await recordOf(again.call_id)).capture as Json;
-    assert.deepEqual([captured.request, captured.curl], [again.request, again.curl]);
+    const secondCall = await post('call', { name: 'Ada' });
+    const storedCapture = (await getCallRecord(secondCall.call_id)).capture as Json;
+    assert.deepEqual([storedCapture.request, storedCapture.curl], [secondCall.request, secondCall.curl]);
   });
 
   it('is recorded with caller_kind try_out and its API key or person, and can be filtered by it', async () => {
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     const { call_id } = await post('call', { name: 'Ada' }, key);
-    const { call } = (await recordOf(call_id)) as { call: Json };
+    const { call } = (await getCallRecord(call_id)) as { call: Json };
     assert.deepEqual([call.caller_kind, call.key_id], ['try_out', `key_${key.split('_')[1]}`]);
 
-    const session = await personSession(toolhost, { name: 'Anna', role: 'editor' });
+    const session = await createPersonSession(toolhost, { name: 'Anna', role: 'editor' });
     const path = '/servers/tried/tools/get/call';
-    const tried = await personRequest(toolhost, session, 'POST', path, { arguments: { name: 'Ada' } });
-    const byPerson = (await recordOf(tried.body.call_id)).call as Json;
+    const personCall = await personRequest(toolhost, session, 'POST', path, { arguments: { name: 'Ada' } });
+    const byPerson = (await getCallRecord(personCall.body.call_id)).call as Json;
     assert.deepEqual([byPerson.caller_kind, byPerson.key_id], ['try_out', `usr_${session}`]);
 
     await toolhost.callTool('tried', key, 'get', { name: 'Ada' });
-    const kinds = async (wanted: string) => {
-      const { body } = await toolhost.rest('GET', `/calls?slug=tried&limit=200&caller_kind=${wanted}`);
+    const listCallerKinds = async (callerKind: string) => {
+      const { body } = await toolhost.rest('GET', `/calls?slug=tried&limit=200&caller_kind=${callerKind}`);
       return new Set((body.calls as Json[]).map(({ caller_kind }) => caller_kind));
     };
-    assert.deepEqual([...(await kinds('try_out'))], ['try_out']);
-    assert.deepEqual([...(await kinds('api_key'))], ['api_key']);
+    assert.deepEqual([...(await listCallerKinds('try_out'))], ['try_out']);
+    assert.deepEqual([...(await listCallerKinds('api_key'))], ['api_key']);
     assert.match((await toolhost.rest('GET', '/calls.csv?slug=tried&caller_kind=try_out')).text, /,ok,try_out,usr_/);
     assert.equal((await toolhost.rest('GET', '/calls?caller_kind=dashboard')).status, 400);
   });
 
   it('leaves no record if its required token is missing', async () => {
     await toolhost.createServer({
-      ...serverAt('forwards', upstream.url),
+      ...buildServerAt('forwards', upstream.url),
       authentication: { type: 'Bearer' },
     });
     const call = (body: Json) => toolhost.rest('POST', '/servers/forwards/tools/get/call', { body });
-    const refused = await call({});
+    const rejected = await call({});
     const message = "this server forwards the caller's token; provide one to try the tool";
-    assert.deepEqual([refused.status, refused.body.problems], [400, [{ path: 'token', message }]]);
+    assert.deepEqual([rejected.status, rejected.body.problems], [400, [{ path: 'token', message }]]);
     const records = async () => (await toolhost.rest('GET', '/servers/forwards/calls')).body.calls as Json[];
     assert.deepEqual(await records(), []);
     assert.equal((await call({ token: 'of-the-caller' })).status, 200);
@@ -118,22 +118,22 @@ describe('a trial call of a tool', () => {
   });
 
   it('shows only the result and not the upstream request to a key with only the scope call', async () => {
-    const calling = await toolhost.key({ scopes: ['call'] });
-    const { is_error, request, curl, response } = await post('call', { name: 'Ada' }, calling);
+    const callOnlyKey = await toolhost.createKey({ scopes: ['call'] });
+    const { is_error, request, curl, response } = await post('call', { name: 'Ada' }, callOnlyKey);
     assert.deepEqual([is_error, request, curl, response], [false, undefined, undefined, undefined]);
   });
 
   it('[agent 5] shows the upstream response next to the agent result, without credentials', async () => {
-    const answer = { text: `Key ${secret}`, token: secret, more: 'x'.repeat(20_000) };
+    const upstreamBody = { text: `Key ${secret}`, token: secret, more: 'x'.repeat(20_000) };
     upstream.on('POST /things', () => ({
       status: 201,
       headers: { 'x-echo': `Key ${secret}`, 'set-cookie': 'id=1' },
-      body: answer,
+      body: upstreamBody,
     }));
     await toolhost.createServer({
-      ...serverAt('sides', upstream.url),
+      ...buildServerAt('sides', upstream.url),
       tools: [
-        toolAt(`${upstream.url}/things`, { method: 'POST', response_fields: ['text'], headers: { K: '{{KEY}}' } }),
+        buildToolAt(`${upstream.url}/things`, { method: 'POST', response_fields: ['text'], headers: { K: '{{KEY}}' } }),
       ],
     });
     await toolhost.rest('PUT', '/servers/sides/secrets/KEY', { body: { value: secret } });
@@ -144,12 +144,12 @@ describe('a trial call of a tool', () => {
     assert.deepEqual(response.headers.find(([name]) => name === 'x-echo')?.[1], 'Key [redacted]');
     assert.ok(response.body.startsWith('{"text":"Key [redacted]","token":"[redacted]","more":"xxx'), response.body);
     assert.equal(Buffer.byteLength(response.body), 8192);
-    const whole = JSON.stringify(answer).length;
+    const responseBytes = JSON.stringify(upstreamBody).length;
     assert.deepEqual(
       [response.body_bytes, (response as Json).estimated_tokens, body.estimated_tokens],
-      [whole, Math.ceil(whole / 4), Math.ceil(JSON.stringify({ text: answer.text }).length / 4)],
+      [responseBytes, Math.ceil(responseBytes / 4), Math.ceil(JSON.stringify({ text: upstreamBody.text }).length / 4)],
     );
-    const { capture } = await recordOf(body.call_id);
+    const { capture } = await getCallRecord(body.call_id);
     assert.equal(capture, undefined, 'nothing is stored for a server without capture');
   });
 

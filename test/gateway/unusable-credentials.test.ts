@@ -1,38 +1,38 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 
 /** Formats a variable reference such as `${NAME}`. */
-const dollar = (name: string) => `$\{${name}}`;
+const toVariable = (name: string) => `$\{${name}}`;
 
 describe('the rejection of an unusable credential', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  let aheadMs = 0;
+  let clockOffsetMs = 0;
 
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({
-      egress: [upstream.port],
-      surroundings: { now: () => Date.now() + aheadMs },
+      egressPorts: [upstream.port],
+      runtimeOptions: { now: () => Date.now() + clockOffsetMs },
     });
-    const more = { authentication: { type: 'Bearer', header: 'X-Token' } };
-    await toolhost.createServer(serverAt('tokens', upstream.url, more));
-    await toolhost.createServer(serverAt('open', upstream.url));
+    const overrides = { authentication: { type: 'Bearer', header: 'X-Token' } };
+    await toolhost.createServer(buildServerAt('tokens', upstream.url, overrides));
+    await toolhost.createServer(buildServerAt('open', upstream.url));
     const stored = { authentication: { type: 'Bearer', token: 'stored' } };
-    await toolhost.createServer(serverAt('stored', upstream.url, stored));
-    await toolhost.createServer(serverAt('other', upstream.url, stored));
+    await toolhost.createServer(buildServerAt('stored', upstream.url, stored));
+    await toolhost.createServer(buildServerAt('other', upstream.url, stored));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const asBearer = (slug: string, token: string) =>
+  const callWithToken = (slug: string, token: string) =>
     toolhost.post(slug, call, { headers: { authorization: `Bearer ${token}` } });
   /** Returns the reason in the body, and asserts that the challenge contains one too. */
-  const reasonOf = (reply: Reply): string => {
+  const getReason = (reply: Reply): string => {
     assert.equal(reply.status, 401, reply.text);
     assert.match(reply.headers.get('www-authenticate') ?? '', /error="invalid_token", error_description="/);
     return String((reply.body.error as { message: string }).message);
@@ -43,10 +43,10 @@ describe('the rejection of an unusable credential', () => {
       /is a variable that the client did not expand/,
       [
         ...[
-          dollar('SHOP_TOKEN'),
-          dollar('env:SHOP_TOKEN'),
-          dollar('input:token'),
-          dollar('TOKEN:-'),
+          toVariable('SHOP_TOKEN'),
+          toVariable('env:SHOP_TOKEN'),
+          toVariable('input:token'),
+          toVariable('TOKEN:-'),
           '{{SHOP_TOKEN}}',
           '{{ $json.token }}',
         ],
@@ -67,10 +67,10 @@ describe('the rejection of an unusable credential', () => {
     for (const [reason, credentials] of placeholders) {
       for (const credential of credentials) {
         for (const slug of ['tokens', 'stored', 'open', 'manage'])
-          assert.match(reasonOf(await asBearer(slug, credential)), reason, `${slug} ${credential}`);
+          assert.match(getReason(await callWithToken(slug, credential)), reason, `${slug} ${credential}`);
         if (credential === '') continue;
         const inHeader = await toolhost.post('tokens', call, { headers: { 'x-token': credential } });
-        assert.match(reasonOf(inHeader), reason, credential);
+        assert.match(getReason(inHeader), reason, credential);
         const rest = await toolhost.rest('GET', '/servers', { key: credential });
         assert.deepEqual([rest.status, reason.test(String(rest.body.detail))], [401, true], rest.text);
       }
@@ -93,29 +93,32 @@ describe('the rejection of an unusable credential', () => {
       '{x}',
     ];
     for (const token of tokens) {
-      assert.equal((await asBearer('tokens', token)).status, 200, token);
+      assert.equal((await callWithToken('tokens', token)).status, 200, token);
       assert.equal(upstream.take()[0]?.headers['x-token'], `Bearer ${token}`);
     }
   });
 
   it('[find D5] tells only the holder of an API key that it expired or was revoked, and when', async () => {
     const expiresAt = new Date(Date.now() + 60_000).toISOString();
-    const expiring = await toolhost.key({ expiresAt });
+    const expiring = await toolhost.createKey({ expiresAt });
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'short', scopes: ['call'] } });
     const { id, key: revoked } = body as { id: string; key: string };
-    for (const key of [expiring, revoked]) assert.equal((await asBearer('stored', key)).status, 200);
+    for (const key of [expiring, revoked]) assert.equal((await callWithToken('stored', key)).status, 200);
     upstream.take();
     assert.equal((await toolhost.rest('DELETE', `/keys/${id}`)).status, 200);
-    aheadMs += 61_000;
+    clockOffsetMs += 61_000;
     const [day] = expiresAt.split('.');
     for (const slug of ['stored', 'other', 'open', 'manage']) {
-      assert.equal(reasonOf(await asBearer(slug, expiring)), `this API key expired at ${day}Z; use another key`);
-      assert.match(reasonOf(await asBearer(slug, revoked)), /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/);
+      assert.equal(getReason(await callWithToken(slug, expiring)), `this API key expired at ${day}Z; use another key`);
+      assert.match(
+        getReason(await callWithToken(slug, revoked)),
+        /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/,
+      );
     }
     assert.match(String((await toolhost.rest('GET', '/servers', { key: expiring })).body.detail), /expired at /);
     // Another secret with the same key id.
     const forged = expiring.replace(/.{12}$/, 'x'.repeat(12));
-    assert.doesNotMatch(reasonOf(await asBearer('stored', forged)), /expired|revoked/);
+    assert.doesNotMatch(getReason(await callWithToken('stored', forged)), /expired|revoked/);
     assert.deepEqual(upstream.take(), []);
   });
 });

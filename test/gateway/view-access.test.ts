@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { configWith, toolWith } from '../support/configurations.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerConfig, buildToolConfig } from '../support/configurations.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const authentication = { type: 'Bearer', token: 'of-the-upstream' };
-const listedAt = ({ body }: Reply) => (body.result as { tools: { name: string }[] }).tools.map(({ name }) => name);
-const messageOf = ({ body }: Reply) => (body.error as { message: string } | undefined)?.message;
+const getToolNames = ({ body }: Reply) => (body.result as { tools: { name: string }[] }).tools.map(({ name }) => name);
+const getErrorMessage = ({ body }: Reply) => (body.error as { message: string } | undefined)?.message;
 
 describe('access to views', () => {
   let upstream: RecordingUpstream;
@@ -17,16 +17,18 @@ describe('access to views', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', () => ({ body: {} }));
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const tool = (name: string, more: Json = {}) => toolWith({ name, url: `${upstream.url}/${name}`, ...more });
+  const tool = (name: string, overrides: Json = {}) =>
+    buildToolConfig({ name, url: `${upstream.url}/${name}`, ...overrides });
   const serve = (slug: string, views: Json, tools: Json[]) =>
-    toolhost.createServer(configWith({ slug, authentication, views, tools }));
-  const makeKey = (body: Json) => toolhost.rest('POST', '/keys', { body: { name: 'test', scopes: ['call'], ...body } });
-  const keyOf = async (body: Json) => {
-    const reply = await makeKey(body);
+    toolhost.createServer(buildServerConfig({ slug, authentication, views, tools }));
+  const requestKey = (body: Json) =>
+    toolhost.rest('POST', '/keys', { body: { name: 'test', scopes: ['call'], ...body } });
+  const createKey = async (body: Json) => {
+    const reply = await requestKey(body);
     assert.equal(reply.status, 201, reply.text);
     return String(reply.body.key);
   };
@@ -34,66 +36,74 @@ describe('access to views', () => {
   it('is limited to the views of a key, and every other URL rejects it [agent 2]', async () => {
     await serve('desk', { support: { tools: ['one'] }, finance: { tools: ['two'] } }, [tool('one'), tool('two')]);
     await serve('other', { support: { tools: ['one'] } }, [tool('one')]);
-    const key = await keyOf({ views: ['desk/support'] });
-    assert.deepEqual(listedAt(await toolhost.rpc('desk/support', key, 'tools/list')), ['one']);
-    const none = await toolhost.key({ scopes: ['call'], servers: ['nothing'] });
-    const plain = ({ status, text, headers }: Reply) => [status, text, headers.get('www-authenticate')];
+    const key = await createKey({ views: ['desk/support'] });
+    assert.deepEqual(getToolNames(await toolhost.rpc('desk/support', key, 'tools/list')), ['one']);
+    const none = await toolhost.createKey({ scopes: ['call'], servers: ['nothing'] });
+    const toComparable = ({ status, text, headers }: Reply) => [status, text, headers.get('www-authenticate')];
     for (const address of ['desk', 'desk/finance', 'other', 'other/support']) {
-      const refused = plain(await toolhost.rpc(address, key, 'tools/list'));
-      assert.equal(refused[0], 403, `${address} ${refused}`);
-      assert.deepEqual(refused, plain(await toolhost.rpc(address, none, 'tools/list')), address);
+      const rejected = toComparable(await toolhost.rpc(address, key, 'tools/list'));
+      assert.equal(rejected[0], 403, `${address} ${rejected}`);
+      assert.deepEqual(rejected, toComparable(await toolhost.rpc(address, none, 'tools/list')), address);
     }
     assert.equal((await toolhost.rpc('manage', key, 'tools/list')).status, 403);
     for (const path of ['/servers', '/servers/desk', '/calls']) {
       assert.equal((await toolhost.rest('GET', path, { key })).status, 403, path);
     }
-    const tried = await toolhost.rest('POST', '/servers/desk/tools/one/call', { key, body: { arguments: {} } });
-    assert.equal(tried.status, 404);
+    const trialCall = await toolhost.rest('POST', '/servers/desk/tools/one/call', { key, body: { arguments: {} } });
+    assert.equal(trialCall.status, 404);
   });
 
   it('ends when the view is removed, and a key for a server includes its views [agent 2]', async () => {
     await serve('moved', { before: { tools: ['one'] } }, [tool('one')]);
-    const [ofView, ofServer] = [await keyOf({ views: ['moved/before'] }), await keyOf({ servers: ['moved'] })];
-    for (const key of [ofView, ofServer])
+    const [viewKey, serverKey] = [
+      await createKey({ views: ['moved/before'] }),
+      await createKey({ servers: ['moved'] }),
+    ];
+    for (const key of [viewKey, serverKey])
       assert.equal((await toolhost.rpc('moved/before', key, 'tools/list')).status, 200);
     const views = { after: { tools: ['one'] } };
     assert.equal((await toolhost.rest('PATCH', '/servers/moved', { body: { views } })).status, 200);
-    assert.equal((await toolhost.rpc('moved/before', ofView, 'tools/list')).status, 404);
-    assert.equal((await toolhost.rpc('moved/after', ofView, 'tools/list')).status, 403);
-    assert.equal((await toolhost.rpc('moved/after', ofServer, 'tools/list')).status, 200);
+    assert.equal((await toolhost.rpc('moved/before', viewKey, 'tools/list')).status, 404);
+    assert.equal((await toolhost.rpc('moved/after', viewKey, 'tools/list')).status, 403);
+    assert.equal((await toolhost.rpc('moved/after', serverKey, 'tools/list')).status, 200);
   });
 
   it('is restored with a view of the same name, by an edit or a restored version, unless the key was revoked [agent 2]', async () => {
     const views = { desk: { tools: ['one'] } };
     await serve('again', views, [tool('one'), tool('two')]);
-    const [kept, revoked] = [await makeKey({ views: ['again/desk'] }), await makeKey({ views: ['again/desk'] })];
+    const [retained, revoked] = [
+      await requestKey({ views: ['again/desk'] }),
+      await requestKey({ views: ['again/desk'] }),
+    ];
     const patch = async (body: Json) =>
       assert.equal((await toolhost.rest('PATCH', '/servers/again', { body })).status, 200);
     const listed = (reply: Json) => toolhost.rpc('again/desk', String(reply.key), 'tools/list');
     await patch({ views: null });
     assert.equal((await toolhost.rest('DELETE', `/keys/${revoked.body.id}`)).status, 200);
-    assert.equal((await listed(kept.body)).status, 404);
+    assert.equal((await listed(retained.body)).status, 404);
     await patch({ views: { desk: { tools: ['two'] } } });
-    assert.deepEqual(listedAt(await listed(kept.body)), ['two']);
+    assert.deepEqual(getToolNames(await listed(retained.body)), ['two']);
     await patch({ views: null });
     assert.equal((await toolhost.rest('POST', '/servers/again/versions/1/restore', { body: {} })).status, 200);
-    assert.deepEqual(listedAt(await listed(kept.body)), ['one']);
+    assert.deepEqual(getToolNames(await listed(retained.body)), ['one']);
     assert.equal((await listed(revoked.body)).status, 401);
   });
 
   it('ends when the server is deleted, and its slug cannot be reused [agent 2]', async () => {
     await serve('ended', { desk: { tools: ['one'] } }, [tool('one')]);
-    const key = await keyOf({ views: ['ended/desk'] });
+    const key = await createKey({ views: ['ended/desk'] });
     assert.equal((await toolhost.rest('DELETE', '/servers/ended')).status, 200);
-    const again = await toolhost.rest('POST', '/servers', { body: configWith({ slug: 'ended', authentication }) });
-    assert.ok(again.status >= 400, again.text);
+    const recreated = await toolhost.rest('POST', '/servers', {
+      body: buildServerConfig({ slug: 'ended', authentication }),
+    });
+    assert.ok(recreated.status >= 400, recreated.text);
     assert.equal((await toolhost.rpc('ended/desk', key, 'tools/list')).status, 404);
   });
 
   it('is shown with the key and can be granted only for views of the workspace [agent 2]', async () => {
     await serve('mine', { v: { tools: ['one'] } }, [tool('one')]);
-    const made = await makeKey({ servers: ['desk'], views: ['mine/v', 'mine/v'] });
-    const { key: _, ...record } = made.body;
+    const created = await requestKey({ servers: ['desk'], views: ['mine/v', 'mine/v'] });
+    const { key: _, ...record } = created.body;
     assert.deepEqual([record.servers, record.views], [['desk'], ['mine/v']]);
     const listed = await toolhost.rest('GET', '/keys');
     assert.deepEqual(
@@ -104,7 +114,7 @@ describe('access to views', () => {
     const { db } = toolhost.running.app.runner;
     const rows = await db.selectFrom('api_keys').select('servers').where('id', '=', String(record.id)).execute();
     assert.equal(rows[0]?.servers, '["desk","mine/v"]');
-    const only = await makeKey({ views: ['mine/v'] });
+    const only = await requestKey({ views: ['mine/v'] });
     assert.deepEqual([only.body.servers, only.body.views], [undefined, ['mine/v']]);
 
     const problems = async (body: Json, key?: string) => {
@@ -125,37 +135,37 @@ describe('access to views', () => {
     assert.deepEqual(await problems({ views: ['mine/v'], scopes: ['call', 'manage:read'] }), [
       'scopes: a key that is limited to views can only call tools; found manage:read; allowed: call',
     ]);
-    const stranger = await toolhost.key({ workspace: 'ws_other' });
-    const [theirs] = await problems({ views: ['mine/v'] }, stranger);
-    assert.equal(theirs, 'views[0]: there is no view "mine/v" in this workspace; allowed: slug/view');
-    const another = await toolhost.key({ workspace: 'ws_other', scopes: ['call'] });
-    assert.equal((await toolhost.rpc('mine/v', another, 'tools/list')).status, 401);
+    const foreignKey = await toolhost.createKey({ workspace: 'ws_other' });
+    const [foreignProblem] = await problems({ views: ['mine/v'] }, foreignKey);
+    assert.equal(foreignProblem, 'views[0]: there is no view "mine/v" in this workspace; allowed: slug/view');
+    const foreignCallKey = await toolhost.createKey({ workspace: 'ws_other', scopes: ['call'] });
+    assert.equal((await toolhost.rpc('mine/v', foreignCallKey, 'tools/list')).status, 401);
   });
 
   const names = ['a', 'b', 'c', 'd', 'e'];
   const viewNames = ['x', 'y', 'z'];
-  const aTool = fc.record({
+  const toolArbitrary = fc.record({
     method: fc.constantFrom('GET', 'POST'),
     tags: fc.subarray(['red', 'blue']),
     disabled: fc.boolean(),
     readOnlyHint: fc.option(fc.boolean(), { nil: undefined }),
   });
-  const aView = fc.record({
+  const viewArbitrary = fc.record({
     tools: fc.subarray(names),
     tags: fc.subarray(['red', 'blue']),
     read_only: fc.boolean(),
     tool_mode: fc.constantFrom('list', 'search'),
   });
-  const aCase = fc.record({
-    tools: fc.tuple(aTool, aTool, aTool, aTool, aTool),
-    views: fc.tuple(aView, aView, aView),
+  const caseArbitrary = fc.record({
+    tools: fc.tuple(toolArbitrary, toolArbitrary, toolArbitrary, toolArbitrary, toolArbitrary),
+    views: fc.tuple(viewArbitrary, viewArbitrary, viewArbitrary),
     keys: fc.array(fc.record({ whole: fc.boolean(), views: fc.subarray(viewNames) }), { minLength: 1, maxLength: 3 }),
   });
 
   it('is the same for tools/list and for calls, for every pair of key and view [agent 2]', async () => {
     let count = 0;
     await fc.assert(
-      fc.asyncProperty(aCase, async ({ tools, views, keys }) => {
+      fc.asyncProperty(caseArbitrary, async ({ tools, views, keys }) => {
         const slug = `any-${++count}`;
         const configured = tools.map(({ readOnlyHint, disabled, ...rest }, index) =>
           tool(names[index] as string, {
@@ -172,51 +182,51 @@ describe('access to views', () => {
             if (view.read_only && !(readOnlyHint ?? method === 'GET')) return false;
             return view.tools.includes(name) || view.tags.some((tag) => tags.includes(tag));
           });
-        const known = ['red', 'blue'].filter((tag) => tools.some(({ tags }) => tags.includes(tag)));
-        const all = Object.fromEntries(
+        const usedTags = ['red', 'blue'].filter((tag) => tools.some(({ tags }) => tags.includes(tag)));
+        const configuredViews = Object.fromEntries(
           views.flatMap((view, index) => {
-            const tags = view.tags.filter((tag) => known.includes(tag));
+            const tags = view.tags.filter((tag) => usedTags.includes(tag));
             return expected(view).length > 0 ? [[viewNames[index] as string, { ...view, tags }]] : [];
           }),
         );
-        await serve(slug, all, configured);
-        for (const wanted of keys) {
-          const limit = wanted.views.filter((name) => name in all).map((name) => `${slug}/${name}`);
-          const isLimited = wanted.whole || limit.length > 0;
-          const key = await keyOf({
-            ...(wanted.whole && { servers: [slug] }),
+        await serve(slug, configuredViews, configured);
+        for (const keySpec of keys) {
+          const limit = keySpec.views.filter((name) => name in configuredViews).map((name) => `${slug}/${name}`);
+          const isLimited = keySpec.whole || limit.length > 0;
+          const key = await createKey({
+            ...(keySpec.whole && { servers: [slug] }),
             ...(limit.length > 0 && { views: limit }),
           });
-          for (const name of [undefined, ...Object.keys(all)]) {
+          for (const name of [undefined, ...Object.keys(configuredViews)]) {
             const address = name === undefined ? slug : `${slug}/${name}`;
             const view = name === undefined ? undefined : views[viewNames.indexOf(name)];
-            const may = !isLimited || wanted.whole || limit.includes(address);
-            await compare(address, key, may ? expected(view) : undefined, view?.tool_mode === 'search');
+            const isAllowed = !isLimited || keySpec.whole || limit.includes(address);
+            await assertAccess(address, key, isAllowed ? expected(view) : undefined, view?.tool_mode === 'search');
           }
         }
       }),
-      { numRuns: tries(12) },
+      { numRuns: getRunCount(12) },
     );
   });
 
   /** Asserts that exactly these tools are listed or found, and can be called. Undefined means none, because of the key. */
-  async function compare(address: string, key: string, allowed: string[] | undefined, isSearch: boolean) {
+  async function assertAccess(address: string, key: string, allowed: string[] | undefined, isSearch: boolean) {
     const list = await toolhost.rpc(address, key, 'tools/list');
     assert.equal(list.status, allowed ? 200 : 403, list.text);
-    if (allowed && !isSearch) assert.deepEqual(listedAt(list).toSorted(), allowed);
-    if (allowed && isSearch) assert.deepEqual(await found(address, key), allowed);
+    if (allowed && !isSearch) assert.deepEqual(getToolNames(list).toSorted(), allowed);
+    if (allowed && isSearch) assert.deepEqual(await describeToolNames(address, key), allowed);
     for (const name of names) {
       const direct = await toolhost.rpc(address, key, 'tools/call', { name });
       if (!allowed) assert.equal(direct.status, 403);
       else if (allowed.includes(name)) assert.equal((direct.body.result as Json).isError, undefined, direct.text);
-      else assert.match(String(messageOf(direct)), /^there is no tool/);
+      else assert.match(String(getErrorMessage(direct)), /^there is no tool/);
       if (!allowed || !isSearch) continue;
       const inner = await toolhost.callTool(address, key, 'call_tool', { name });
       assert.equal(inner.isError, allowed.includes(name) ? undefined : true);
     }
   }
 
-  async function found(address: string, key: string): Promise<string[]> {
+  async function describeToolNames(address: string, key: string): Promise<string[]> {
     const reply = await toolhost.callTool(address, key, 'describe_tool', { names });
     const [json = ''] = reply.content.map(({ text = '' }) => text);
     return (JSON.parse(json) as { name: string }[]).map(({ name }) => name);

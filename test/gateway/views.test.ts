@@ -1,26 +1,31 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { configWith, toolWith } from '../support/configurations.ts';
-import { fromNoon } from '../support/from-noon.ts';
+import { buildServerConfig, buildToolConfig } from '../support/configurations.ts';
+import { createNoonClock } from '../support/from-noon.ts';
 import {
   type Json,
   type Reply,
   startToolhost,
   type TestToolhost,
-  type ToolReply,
+  type ToolCallResult,
 } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'of-the-caller';
-const textOf = ({ content }: ToolReply) => content.map(({ text = '' }) => text).join('\n');
+const getText = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text).join('\n');
 const string = { type: 'string' };
 
 describe('a view of a server', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
 
-  const tool = (name: string, more: Json = {}) =>
-    toolWith({ name, description: `The tool ${name} of the shop.`, url: `${upstream.url}/${name}`, ...more });
+  const tool = (name: string, overrides: Json = {}) =>
+    buildToolConfig({
+      name,
+      description: `The tool ${name} of the shop.`,
+      url: `${upstream.url}/${name}`,
+      ...overrides,
+    });
   const shop = () => [
     tool('list_orders', {
       tags: ['orders'],
@@ -63,16 +68,18 @@ describe('a view of a server', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', ({ method, url, body }) => ({ body: { method, url, body: String(body) } }));
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { now: fromNoon() } });
-    await toolhost.createServer(configWith({ slug: 'shop', description: 'The whole shop.', tools: shop(), views }));
+    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { now: createNoonClock() } });
+    await toolhost.createServer(
+      buildServerConfig({ slug: 'shop', description: 'The whole shop.', tools: shop(), views }),
+    );
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const toolsAt = async (address: string) =>
+  const listTools = async (address: string) =>
     ((await toolhost.rpc(address, token, 'tools/list')).body.result as { tools: Json[] }).tools;
-  const namesAt = async (address: string) => (await toolsAt(address)).map(({ name }) => name);
+  const listToolNames = async (address: string) => (await listTools(address)).map(({ name }) => name);
   const call = (address: string, name: string, args: Json = {}) => toolhost.callTool(address, token, name, args);
-  const messageOf = ({ body }: Reply) => (body.error as { message: string }).message;
+  const getErrorMessage = ({ body }: Reply) => (body.error as { message: string }).message;
 
   it('lists its tools in its order, with its texts, in every protocol version [agent 2]', async () => {
     for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
@@ -85,9 +92,9 @@ describe('a view of a server', () => {
       const listed = await toolhost.rpc('shop/support', token, 'tools/list', {}, { 'mcp-protocol-version': revision });
       assert.equal((listed.body.result as { tools: Json[] }).tools.length, 3);
     }
-    const tools = await toolsAt('shop/support');
-    const modern = await toolhost.modern('shop/support', token, 'tools/list', {});
-    assert.deepEqual((modern.body.result as Json).tools, tools);
+    const tools = await listTools('shop/support');
+    const statelessReply = await toolhost.statelessRpc('shop/support', token, 'tools/list', {});
+    assert.deepEqual((statelessReply.body.result as Json).tools, tools);
     assert.deepEqual(
       tools.map(({ name, title, inputSchema }) => [name, title, inputSchema]),
       [
@@ -101,8 +108,8 @@ describe('a view of a server', () => {
       ],
     );
     assert.equal(tools[1]?.description, 'Lists what Acme ordered.');
-    assert.deepEqual(await namesAt('shop/billing'), ['get_invoice', 'find_invoice']);
-    assert.deepEqual(await namesAt('shop'), [
+    assert.deepEqual(await listToolNames('shop/billing'), ['get_invoice', 'find_invoice']);
+    assert.deepEqual(await listToolNames('shop'), [
       'list_orders',
       'create_order',
       'delete_order',
@@ -112,20 +119,20 @@ describe('a view of a server', () => {
   });
 
   it('sends fixed arguments as if the caller had sent them [agent 2]', async () => {
-    const sent = async (address: string, name: string, args: Json) =>
-      JSON.parse(textOf(await call(address, name, args)));
+    const callForRequest = async (address: string, name: string, args: Json) =>
+      JSON.parse(getText(await call(address, name, args)));
     assert.deepEqual(
-      await sent('shop/support', 'list_orders', { limit: 3 }),
-      await sent('shop', 'list_orders', { account: 'a/c me', limit: 3 }),
+      await callForRequest('shop/support', 'list_orders', { limit: 3 }),
+      await callForRequest('shop', 'list_orders', { account: 'a/c me', limit: 3 }),
     );
     assert.deepEqual(
-      await sent('shop/support', 'create_order', { note: 'now' }),
-      await sent('shop', 'create_order', { note: 'now', count: 1, item: 'tea' }),
+      await callForRequest('shop/support', 'create_order', { note: 'now' }),
+      await callForRequest('shop', 'create_order', { note: 'now', count: 1, item: 'tea' }),
     );
   });
 
   it('rejects fixed arguments from callers, with the name and not the value [agent 2]', async () => {
-    const sent = upstream.requests.length;
+    const sentCount = upstream.requests.length;
     for (const [name, args, fixed] of [
       ['list_orders', { account: 'other', limit: 1 }, 'account'],
       ['list_orders', { account: null }, 'account'],
@@ -133,9 +140,9 @@ describe('a view of a server', () => {
     ] as const) {
       const reply = await call('shop/support', name, args);
       assert.equal(reply.isError, true);
-      assert.equal(textOf(reply), `The arguments are invalid: ${fixed}: is fixed in this view; omit it`);
+      assert.equal(getText(reply), `The arguments are invalid: ${fixed}: is fixed in this view; omit it`);
     }
-    assert.equal(upstream.requests.length, sent);
+    assert.equal(upstream.requests.length, sentCount);
   });
 
   it('rejects calls of tools that it does not include, in any form of call [agent 2]', async () => {
@@ -148,34 +155,34 @@ describe('a view of a server', () => {
     ] as const) {
       const replies = [
         await toolhost.rpc(address, token, 'tools/call', { name, arguments: {} }),
-        await toolhost.modern(address, token, 'tools/call', { name, arguments: {} }),
+        await toolhost.statelessRpc(address, token, 'tools/call', { name, arguments: {} }),
       ];
-      for (const reply of replies) assert.match(messageOf(reply), /^there is no tool "/);
+      for (const reply of replies) assert.match(getErrorMessage(reply), /^there is no tool "/);
     }
     const inner = await call('shop/audit', 'call_tool', { name: 'create_order', arguments: {} });
     assert.equal(inner.isError, true);
-    assert.match(textOf(inner), /^There is no tool "create_order"/);
+    assert.match(getText(inner), /^There is no tool "create_order"/);
     assert.equal((await call('shop/audit', 'describe_tool', { names: ['delete_order'] })).isError, true);
   });
 
   it('supports its own search mode, over its read-only tools [agent 2]', async () => {
-    assert.deepEqual(await namesAt('shop/audit'), ['search_tools', 'describe_tool', 'call_tool']);
-    const found = textOf(await call('shop/audit', 'search_tools', { query: 'orders invoice' }));
-    assert.match(found, /list_orders/);
-    assert.doesNotMatch(found, /delete_order|create_order|hidden/);
-    assert.match(textOf(await call('shop/audit', 'search_tools')), /3 tools/);
+    assert.deepEqual(await listToolNames('shop/audit'), ['search_tools', 'describe_tool', 'call_tool']);
+    const searchResult = getText(await call('shop/audit', 'search_tools', { query: 'orders invoice' }));
+    assert.match(searchResult, /list_orders/);
+    assert.doesNotMatch(searchResult, /delete_order|create_order|hidden/);
+    assert.match(getText(await call('shop/audit', 'search_tools')), /3 tools/);
     const reply = await call('shop/audit', 'call_tool', { name: 'get_invoice' });
-    assert.equal(JSON.parse(textOf(reply)).url, '/get_invoice');
+    assert.equal(JSON.parse(getText(reply)).url, '/get_invoice');
   });
 
   it('returns the same 404 for an unknown view as for an unknown server [agent 2]', async () => {
-    const plain = ({ status, text, headers }: Reply) => [
+    const toComparable = ({ status, text, headers }: Reply) => [
       status,
       text,
       headers.get('content-type'),
       headers.get('www-authenticate'),
     ];
-    const unknown = plain(await toolhost.rpc('nowhere', token, 'tools/list'));
+    const unknown = toComparable(await toolhost.rpc('nowhere', token, 'tools/list'));
     assert.equal(unknown[0], 404);
     for (const address of [
       'shop/nothing',
@@ -184,8 +191,8 @@ describe('a view of a server', () => {
       'shop/constructor',
       'manage/support',
     ]) {
-      assert.deepEqual(plain(await toolhost.rpc(address, token, 'tools/list')), unknown, address);
-      assert.deepEqual(plain(await toolhost.rpc(address, undefined, 'tools/list')), unknown, address);
+      assert.deepEqual(toComparable(await toolhost.rpc(address, token, 'tools/list')), unknown, address);
+      assert.deepEqual(toComparable(await toolhost.rpc(address, undefined, 'tools/list')), unknown, address);
     }
     for (const path of ['/mcp/shop/support//', '/mcp/shop/Support', '/mcp/shop/support/more', '/mcp/shop/token']) {
       const { status } = await fetch(`${toolhost.url}${path}`, { method: 'POST' });
@@ -209,16 +216,16 @@ describe('a view of a server', () => {
 
   it('follows changes of its configuration [agent 2]', async () => {
     await toolhost.createServer(
-      configWith({ slug: 'moving', tools: shop(), views: { v: { tools: ['get_invoice'] } } }),
+      buildServerConfig({ slug: 'moving', tools: shop(), views: { v: { tools: ['get_invoice'] } } }),
     );
     const change = async (body: Json) => {
       const reply = await toolhost.rest('PATCH', '/servers/moving', { body });
       assert.equal(reply.status, 200, reply.text);
     };
-    assert.deepEqual(await namesAt('moving/v'), ['get_invoice']);
+    assert.deepEqual(await listToolNames('moving/v'), ['get_invoice']);
     await change({ views: { v: { tags: ['billing'] }, w: { tools: ['list_orders'] } } });
     assert.deepEqual(
-      [await namesAt('moving/v'), await namesAt('moving/w')],
+      [await listToolNames('moving/v'), await listToolNames('moving/w')],
       [['get_invoice', 'find_invoice'], ['list_orders']],
     );
     await change({ views: null });
@@ -227,7 +234,7 @@ describe('a view of a server', () => {
 
   it('is stored in its call records, which can be filtered by it [agent 2]', async () => {
     const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'], tool_mode: 'search' } };
-    await toolhost.createServer(configWith({ slug: 'recorded', tools: shop(), views }));
+    await toolhost.createServer(buildServerConfig({ slug: 'recorded', tools: shop(), views }));
     await call('recorded', 'get_invoice');
     await call('recorded/v', 'get_invoice');
     await call('recorded/w', 'search_tools', { query: 'invoice' });
@@ -236,16 +243,16 @@ describe('a view of a server', () => {
       const { body } = await toolhost.rest('GET', `/servers/recorded/calls${query}`);
       return (body.calls as Json[]).map(({ server, view, tool }) => [server, view, tool]).toReversed();
     };
-    const ofW = [
+    const callsOfW = [
       ['recorded', 'w', 'search_tools'],
       ['recorded', 'w', 'get_invoice'],
     ];
-    const others = [
+    const otherCalls = [
       ['recorded', undefined, 'get_invoice'],
       ['recorded', 'v', 'get_invoice'],
     ];
-    assert.deepEqual(await calls(), [...others, ...ofW]);
-    assert.deepEqual(await calls('?view=w'), ofW);
+    assert.deepEqual(await calls(), [...otherCalls, ...callsOfW]);
+    assert.deepEqual(await calls('?view=w'), callsOfW);
     assert.deepEqual(await calls('?view=x'), []);
     const { text } = await toolhost.rest('GET', '/calls.csv?slug=recorded&view=v');
     assert.match(text, /^id,at,server,tool,.*,view,model,/);
@@ -254,7 +261,7 @@ describe('a view of a server', () => {
 
   it('shares the call limits of its server [agent 2]', async () => {
     const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'] } };
-    await toolhost.createServer(configWith({ slug: 'limited', tools: shop(), views }));
+    await toolhost.createServer(buildServerConfig({ slug: 'limited', tools: shop(), views }));
     const limits = { body: { calls_per_day: 2 } };
     assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
     await call('limited/v', 'get_invoice');
@@ -266,11 +273,11 @@ describe('a view of a server', () => {
 
   it('supports trial calls and previews with its fixed arguments [agent 2]', async () => {
     const body = { view: 'support', token, arguments: { limit: 2 } };
-    const tried = await toolhost.rest('POST', '/servers/shop/tools/list_orders/call', { body });
-    assert.equal(tried.status, 200, tried.text);
-    assert.match(tried.text, /accounts\/a%2Fc%20me\/orders\?limit=2/);
-    const preview = (more: Json) =>
-      toolhost.rest('POST', '/servers/shop/tools/list_orders/preview', { body: { ...more } });
+    const trialCall = await toolhost.rest('POST', '/servers/shop/tools/list_orders/call', { body });
+    assert.equal(trialCall.status, 200, trialCall.text);
+    assert.match(trialCall.text, /accounts\/a%2Fc%20me\/orders\?limit=2/);
+    const preview = (overrides: Json) =>
+      toolhost.rest('POST', '/servers/shop/tools/list_orders/preview', { body: { ...overrides } });
     assert.match((await preview({ view: 'support', arguments: {} })).text, /a%2Fc%20me/);
     assert.match(
       String((await preview({ view: 'suport' })).body.detail),
@@ -280,20 +287,22 @@ describe('a view of a server', () => {
   });
 
   it('cannot be broken by a change of one tool, and follows a renamed tool [agent 2]', async () => {
-    const fixed = { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] };
-    await toolhost.createServer(configWith({ slug: 'kept', tools: shop(), views: { v: fixed } }));
+    const viewWithFixedArguments = { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] };
+    await toolhost.createServer(
+      buildServerConfig({ slug: 'kept', tools: shop(), views: { v: viewWithFixedArguments } }),
+    );
     const change = (method: string, name: string, body: Json = {}) =>
       toolhost.rest(method, `/servers/kept/tools/${name}`, method === 'DELETE' ? {} : { body });
-    const refused = async (reply: Reply, expected: string) => {
+    const assertRejected = async (reply: Reply, expected: string) => {
       assert.equal(reply.status, 400, reply.text);
       const [problem] = reply.body.problems as { path: string; message: string }[];
       assert.equal(`${problem?.path}: ${problem?.message}`, expected);
     };
-    await refused(
+    await assertRejected(
       await change('DELETE', 'get_invoice'),
       'views.v.tools[1]: the server has no tool "get_invoice"; did you mean `find_invoice`?',
     );
-    await refused(
+    await assertRejected(
       await change('PATCH', 'list_orders', {
         url: `${upstream.url}/orders`,
         input_schema: { limit: { type: 'integer' } },
@@ -302,10 +311,10 @@ describe('a view of a server', () => {
     );
     assert.equal((await change('PATCH', 'list_orders', { name: 'orders' })).status, 200);
     assert.equal((await change('DELETE', 'delete_order')).status, 200);
-    assert.deepEqual(await namesAt('kept/v'), ['orders', 'get_invoice']);
+    assert.deepEqual(await listToolNames('kept/v'), ['orders', 'get_invoice']);
     const disabled = await change('PATCH', 'get_invoice', { disabled: true });
     assert.equal(disabled.status, 200);
     assert.match(disabled.text, /the tool \\"get_invoice\\" is disabled, so the view does not include it/);
-    assert.deepEqual(await namesAt('kept/v'), ['orders']);
+    assert.deepEqual(await listToolNames('kept/v'), ['orders']);
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
 import type { Verdict } from './audit.ts';
-import { judgeOf } from './report.ts';
+import { getWireAgreement } from './report.ts';
 
 const run = promisify(execFile);
 
@@ -24,30 +24,30 @@ export async function unpackCommit(commit: string): Promise<string> {
 const ranks = ['whole', 'loosened', 'partial', 'skipped'];
 
 /** Returns operations whose request or outcome was better before. */
-export function listWorse(before: readonly Verdict[], now: readonly Verdict[]): string[] {
+export function listRegressions(before: readonly Verdict[], now: readonly Verdict[]): string[] {
   const byKey = new Map(before.map((verdict) => [`${verdict.document} ${verdict.operation}`, verdict]));
   return now.flatMap((verdict) => {
     const key = `${verdict.document} ${verdict.operation}`;
-    const old = byKey.get(key);
-    const reasons = old ? findReasons(old, verdict) : [];
+    const previous = byKey.get(key);
+    const reasons = previous ? findReasons(previous, verdict) : [];
     return reasons.length > 0 ? [`${key}: ${reasons.join('; ')}`] : [];
   });
 }
 
-function findReasons(old: Verdict, verdict: Verdict): string[] {
-  const [was, is] = [judgeOf(old), judgeOf(verdict)];
+function findReasons(previous: Verdict, verdict: Verdict): string[] {
+  const [was, is] = [getWireAgreement(previous), getWireAgreement(verdict)];
   const reasons: string[] = [];
   if ((was === 'same' || was === 'explained') && is === 'different')
-    reasons.push(`its request no longer agrees: ${showWire(verdict)}`);
+    reasons.push(`its request no longer agrees: ${formatWire(verdict)}`);
   const { outcome } = verdict;
-  const fell = ranks.indexOf(outcome.expected) > ranks.indexOf(old.outcome.expected);
-  if (fell) reasons.push(`its outcome changed from ${old.outcome.expected} to ${outcome.expected}`);
-  if (old.outcome.expected === old.outcome.reported && outcome.expected !== outcome.reported)
+  const isWorse = ranks.indexOf(outcome.expected) > ranks.indexOf(previous.outcome.expected);
+  if (isWorse) reasons.push(`its outcome changed from ${previous.outcome.expected} to ${outcome.expected}`);
+  if (previous.outcome.expected === previous.outcome.reported && outcome.expected !== outcome.reported)
     reasons.push(`its outcome no longer agrees: reported ${outcome.reported}, expected ${outcome.expected}`);
   return reasons;
 }
 
-function showWire({ wire }: Verdict): string {
+function formatWire({ wire }: Verdict): string {
   if (wire?.kind === 'refused') return `the call is rejected (${wire.reason})`;
   return wire?.kind === 'compared' ? wire.differences.map(({ id }) => id).join(', ') : 'it has no tool';
 }

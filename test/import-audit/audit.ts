@@ -1,6 +1,6 @@
 /** Imports the chosen documents with one version of the product, and judges their operations. */
 import type { Chosen } from './corpus/sources.ts';
-import { describe } from './described.ts';
+import { readAuditDocument } from './described.ts';
 import type { JsonObject } from './json.ts';
 import { judgeOutcome, type OutcomeVerdict } from './judge-outcome.ts';
 import { type Judges, judgeWire, type WireVerdict } from './judge-wire.ts';
@@ -56,7 +56,7 @@ async function auditDocument(source: Chosen, judges: Judges, random: Random): Pr
     const reason = `refused: ${error.message}`;
     return source.operations.map((operation) => skippedVerdict(source.name, operation, 'whole', [reason]));
   }
-  const described = describe(source.name, document, getVersion(document));
+  const described = readAuditDocument(source.name, document, getVersion(document));
   const operations = new Map(readOperations(document).map((operation) => [operation.key, operation]));
   const verdicts: Verdict[] = [];
   for (const key of source.operations) {

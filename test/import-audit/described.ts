@@ -7,7 +7,7 @@ import type { Tool } from './tool-places.ts';
 import { type Context, createValueMaker, type ValueMaker } from './values.ts';
 import { isJsonType, readMediaType } from './wire.ts';
 
-export type Described = {
+export type AuditDocument = {
   name: string;
   document: JsonObject;
   schemas: Schemas;
@@ -16,7 +16,7 @@ export type Described = {
   credentials: ReadonlySet<string>;
 };
 
-export function describe(name: string, document: JsonObject, version: Version): Described {
+export function readAuditDocument(name: string, document: JsonObject, version: Version): AuditDocument {
   const schemas = createSchemas(document, version);
   return { name, document, schemas, maker: createValueMaker(schemas), credentials: findCredentialNames(document) };
 }
@@ -40,13 +40,15 @@ function findCredentialNames(document: JsonObject): Set<string> {
 
 /** Returns true for a parameter that carries a credential according to a security scheme or its own description. */
 export function isCredential(
-  { credentials }: Described,
+  { credentials }: AuditDocument,
   { name, place, description }: Parameter,
   { security }: Operation,
 ): boolean {
   if (credentials.has(name.toLowerCase())) return true;
-  const isSaid = /^(the |an? |your )?(api key|access token|auth(entication|orization)? token)\b/i.test(description);
-  return security !== undefined && place !== 'path' && isSaid;
+  const isDescribedAsCredential = /^(the |an? |your )?(api key|access token|auth(entication|orization)? token)\b/i.test(
+    description,
+  );
+  return security !== undefined && place !== 'path' && isDescribedAsCredential;
 }
 
 /** Returns the context in which values of a parameter are generated. */
@@ -76,8 +78,8 @@ export function getBodyContext(body: Body, schemas: Schemas): Context | undefine
 /** Returns the body that a tool sends, out of those that the document offers. */
 export function chooseBody({ bodies }: Operation, tool: Tool): Body | undefined {
   const find = (test: (type: string) => boolean) => bodies.find(({ mediaType }) => test(readMediaType(mediaType)));
-  const said = Object.entries(tool.headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
-  const byType = said === undefined ? undefined : find((type) => type === readMediaType(toText(said)));
+  const contentType = Object.entries(tool.headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  const byType = contentType === undefined ? undefined : find((type) => type === readMediaType(toText(contentType)));
   if (byType) return byType;
   const isForm = (type: string) => type === formType;
   const isMultipart = (type: string) => type.startsWith('multipart/');

@@ -56,8 +56,8 @@ function* compareParameters({ described, operation, tool }: Work, required: Set<
     if (parameter.isRequired && !required.has(target.argument)) yield { kind: 'loosened', at, what: 'required' };
     const isList = toObject(parameter.schema).type !== 'array' && isListByName(tool, target.argument, parameter.name);
     const schema: Json = isList ? { type: 'array', items: parameter.schema } : parameter.schema;
-    const wanted = described.schemas.convert(schema);
-    yield { at, context: getParameterContext(parameter), wanted, offered: getSchema(tool, target.argument) };
+    const documentSchema = described.schemas.convert(schema);
+    yield { at, context: getParameterContext(parameter), documentSchema, toolSchema: getSchema(tool, target.argument) };
   }
 }
 
@@ -66,34 +66,34 @@ function* compareBody({ described, operation, tool }: Work, required: Set<string
   const body = chooseBody(operation, tool);
   const context = body && getBodyContext(body, schemas);
   if (!body) return;
-  const wanted = schemas.convert(body.schema);
+  const documentSchema = schemas.convert(body.schema);
   const target = findBodyTarget(tool, []);
   if (!context) {
     // The caller writes such a body as text, so its schema rules are not enforced.
     if (target.kind === 'none') yield { kind: 'missing', at: 'body', what: 'input' };
-    else if (hasRules(wanted, schemas)) yield { kind: 'loosened', at: 'body', what: 'schema' };
+    else if (hasRules(documentSchema, schemas)) yield { kind: 'loosened', at: 'body', what: 'schema' };
     return;
   }
   if (target.kind === 'none') {
-    if (hasInputs(wanted, schemas)) yield { kind: 'missing', at: 'body', what: 'input' };
+    if (hasInputs(documentSchema, schemas)) yield { kind: 'missing', at: 'body', what: 'input' };
   } else if (target.kind === 'whole') {
     const isLoose = operation.isBodyRequired && !required.has(target.argument);
     if (isLoose) yield { kind: 'loosened', at: 'body', what: 'required' };
-    yield { at: 'body', context, wanted, offered: getSchema(tool, target.argument) };
-  } else yield { at: 'body', context, wanted, offered: joinFields(tool, target.targets, required) };
+    yield { at: 'body', context, documentSchema, toolSchema: getSchema(tool, target.argument) };
+  } else yield { at: 'body', context, documentSchema, toolSchema: joinFields(tool, target.targets, required) };
 }
 
 /** Returns the arguments of a body as the schema of the object that they form. */
 function joinFields(tool: Tool, targets: ReadonlyMap<string, Target>, required: ReadonlySet<string>): JsonObject {
   const properties: JsonObject = {};
-  const needed: string[] = [];
+  const requiredNames: string[] = [];
   for (const [name, target] of targets) {
     if (target.kind === 'none') continue;
     if (target.kind === 'argument') properties[name] = getSchema(tool, target.argument) as Json;
     else properties[name] = target.value === undefined ? true : { const: target.value };
-    if (target.kind === 'constant' || required.has(target.argument)) needed.push(name);
+    if (target.kind === 'constant' || required.has(target.argument)) requiredNames.push(name);
   }
-  return { type: 'object', properties, required: needed, additionalProperties: false };
+  return { type: 'object', properties, required: requiredNames, additionalProperties: false };
 }
 
 function hasRules(schema: JsonObject | boolean, schemas: Schemas): boolean {

@@ -5,7 +5,7 @@ import { getBasePaths } from './localize.ts';
 import { isEmpty, type Prepared, prepareCall, type Work } from './prepare-call.ts';
 import { type Product, type Reported, secret } from './product.ts';
 import { buildExpectedRequest, type Inputs } from './reader/expected-request.ts';
-import { UndefinedForm } from './reader/wire-styles.ts';
+import { UndefinedSerialization } from './reader/wire-styles.ts';
 import type { SwaggerClient } from './swagger-client.ts';
 import { readRequest, type Stub, type WireRequest } from './wire.ts';
 
@@ -37,16 +37,16 @@ export async function judgeWire(work: Work, reported: Reported, judges: Judges):
   try {
     const prepared = prepareCall(work);
     args = prepared.args;
-    leaveOutNamed(prepared, reported);
+    removeReportedInputs(prepared, reported);
     return { verdict: await callAndCompare(work, prepared, judges), args };
   } catch (error) {
-    if (error instanceof UndefinedForm) return { verdict: { kind: 'undecided', reason: error.message }, args };
+    if (error instanceof UndefinedSerialization) return { verdict: { kind: 'undecided', reason: error.message }, args };
     throw error;
   }
 }
 
 /** Removes parameters without an argument from the comparison if the report names them. */
-function leaveOutNamed({ inputs, unplaced }: Prepared, { outcome, notes }: Reported): void {
+function removeReportedInputs({ inputs, unplaced }: Prepared, { outcome, notes }: Reported): void {
   for (const parameter of inputs.parameters.keys()) {
     const isNamed = outcome === 'partial' && notes.some((note) => note.includes(parameter.name));
     if (isNamed && unplaced.includes(`${parameter.place} ${parameter.name}`)) inputs.parameters.delete(parameter);
@@ -56,38 +56,49 @@ function leaveOutNamed({ inputs, unplaced }: Prepared, { outcome, notes }: Repor
 async function callAndCompare(work: Work, { inputs, args }: Prepared, judges: Judges): Promise<WireVerdict> {
   const { described, operation, tool } = work;
   const { product, stub, slug, swaggerClient } = judges;
-  buildOwnRequest(work, inputs);
+  buildSecondReaderRequest(work, inputs);
   stub.take();
   const result = await product.call(slug, tool.name, args);
   const [arrived] = stub.take();
   if (!arrived) return { kind: 'refused', reason: result.text };
   const found = readRequest(arrived);
-  const { request, base } = buildOwnRequest(work, inputs, found);
+  const { request, base } = buildSecondReaderRequest(work, inputs, found);
   // An optional body without fields may be omitted.
-  const isFree = !operation.isBodyRequired && isEmpty(inputs.body?.value);
+  const isOptionalAndEmpty = !operation.isBodyRequired && isEmpty(inputs.body?.value);
   const compare = (expected: WireRequest) =>
-    compareRequests(expected, found, described.credentials).filter(({ id }) => !isFree || !id.startsWith('body.'));
-  const byOwn = compare(request);
-  const theirs = await swaggerClient.build(described.document, operation, inputs, base);
-  if ('unable' in theirs)
-    return { kind: 'compared', judge: 'second reader', differences: byOwn, unable: theirs.unable };
-  const byTheirs = compare(theirs.request);
-  const isTheirsAlone = byOwn.length === 0;
+    compareRequests(expected, found, described.credentials).filter(
+      ({ id }) => !isOptionalAndEmpty || !id.startsWith('body.'),
+    );
+  const secondReaderDifferences = compare(request);
+  const libraryResult = await swaggerClient.build(described.document, operation, inputs, base);
+  if ('unable' in libraryResult)
+    return {
+      kind: 'compared',
+      judge: 'second reader',
+      differences: secondReaderDifferences,
+      unable: libraryResult.unable,
+    };
+  const libraryDifferences = compare(libraryResult.request);
+  const isLibraryAlone = secondReaderDifferences.length === 0;
   return {
     kind: 'compared',
     judge: 'swagger-client',
-    differences: byTheirs.map((one) => (isTheirsAlone ? { ...one, id: `library.${one.id}` } : one)),
-    ...(byTheirs.length === 0 && byOwn.length > 0 && { doubts: byOwn }),
+    differences: libraryDifferences.map((one) => (isLibraryAlone ? { ...one, id: `library.${one.id}` } : one)),
+    ...(libraryDifferences.length === 0 && secondReaderDifferences.length > 0 && { doubts: secondReaderDifferences }),
   };
 }
 
-type OwnRequest = { request: WireRequest; base: string };
+type SecondReaderRequest = { request: WireRequest; base: string };
 
 /** Builds the request of the second reader at the server of the document that was called. */
-function buildOwnRequest({ operation, described }: Work, inputs: Inputs, found?: WireRequest): OwnRequest {
+function buildSecondReaderRequest(
+  { operation, described }: Work,
+  inputs: Inputs,
+  found?: WireRequest,
+): SecondReaderRequest {
   const bases = getBasePaths(described.document, operation.path, operation.raw, secret);
   const requests = bases.map((base) => ({ base, request: buildExpectedRequest(operation, base, inputs) }));
   const [first] = requests;
-  if (!first) throw new UndefinedForm('no server');
+  if (!first) throw new UndefinedSerialization('no server');
   return requests.find(({ request }) => request.path === found?.path) ?? first;
 }

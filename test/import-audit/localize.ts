@@ -51,9 +51,9 @@ function moveServers(servers: readonly Json[], stubUrl: string): Json[] {
     const url = toText(server.url)
       .trim()
       .replace(/^([^/?#]*:)?\/\/[^/?#]*/, stubUrl);
-    const left = Object.entries(toObject(server.variables)).filter(([name]) => url.includes(`{${name}}`));
+    const usedVariables = Object.entries(toObject(server.variables)).filter(([name]) => url.includes(`{${name}}`));
     const { variables, ...rest } = server;
-    return { ...rest, url, ...(left.length > 0 && { variables: Object.fromEntries(left) }) };
+    return { ...rest, url, ...(usedVariables.length > 0 && { variables: Object.fromEntries(usedVariables) }) };
   });
 }
 
@@ -66,10 +66,10 @@ export function getBasePaths(document: JsonObject, path: string, operation: Json
   ];
   return servers.flatMap((one) => {
     const { url, variables } = toObject(one);
-    const fill = (getValue: (name: string) => string) => {
-      const filled = (toText(url) || '/').replaceAll(/\{([^{}]+)\}/g, (_, name: string) => getValue(name));
-      return decodeURI(new URL(filled, 'http://127.0.0.1/spec/openapi.json').pathname);
+    const interpolate = (getValue: (name: string) => string) => {
+      const interpolated = (toText(url) || '/').replaceAll(/\{([^{}]+)\}/g, (_, name: string) => getValue(name));
+      return decodeURI(new URL(interpolated, 'http://127.0.0.1/spec/openapi.json').pathname);
     };
-    return [fill((name) => toText(toObject(toObject(variables)[name]).default)), fill(() => secret)];
+    return [interpolate((name) => toText(toObject(toObject(variables)[name]).default)), interpolate(() => secret)];
   });
 }

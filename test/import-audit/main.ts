@@ -6,12 +6,12 @@ import { rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../files.ts';
-import { listWorse, unpackCommit } from './against.ts';
+import { listRegressions, unpackCommit } from './against.ts';
 import { type AuditOptions, audit } from './audit.ts';
 import { prepareCache } from './cache.ts';
 import { chooseSources } from './corpus/sources.ts';
 import { createRandom } from './random.ts';
-import { formatReport, isReached, makeReport } from './report.ts';
+import { formatReport, isGoalReached, makeReport } from './report.ts';
 
 const { values } = parseArgs({
   options: {
@@ -31,16 +31,16 @@ const verdicts = await audit(sources, options);
 const report = makeReport(verdicts);
 process.stdout.write(formatReport(report));
 
-let worse: string[] | undefined;
+let regressions: string[] | undefined;
 if (values.against !== undefined) {
   const checkout = await unpackCommit(values.against);
   const before = await audit(sources, { ...options, checkout });
   await rm(dirname(checkout), { recursive: true });
   process.stdout.write(`\nAt ${values.against}:\n${formatReport(makeReport(before))}`);
-  worse = listWorse(before, verdicts);
-  const listed = worse.map((one) => `  ${one}\n`).join('');
-  process.stdout.write(`\nOperations that got worse since ${values.against}: ${worse.length}\n${listed}`);
+  regressions = listRegressions(before, verdicts);
+  const listed = regressions.map((one) => `  ${one}\n`).join('');
+  process.stdout.write(`\nOperations that got worse since ${values.against}: ${regressions.length}\n${listed}`);
 }
 if (values.json !== undefined)
-  await writeFile(values.json, JSON.stringify({ ...values, report, worse, verdicts }, null, 1));
-process.exitCode = isReached(report) && (worse?.length ?? 0) === 0 ? 0 : 1;
+  await writeFile(values.json, JSON.stringify({ ...values, report, worse: regressions, verdicts }, null, 1));
+process.exitCode = isGoalReached(report) && (regressions?.length ?? 0) === 0 ? 0 : 1;

@@ -2,13 +2,13 @@
 import type { Random } from './random.ts';
 
 /** Thrown for a pattern for which no string can be generated. */
-export class NoPatternText extends Error {}
+export class UnsupportedPattern extends Error {}
 
 /** Generates a string that may still violate the pattern, so the caller must check it. @throws NoPatternText */
 export function makePatternText(pattern: string, random: Random, minLength = 0): string {
   const parser = { pattern, at: 0 };
   const make = readAlternatives(parser, random, minLength);
-  if (parser.at < pattern.length) throw new NoPatternText(`unexpected ${pattern[parser.at]}`);
+  if (parser.at < pattern.length) throw new UnsupportedPattern(`unexpected ${pattern[parser.at]}`);
   return make();
 }
 
@@ -72,7 +72,7 @@ function readAtom(parser: Parser, random: Random, minLength: number): Make {
     const set = readEscape(parser);
     return () => random.pick([...set]);
   }
-  if ('*+?{'.includes(character)) throw new NoPatternText(`nothing to repeat before ${character}`);
+  if ('*+?{'.includes(character)) throw new UnsupportedPattern(`nothing to repeat before ${character}`);
   return () => character;
 }
 
@@ -80,18 +80,18 @@ function readGroup(parser: Parser, random: Random, minLength: number): Make {
   const rest = parser.pattern.slice(parser.at);
   const kind = /^\?(:|<[A-Za-z]\w*>)/.exec(rest);
   if (kind) parser.at += kind[0].length;
-  else if (rest.startsWith('?')) throw new NoPatternText('look-around');
+  else if (rest.startsWith('?')) throw new UnsupportedPattern('look-around');
   const make = readAlternatives(parser, random, minLength);
-  if (parser.pattern[parser.at++] !== ')') throw new NoPatternText('open group');
+  if (parser.pattern[parser.at++] !== ')') throw new UnsupportedPattern('open group');
   return make;
 }
 
 function readEscape(parser: Parser): string {
   const character = parser.pattern[parser.at++] ?? '';
-  if (character === 'b' || character === 'B') throw new NoPatternText('word boundary');
+  if (character === 'b' || character === 'B') throw new UnsupportedPattern('word boundary');
   if (character === 'p' || character === 'P') {
     const end = parser.pattern.indexOf('}', parser.at);
-    if (end < 0) throw new NoPatternText('property');
+    if (end < 0) throw new UnsupportedPattern('property');
     const name = parser.pattern.slice(parser.at + 1, end);
     parser.at = end + 1;
     if (character === 'P') return '-';
@@ -99,7 +99,7 @@ function readEscape(parser: Parser): string {
   }
   if (character === 'u') {
     const code = /^[0-9a-fA-F]{4}/.exec(parser.pattern.slice(parser.at));
-    if (!code) throw new NoPatternText('code point');
+    if (!code) throw new UnsupportedPattern('code point');
     parser.at += 4;
     return String.fromCharCode(Number.parseInt(code[0], 16));
   }
@@ -112,7 +112,7 @@ function readClass(parser: Parser, random: Random): Make {
   if (isNegated) parser.at++;
   const members = new Set<string>();
   while (parser.pattern[parser.at] !== ']') {
-    if (parser.at >= parser.pattern.length) throw new NoPatternText('open class');
+    if (parser.at >= parser.pattern.length) throw new UnsupportedPattern('open class');
     const character = parser.pattern[parser.at++] as string;
     const set = character === '\\' ? readEscape(parser) : character;
     const isRange = set.length === 1 && parser.pattern[parser.at] === '-' && parser.pattern[parser.at + 1] !== ']';
@@ -126,9 +126,9 @@ function readClass(parser: Parser, random: Random): Make {
     }
   }
   parser.at++;
-  const usual = [...`${alphabet}${alphabet.toUpperCase()}0123456789-_. `];
-  const allowed = isNegated ? usual.filter((member) => !members.has(member)) : [...members];
-  if (allowed.length === 0) throw new NoPatternText('empty class');
+  const commonCharacters = [...`${alphabet}${alphabet.toUpperCase()}0123456789-_. `];
+  const allowed = isNegated ? commonCharacters.filter((member) => !members.has(member)) : [...members];
+  if (allowed.length === 0) throw new UnsupportedPattern('empty class');
   const plain = allowed.filter((member) => /[A-Za-z0-9]/.test(member));
   return () => random.pick(plain.length > 0 ? plain : allowed);
 }

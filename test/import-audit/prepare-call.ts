@@ -1,16 +1,16 @@
 /** Generates the inputs of a call from the document, and the corresponding arguments of the tool. */
 
-import { chooseBody, type Described, getBodyContext, getParameterContext, isCredential } from './described.ts';
+import { type AuditDocument, chooseBody, getBodyContext, getParameterContext, isCredential } from './described.ts';
 import { isObject, type JsonObject, toList, toText } from './json.ts';
 import type { Random } from './random.ts';
 import type { Inputs } from './reader/expected-request.ts';
 import type { Operation, Parameter } from './reader/operations.ts';
-import { UndefinedForm } from './reader/wire-styles.ts';
+import { UndefinedSerialization } from './reader/wire-styles.ts';
 import { findBodyTarget, findParameterTargets, isListByName, type Tool, toArgument } from './tool-places.ts';
 import type { Value } from './values.ts';
 import { readMediaType } from './wire.ts';
 
-export type Work = { described: Described; operation: Operation; tool: Tool; random: Random };
+export type Work = { described: AuditDocument; operation: Operation; tool: Tool; random: Random };
 
 /** `unplaced` lists the inputs without an argument. */
 export type Prepared = { inputs: Inputs; args: JsonObject; unplaced: string[] };
@@ -23,11 +23,11 @@ export function prepareCall(work: Work): Prepared {
   const variant = random.below(6);
   for (const [parameter, target] of findParameterTargets(tool, operation)) {
     const at = `${parameter.place} ${parameter.name}`;
-    const own = random.fork(at);
+    const parameterRandom = random.fork(at);
     if (target.kind === 'none' && isCredential(described, parameter, operation)) continue;
-    if (!own.chance(0.65) && !parameter.isRequired && target.kind !== 'constant') continue;
-    const value = makeParameter(described, parameter, { random: own, share: 0.6, variant });
-    if (value === undefined && parameter.isRequired) throw new UndefinedForm(`no value for ${at}`);
+    if (!parameterRandom.chance(0.65) && !parameter.isRequired && target.kind !== 'constant') continue;
+    const value = makeParameter(described, parameter, { random: parameterRandom, share: 0.6, variant });
+    if (value === undefined && parameter.isRequired) throw new UndefinedSerialization(`no value for ${at}`);
     if (value === undefined) continue;
     const constant = target.kind === 'constant' ? target.value : undefined;
     inputs.parameters.set(parameter, constant === undefined ? value : (constant as Value));
@@ -52,7 +52,11 @@ export function findAuxiliary(tool: Tool): string[] {
 type MakeOptions = { random: Random; share: number; variant: number };
 
 /** Generates a value. Empty values and null have no defined serialization outside of bodies. */
-function makeParameter({ maker, schemas }: Described, parameter: Parameter, options: MakeOptions): Value | undefined {
+function makeParameter(
+  { maker, schemas }: AuditDocument,
+  parameter: Parameter,
+  options: MakeOptions,
+): Value | undefined {
   const context = getParameterContext(parameter);
   const value = maker.make(schemas.convert(parameter.schema), { ...options, context })?.value;
   if (parameter.mediaType !== undefined) return value;
@@ -67,7 +71,7 @@ function prepareBody({ operation, described, tool }: Work, prepared: Prepared, o
   if (!body) return;
   const { maker, schemas } = described;
   const context = getBodyContext(body, schemas);
-  if (context === undefined) throw new UndefinedForm(`a body of ${body.mediaType}`);
+  if (context === undefined) throw new UndefinedSerialization(`a body of ${body.mediaType}`);
   const schema = schemas.convert(body.schema);
   const isForm = context === 'form' || context === 'multipart';
   const values = [options.share, 0, 1].map((share) => maker.make(schema, { ...options, context, share })?.value);
@@ -75,18 +79,20 @@ function prepareBody({ operation, described, tool }: Work, prepared: Prepared, o
     values.find((one) => one !== undefined && !((isForm || !operation.isBodyRequired) && isEmpty(one))) ??
     (isForm ? undefined : values[0]);
   if (value === undefined)
-    throw new UndefinedForm(values.some((one) => one !== undefined) ? 'an empty form' : 'no value for the body');
-  const givenType = value instanceof Uint8Array ? pickType(readMediaType(body.mediaType)) : undefined;
-  prepared.inputs.body = { of: body, value, ...(givenType !== undefined && { givenType }) };
-  placeBody(tool, prepared, value, givenType);
+    throw new UndefinedSerialization(
+      values.some((one) => one !== undefined) ? 'an empty form' : 'no value for the body',
+    );
+  const chosenType = value instanceof Uint8Array ? pickType(readMediaType(body.mediaType)) : undefined;
+  prepared.inputs.body = { definition: body, value, ...(chosenType !== undefined && { chosenType }) };
+  placeBody(tool, prepared, value, chosenType);
 }
 
-function placeBody(tool: Tool, { args, unplaced }: Prepared, value: Value, givenType: string | undefined): void {
+function placeBody(tool: Tool, { args, unplaced }: Prepared, value: Value, chosenType: string | undefined): void {
   const target = findBodyTarget(tool, isObject(value) ? Object.keys(value) : []);
   if (target.kind === 'none') unplaced.push('body');
   if (target.kind === 'whole') {
     const argument = toArgument(value);
-    args[target.argument] = givenType === undefined ? argument : `data:${givenType};base64,${argument}`;
+    args[target.argument] = chosenType === undefined ? argument : `data:${chosenType};base64,${argument}`;
   }
   if (target.kind !== 'fields' || !isObject(value)) return;
   const fields = value as { [name: string]: Value };
@@ -101,6 +107,10 @@ function placeBody(tool: Tool, { args, unplaced }: Prepared, value: Value, given
 /** Returns the type that the caller chooses for a range such as `image/*`; undefined for a specific type. */
 function pickType(mediaType: string): string | undefined {
   if (!mediaType.includes('*')) return undefined;
-  const usual: Record<string, string> = { 'image/*': 'image/png', 'audio/*': 'audio/mpeg', 'video/*': 'video/mp4' };
-  return usual[mediaType] ?? 'application/pdf';
+  const defaultTypes: Record<string, string> = {
+    'image/*': 'image/png',
+    'audio/*': 'audio/mpeg',
+    'video/*': 'video/mp4',
+  };
+  return defaultTypes[mediaType] ?? 'application/pdf';
 }

@@ -76,9 +76,9 @@ export async function startProduct(checkout: string, stub: { url: string; port: 
       return { isError: result.isError === true, text };
     },
     async stop() {
-      const ended = once(child, 'close');
+      const exited = once(child, 'close');
       child.kill('SIGTERM');
-      await ended;
+      await exited;
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -33,12 +33,12 @@ export type Report = {
 
 const explain = ({ id, expected, found }: Difference) =>
   explanations.find(
-    ({ class: of, pattern, replacement }) =>
-      of === id && found.replaceAll(new RegExp(pattern, 'g'), replacement) === expected,
+    ({ class: className, pattern, replacement }) =>
+      className === id && found.replaceAll(new RegExp(pattern, 'g'), replacement) === expected,
   );
 
 /** Compares the request of a tool with the expected one; undefined if it cannot be decided. */
-export function judgeOf({ wire }: Verdict): 'same' | 'explained' | 'different' | undefined {
+export function getWireAgreement({ wire }: Verdict): 'same' | 'explained' | 'different' | undefined {
   if (wire === undefined || wire.kind === 'undecided') return undefined;
   if (wire.kind === 'refused') return 'different';
   if (wire.differences.length === 0) return 'same';
@@ -46,8 +46,9 @@ export function judgeOf({ wire }: Verdict): 'same' | 'explained' | 'different' |
 }
 
 export function makeReport(verdicts: readonly Verdict[]): Report {
-  const judged = verdicts.map(judgeOf);
-  const count = (wanted: ReturnType<typeof judgeOf>) => judged.filter((one) => one === wanted).length;
+  const judged = verdicts.map(getWireAgreement);
+  const count = (verdictKind: ReturnType<typeof getWireAgreement>) =>
+    judged.filter((one) => one === verdictKind).length;
   const [same, explained] = [count('same'), count('explained')];
   const compared = same + explained + count('different');
   const sameOutcomes = verdicts.filter(({ outcome }) => outcome.expected === outcome.reported).length;
@@ -67,8 +68,8 @@ export function makeReport(verdicts: readonly Verdict[]): Report {
 function countClasses(verdicts: readonly Verdict[]): ClassCount[] {
   const classes = new Map<string, ClassCount>();
   const add = (name: string, example: string) => {
-    const known = classes.get(name);
-    if (known) known.count++;
+    const existing = classes.get(name);
+    if (existing) existing.count++;
     else classes.set(name, { class: name, count: 1, example });
   };
   for (const verdict of verdicts)
@@ -109,7 +110,7 @@ function isNamed({ kind, at }: Loss, notes: readonly string[]): boolean {
   return notes.some((note) => note.includes(name));
 }
 
-export const isReached = ({ wire, outcomes }: Report) =>
+export const isGoalReached = ({ wire, outcomes }: Report) =>
   wire.agreement >= goals.wire && outcomes.agreement >= goals.outcomes;
 
 const percent = (share: number) => `${(share * 100).toFixed(1)}%`;

@@ -11,14 +11,14 @@ import { createValueMaker, type Value } from './values.ts';
 import { readRequest, type WireRequest } from './wire.ts';
 
 /** Reads the operation of a document with a single operation. */
-function readOne(operation: JsonObject, path = '/a', openapi = '3.1.1'): Operation {
+function readOperation(operation: JsonObject, path = '/a', openapi = '3.1.1'): Operation {
   const [read] = readOperations({ openapi, paths: { [path]: { post: operation } } });
   assert.ok(read);
   return read;
 }
 
 function buildWith(parameter: JsonObject, value: Value): WireRequest {
-  const operation = readOne({ parameters: [parameter] }, parameter.in === 'path' ? '/a/{color}' : '/a');
+  const operation = readOperation({ parameters: [parameter] }, parameter.in === 'path' ? '/a/{color}' : '/a');
   return buildExpectedRequest(operation, '', { parameters: new Map(operation.parameters.map((one) => [one, value])) });
 }
 
@@ -36,8 +36,8 @@ describe('second reader of the audit', () => {
       [{ style: 'matrix', explode: true }, list, ';color=blue;color=black'],
       [{ style: 'matrix' }, map, ';color=R,100,G,200'],
     ];
-    for (const [style, value, written] of paths)
-      assert.equal(buildWith({ name: 'color', in: 'path', ...style }, value).path, `/a/${written}`);
+    for (const [style, value, expected] of paths)
+      assert.equal(buildWith({ name: 'color', in: 'path', ...style }, value).path, `/a/${expected}`);
     const queries: [JsonObject, Value, string][] = [
       [{}, list, 'color=blue&color=black'],
       [{ explode: false }, list, 'color=blue,black'],
@@ -48,18 +48,18 @@ describe('second reader of the audit', () => {
       [{ style: 'deepObject', explode: true }, map, 'color%5BR%5D=100&color%5BG%5D=200'],
       [{ content: { 'application/json': {} } }, map, 'color=%7B%22R%22%3A100%2C%22G%22%3A200%7D'],
     ];
-    for (const [style, value, written] of queries) {
+    for (const [style, value, expected] of queries) {
       const { query } = buildWith({ name: 'color', in: 'query', ...style }, value);
-      assert.equal(query.map((pair) => pair.join('=')).join('&'), written);
+      assert.equal(query.map((pair) => pair.join('=')).join('&'), expected);
     }
   });
 
   it('serializes bodies by media type and encoding [imp 2]', () => {
     const build = (mediaType: string, media: JsonObject, value: Value) => {
-      const operation = readOne({ requestBody: { content: { [mediaType]: media } } });
-      const [of] = operation.bodies;
-      assert.ok(of);
-      const inputs: Inputs = { parameters: new Map(), body: { of, value } };
+      const operation = readOperation({ requestBody: { content: { [mediaType]: media } } });
+      const [definition] = operation.bodies;
+      assert.ok(definition);
+      const inputs: Inputs = { parameters: new Map(), body: { definition, value } };
       return buildExpectedRequest(operation, '', inputs).body;
     };
     const form = 'application/x-www-form-urlencoded';
@@ -90,7 +90,7 @@ describe('second reader of the audit', () => {
   });
 
   it('detects inputs that a tool does not accept and rules that it does not enforce [imp 3]', () => {
-    const wanted: JsonObject = {
+    const documentSchema: JsonObject = {
       type: 'object',
       required: ['size'],
       properties: {
@@ -100,16 +100,16 @@ describe('second reader of the audit', () => {
       },
     };
     const schemas = createSchemas({}, '3.1');
-    const losses = (offered: JsonObject) =>
+    const losses = (toolSchema: JsonObject) =>
       findLosses(
-        { at: 'body', context: 'json', wanted: schemas.convert(wanted), offered },
+        { at: 'body', context: 'json', documentSchema: schemas.convert(documentSchema), toolSchema },
         schemas,
         createValueMaker(schemas),
         createRandom(1),
       )
         .map(({ kind, at, what }) => `${kind} ${at} ${what}`)
         .sort();
-    assert.deepEqual(losses({ ...wanted, additionalProperties: false }), []);
+    assert.deepEqual(losses({ ...documentSchema, additionalProperties: false }), []);
     assert.deepEqual(
       losses({
         type: 'object',
@@ -125,13 +125,16 @@ describe('second reader of the audit', () => {
     );
     assert.deepEqual(
       losses({
-        ...wanted,
+        ...documentSchema,
         properties: { size: { type: 'integer', multipleOf: 3, maximum: 9 } },
         additionalProperties: false,
       }),
       ['missing body/inner input', 'missing body/kind input'],
     );
-    const narrow = { ...wanted, properties: { ...(wanted.properties as JsonObject), kind: { enum: ['a'] } } };
+    const narrow = {
+      ...documentSchema,
+      properties: { ...(documentSchema.properties as JsonObject), kind: { enum: ['a'] } },
+    };
     assert.ok(losses(narrow).some((loss) => loss.startsWith('refused body')));
   });
 });

@@ -28,10 +28,10 @@ export function createSwaggerClient(folder: string, stub: Stub): SwaggerClient {
     async build(document, operation, inputs, basePath) {
       const unable = findObstacle(document, operation, inputs);
       if (unable !== undefined) return { unable };
-      const small = cutOut(document, operation, inputs, stub.url + basePath.replace(/\/$/, ''));
+      const reduced = createReducedDocument(document, operation, inputs, stub.url + basePath.replace(/\/$/, ''));
       stub.take();
       try {
-        const { spec } = await library.resolve({ spec: small });
+        const { spec } = await library.resolve({ spec: reduced });
         await library.execute({
           spec,
           pathName: operation.template,
@@ -48,7 +48,7 @@ export function createSwaggerClient(folder: string, stub: Stub): SwaggerClient {
 }
 
 function findObstacle(document: JsonObject, operation: Operation, { parameters, body }: Inputs): string | undefined {
-  const type = readMediaType(body?.of.mediaType ?? '');
+  const type = readMediaType(body?.definition.mediaType ?? '');
   const cookies = [...parameters.keys()].filter(({ place }) => place === 'cookie');
   if (getVersion(document) === '3.2') return 'OpenAPI 3.2';
   if (operation.path.includes('?')) return 'a query in the path';
@@ -56,7 +56,7 @@ function findObstacle(document: JsonObject, operation: Operation, { parameters, 
   if (operation.method === 'TRACE') return 'the method TRACE';
   if (body && ['GET', 'HEAD'].includes(operation.method)) return 'a body of GET or HEAD, which fetch does not send';
   if (type.startsWith('multipart/') && type !== 'multipart/form-data') return `a body of ${type}`;
-  if (type === 'multipart/form-data' && body && hasTypedField(body.value, body.of.encoding))
+  if (type === 'multipart/form-data' && body && hasTypedField(body.value, body.definition.encoding))
     return 'a typed part without a file name, which FormData does not hold';
   return cookies.length > 1 ? 'several cookies, of which it keeps one' : undefined;
 }
@@ -68,7 +68,7 @@ function hasTypedField(value: Value, encoding: ReadonlyMap<string, Encoding>): b
 }
 
 /** Returns a document with a single operation. */
-function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url: string): JsonObject {
+function createReducedDocument(document: JsonObject, operation: Operation, inputs: Inputs, url: string): JsonObject {
   const item = toObject(follow(document, toObject(document.paths)[operation.path]));
   const { servers, security, ...own } = operation.raw;
   const declared = operation.parameters.filter(
@@ -83,22 +83,22 @@ function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url:
     }),
   );
   const parameters = [...toList(item.parameters), ...toList(own.parameters), ...added];
-  const kept: JsonObject = {
+  const reducedOperation: JsonObject = {
     ...own,
-    parameters: withoutRepeats(document, parameters),
+    parameters: removeOverridden(document, parameters),
     ...(inputs.body &&
       document.swagger === undefined && { requestBody: makeExplicit(document, own.requestBody, inputs) }),
   };
-  const small: JsonObject = {
+  const reduced: JsonObject = {
     ...(document.swagger === undefined
       ? { openapi: document.openapi as Json, servers: [{ url }] }
       : { swagger: '2.0', ...splitUrl(url), consumes: document.consumes ?? [] }),
     info: { title: 'One operation', version: '1' },
-    paths: { [operation.template]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
+    paths: { [operation.template]: { [operation.method.toLowerCase()]: { ...reducedOperation, responses: {} } } },
   };
-  copyReferences(document, kept, small, new Set());
+  copyReferences(document, reducedOperation, reduced, new Set());
   // Copies the document because the library modifies its input.
-  return structuredClone(small);
+  return structuredClone(reduced);
 }
 
 const splitUrl = (url: string): JsonObject => ({
@@ -112,7 +112,7 @@ function follow(document: JsonObject, value: Json | undefined): Json | undefined
 }
 
 /** Removes path-level parameters that the operation overrides. */
-function withoutRepeats(document: JsonObject, parameters: readonly Json[]): Json[] {
+function removeOverridden(document: JsonObject, parameters: readonly Json[]): Json[] {
   const byName = new Map(
     parameters.map((one) => {
       const { in: place, name } = toObject(follow(document, one));
@@ -136,13 +136,13 @@ const isDeclared = (document: JsonObject, holders: readonly JsonObject[], name: 
  */
 function makeExplicit(document: JsonObject, requestBody: Json | undefined, { body }: Inputs): Json {
   const found = toObject(follow(document, requestBody));
-  const type = readMediaType(body?.of.mediaType ?? '');
+  const type = readMediaType(body?.definition.mediaType ?? '');
   if (!body || (type !== formType && type !== 'multipart/form-data') || !isObject(body.value)) return found;
-  const media = toObject(toObject(found.content)[body.of.mediaType]);
+  const media = toObject(toObject(found.content)[body.definition.mediaType]);
   const encoding = { ...toObject(media.encoding) };
   for (const [name, value] of Object.entries(body.value))
     if (Array.isArray(value) && encoding[name] === undefined) encoding[name] = { style: 'form', explode: true };
-  return { ...found, content: { [body.of.mediaType]: { ...media, encoding } } };
+  return { ...found, content: { [body.definition.mediaType]: { ...media, encoding } } };
 }
 
 function copyReferences(document: JsonObject, value: Json, target: JsonObject, done: Set<string>): void {
@@ -165,13 +165,13 @@ function putAt(target: JsonObject, reference: string, value: Json): void {
     .split('/')
     .slice(1)
     .map((name) => decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~'));
-  const last = names.pop();
+  const lastName = names.pop();
   let holder = target;
   for (const name of names) {
     if (!isObject(holder[name])) holder[name] = {};
     holder = holder[name] as JsonObject;
   }
-  if (last !== undefined && holder[last] === undefined) holder[last] = value;
+  if (lastName !== undefined && holder[lastName] === undefined) holder[lastName] = value;
 }
 
 function toOptions(document: JsonObject, { parameters, body }: Inputs): object {
@@ -180,15 +180,15 @@ function toOptions(document: JsonObject, { parameters, body }: Inputs): object {
   for (const [{ place, name, mediaType }, value] of parameters)
     values[`${place}.${name}`] = mediaType !== undefined && isJsonType(mediaType) ? JSON.stringify(value) : value;
   if (!body) return { parameters: values };
-  const { of, value } = body;
-  const isForm = [formType, 'multipart/form-data'].includes(readMediaType(of.mediaType));
-  const isJson = isJsonType(of.mediaType);
-  const content = isForm ? toFields(value, of.encoding) : isJson ? JSON.stringify(value) : toContent(value);
+  const { definition, value } = body;
+  const isForm = [formType, 'multipart/form-data'].includes(readMediaType(definition.mediaType));
+  const isJson = isJsonType(definition.mediaType);
+  const content = isForm ? toFields(value, definition.encoding) : isJson ? JSON.stringify(value) : toContent(value);
   if (document.swagger === undefined)
-    return { parameters: values, requestBody: content, requestContentType: of.mediaType };
+    return { parameters: values, requestBody: content, requestContentType: definition.mediaType };
   if (isForm) for (const [name, field] of Object.entries(toObject(content))) values[`formData.${name}`] = field;
   else values.body = content;
-  return { parameters: values, requestContentType: of.mediaType };
+  return { parameters: values, requestContentType: definition.mediaType };
 }
 
 function toFields(value: Value, encoding: ReadonlyMap<string, Encoding>): object {

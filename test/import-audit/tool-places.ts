@@ -1,6 +1,6 @@
 /** Finds the tool argument for a parameter or a body field, based on the tool's public configuration. */
 import { isObject, type Json, type JsonObject, toObject, toText } from './json.ts';
-import type { Operation, Parameter, Place } from './reader/operations.ts';
+import type { Operation, Parameter, ParameterLocation } from './reader/operations.ts';
 import type { Value } from './values.ts';
 
 export type Tool = {
@@ -50,14 +50,14 @@ const simplify = (name: string) => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/
 /** Returns the argument of each parameter. */
 export function findParameterTargets(tool: Tool, operation: Operation): Map<Parameter, Target> {
   const byPosition = findPathTargets(tool, operation.template);
-  const taken = new Set<string>();
+  const assigned = new Set<string>();
   const targets = new Map<Parameter, Target>();
-  const settle = (parameter: Parameter, target: Target) => {
+  const assign = (parameter: Parameter, target: Target) => {
     targets.set(parameter, target);
-    if (target.kind === 'argument') taken.add(target.argument);
+    if (target.kind === 'argument') assigned.add(target.argument);
   };
   for (const parameter of operation.parameters)
-    settle(
+    assign(
       parameter,
       (parameter.place === 'path' && byPosition.get(parameter.name)) || findByWireName(tool, parameter),
     );
@@ -65,22 +65,22 @@ export function findParameterTargets(tool: Tool, operation: Operation): Map<Para
     if (targets.get(parameter)?.kind !== 'none') continue;
     const similar = [...tool.fields.keys()].find(
       (name) =>
-        !taken.has(name) &&
+        !assigned.has(name) &&
         simplify(name) === simplify(parameter.name) &&
-        getPlace(tool, name) === placeOf(parameter.place),
+        getArgumentLocation(tool, name) === toArgumentLocation(parameter.place),
     );
-    if (similar !== undefined) settle(parameter, { kind: 'argument', argument: similar });
+    if (similar !== undefined) assign(parameter, { kind: 'argument', argument: similar });
   }
   return targets;
 }
 
-type ArgumentPlace = 'path' | 'query' | 'header' | 'cookie' | 'body';
+type ArgumentLocation = 'path' | 'query' | 'header' | 'cookie' | 'body';
 
-const placeOf = (place: Place): ArgumentPlace => (place === 'querystring' ? 'query' : place);
+const toArgumentLocation = (place: ParameterLocation): ArgumentLocation => (place === 'querystring' ? 'query' : place);
 
-function getPlace(tool: Tool, argument: string): ArgumentPlace {
-  const said = toText(tool.fields.get(argument)?.in);
-  if (said !== '') return said as ArgumentPlace;
+function getArgumentLocation(tool: Tool, argument: string): ArgumentLocation {
+  const configured = toText(tool.fields.get(argument)?.in);
+  if (configured !== '') return configured as ArgumentLocation;
   const [path = '', query = ''] = tool.url.split('?', 2);
   if (findTokens(path, tool).includes(argument)) return 'path';
   if (findTokens(query, tool).includes(argument)) return 'query';
@@ -102,7 +102,7 @@ function findByWireName(tool: Tool, parameter: Parameter): Target {
   const isSame = (name: string) =>
     parameter.place === 'header' ? name.toLowerCase() === parameter.name.toLowerCase() : name === parameter.name;
   for (const [argument, field] of tool.fields) {
-    if (getPlace(tool, argument) !== placeOf(parameter.place)) continue;
+    if (getArgumentLocation(tool, argument) !== toArgumentLocation(parameter.place)) continue;
     if (isSame(toText(field.wire_name) || argument)) return toTarget(argument, field);
   }
   for (const [name, value] of new URLSearchParams(tool.url.split('?', 2)[1] ?? '')) {
@@ -146,7 +146,7 @@ export function findBodyTarget(tool: Tool, names: Iterable<string>): BodyTarget 
   if (tool.bodyTemplate !== undefined) return findTemplateTarget(tool, tool.bodyTemplate);
   const targets = new Map<string, Target>();
   for (const [argument, field] of tool.fields) {
-    if (getPlace(tool, argument) !== 'body') continue;
+    if (getArgumentLocation(tool, argument) !== 'body') continue;
     targets.set(toText(field.wire_name) || argument, toTarget(argument, field));
   }
   if (targets.size === 0) return { kind: 'none' };
@@ -155,12 +155,12 @@ export function findBodyTarget(tool: Tool, names: Iterable<string>): BodyTarget 
 }
 
 function findTemplateTarget(tool: Tool, template: Json): BodyTarget {
-  const argumentOf = (value: Json) =>
+  const getArgument = (value: Json) =>
     typeof value === 'string' && value.startsWith(':') && tool.fields.has(value.slice(1)) ? value.slice(1) : undefined;
-  const whole = argumentOf(template);
+  const whole = getArgument(template);
   if (whole !== undefined) return { kind: 'whole', argument: whole };
   const targets = Object.entries(toObject(template)).map(([name, value]): [string, Target] => {
-    const argument = argumentOf(value);
+    const argument = getArgument(value);
     return [name, argument === undefined ? { kind: 'constant', value } : { kind: 'argument', argument }];
   });
   return { kind: 'fields', targets: new Map(targets) };

@@ -1,6 +1,6 @@
 /** Generates values that match a schema, and records which keywords applied at which position. */
 import { isObject, isSameJson, type Json, type JsonObject, toList, toObject } from './json.ts';
-import { makePatternText, NoPatternText } from './pattern-text.ts';
+import { makePatternText, UnsupportedPattern } from './pattern-text.ts';
 import type { Random } from './random.ts';
 import type { Check, Schemas } from './reader/schemas.ts';
 
@@ -31,19 +31,19 @@ export type Options = {
 /** Keywords that applied at each position of a value, by JSON pointer. */
 export type Trace = Map<string, JsonObject[]>;
 
-export type Made = { value: Value; trace: Trace };
+export type GeneratedValue = { value: Value; trace: Trace };
 
 export type ValueMaker = {
   /** Returns undefined if no matching value was found. */
-  make(schema: JsonObject | boolean, options: Options): Made | undefined;
+  make(schema: JsonObject | boolean, options: Options): GeneratedValue | undefined;
 };
 
 /** Maximum depth of optional properties, and maximum depth of all values. */
 const levels = { optional: 9, all: 18 };
 const nodeBudget = 400;
-const tries = 6;
+const maxAttempts = 6;
 
-const text: Record<Context, readonly string[]> = {
+const sampleTexts: Record<Context, readonly string[]> = {
   json: ['alpha', 'two words', 'ä "quoted" \\ text', 'a/b?c=d&e#f', '100%'],
   form: ['alpha', 'two words', 'ä&b=c', 'a+b', '50% off'],
   multipart: ['alpha', 'two words', 'ä&b=c', 'a+b'],
@@ -58,7 +58,7 @@ const text: Record<Context, readonly string[]> = {
   reserved: ['alpha', 'a/b:c', 'x@y!z', "it's;(1)"],
 };
 
-const byFormat: Record<string, string> = {
+const samplesByFormat: Record<string, string> = {
   date: '2026-01-31',
   'date-time': '2026-01-31T10:00:00Z',
   time: '10:00:00Z',
@@ -76,7 +76,7 @@ const byFormat: Record<string, string> = {
 
 export function createValueMaker(schemas: Schemas): ValueMaker {
   const checks = new WeakMap<JsonObject, Check>();
-  const fits = (schema: JsonObject | boolean, value: Value) => {
+  const isValid = (schema: JsonObject | boolean, value: Value) => {
     if (typeof schema === 'boolean') return schema;
     const check = checks.get(schema) ?? schemas.createCheck(schema);
     checks.set(schema, check);
@@ -84,11 +84,11 @@ export function createValueMaker(schemas: Schemas): ValueMaker {
   };
   return {
     make(schema, options) {
-      for (let attempt = 0; attempt < tries; attempt++) {
-        const share = attempt < tries - 1 ? options.share : 0;
+      for (let attempt = 0; attempt < maxAttempts; attempt++) {
+        const share = attempt < maxAttempts - 1 ? options.share : 0;
         const variant = options.variant + Math.max(0, attempt - 2);
-        const made = tryMake(schemas, { ...options, share, variant }, schema);
-        if (made && fits(schema, made.value)) return made;
+        const generated = tryMake(schemas, { ...options, share, variant }, schema);
+        if (generated && isValid(schema, generated.value)) return generated;
       }
       return undefined;
     },
@@ -114,69 +114,69 @@ type Merged = {
 };
 
 /** A value under construction. */
-type Building = { schemas: Schemas; options: Options; trace: Trace; nodes: number };
+type BuildState = { schemas: Schemas; options: Options; trace: Trace; nodes: number };
 
-function tryMake(schemas: Schemas, options: Options, schema: JsonObject | boolean): Made | undefined {
-  const building: Building = { schemas, options, trace: new Map(), nodes: 0 };
+function tryMake(schemas: Schemas, options: Options, schema: JsonObject | boolean): GeneratedValue | undefined {
+  const state: BuildState = { schemas, options, trace: new Map(), nodes: 0 };
   try {
-    return { value: make(building, schema, '', 0), trace: building.trace };
+    return { value: make(state, schema, '', 0), trace: state.trace };
   } catch (error) {
     if (error instanceof NoValue) return undefined;
     throw error;
   }
 }
 
-function make(building: Building, schema: Json, pointer: string, level: number): Value {
+function make(state: BuildState, schema: Json, pointer: string, level: number): Value {
   if (level > levels.all) throw new NoValue();
-  building.nodes++;
-  const merged = merge(expand(building, schema, 0));
-  building.trace.set(pointer, merged.facets);
+  state.nodes++;
+  const merged = merge(expand(state, schema, 0));
+  state.trace.set(pointer, merged.facets);
   const fixed = merged.facets.find((facet) => 'const' in facet);
   if (fixed) return fixed.const as Value;
   const listed = merged.facets.filter((facet) => Array.isArray(facet.enum)).map((facet) => toList(facet.enum));
-  if (listed.length > 0) return pickListed(building, listed, merged.types);
-  const type = pickType(building, merged);
-  if (type === 'object') return makeObject(building, merged, pointer, level);
-  if (type === 'array') return makeArray(building, merged, pointer, level);
-  if (type === 'string') return makeString(building, merged, level);
-  if (type === 'integer' || type === 'number') return makeNumber(building, merged, type);
-  if (type === 'boolean') return building.options.random.chance(0.5);
+  if (listed.length > 0) return pickListed(state, listed, merged.types);
+  const type = pickType(state, merged);
+  if (type === 'object') return makeObject(state, merged, pointer, level);
+  if (type === 'array') return makeArray(state, merged, pointer, level);
+  if (type === 'string') return makeString(state, merged, level);
+  if (type === 'integer' || type === 'number') return makeNumber(state, merged, type);
+  if (type === 'boolean') return state.options.random.chance(0.5);
   return null;
 }
 
 /** Returns the schema and all that apply with it. One alternative of each union is chosen. */
-function expand(building: Building, schema: Json, steps: number): JsonObject[] {
-  const resolved = building.schemas.resolve(schema as JsonObject | boolean);
+function expand(state: BuildState, schema: Json, steps: number): JsonObject[] {
+  const resolved = state.schemas.resolve(schema as JsonObject | boolean);
   if (resolved === false || steps > 40) throw new NoValue();
   if (typeof resolved === 'boolean') return [{}];
   const { allOf, anyOf, if: condition, then, else: otherwise, dependentSchemas, ...own } = resolved;
-  const { variant } = building.options;
+  const { variant } = state.options;
   const facets = [own as JsonObject];
-  for (const one of toList(allOf)) facets.push(...expand(building, one, steps + 1));
-  const alternatives = toList(anyOf).filter((one) => !isNullOnly(building.schemas.resolve(one as JsonObject)));
+  for (const one of toList(allOf)) facets.push(...expand(state, one, steps + 1));
+  const alternatives = toList(anyOf).filter((one) => !isNullOnly(state.schemas.resolve(one as JsonObject)));
   const chosen = alternatives[variant % Math.max(1, alternatives.length)] ?? toList(anyOf)[0];
-  if (chosen !== undefined) facets.push(...expand(building, chosen, steps + 1));
+  if (chosen !== undefined) facets.push(...expand(state, chosen, steps + 1));
   if (condition !== undefined && variant % 2 === 0) {
-    facets.push(...expand(building, condition, steps + 1));
-    if (then !== undefined) facets.push(...expand(building, then, steps + 1));
-  } else if (otherwise !== undefined) facets.push(...expand(building, otherwise, steps + 1));
-  for (const one of Object.values(toObject(dependentSchemas))) facets.push(...expand(building, one, steps + 1));
+    facets.push(...expand(state, condition, steps + 1));
+    if (then !== undefined) facets.push(...expand(state, then, steps + 1));
+  } else if (otherwise !== undefined) facets.push(...expand(state, otherwise, steps + 1));
+  for (const one of Object.values(toObject(dependentSchemas))) facets.push(...expand(state, one, steps + 1));
   return facets;
 }
 
-function pickListed(building: Building, lists: Json[][], allowed: readonly string[]): Value {
+function pickListed(state: BuildState, lists: Json[][], allowed: readonly string[]): Value {
   const [first = [], ...others] = lists;
   const common = first
     .filter((value) => others.every((list) => list.some((other) => isSameJson(other, value))))
     .filter((value) => allowed.length === 0 || allowed.some((type) => isOfType(value, type)));
-  const usual = common.filter((value) => value !== null && value !== '');
+  const nonEmpty = common.filter((value) => value !== null && value !== '');
   if (common.length === 0) throw new NoValue();
-  return building.options.random.pick(usual.length > 0 ? usual : common) as Value;
+  return state.options.random.pick(nonEmpty.length > 0 ? nonEmpty : common) as Value;
 }
 
-function pickType(building: Building, { types, facets, properties, required }: Merged): string {
-  const usual = types.filter((type) => type !== 'null');
-  if (usual.length > 0) return usual[building.options.variant % usual.length] as string;
+function pickType(state: BuildState, { types, facets, properties, required }: Merged): string {
+  const nonNullTypes = types.filter((type) => type !== 'null');
+  if (nonNullTypes.length > 0) return nonNullTypes[state.options.variant % nonNullTypes.length] as string;
   if (types.length > 0) return 'null';
   const has = (...names: string[]) => facets.some((facet) => names.some((name) => name in facet));
   if (properties.size > 0 || required.size > 0 || has('additionalProperties', 'patternProperties', 'x-properties'))
@@ -186,27 +186,27 @@ function pickType(building: Building, { types, facets, properties, required }: M
   return 'string';
 }
 
-function makeObject(building: Building, merged: Merged, pointer: string, level: number): Value {
-  const { random, share } = building.options;
+function makeObject(state: BuildState, merged: Merged, pointer: string, level: number): Value {
+  const { random, share } = state.options;
   const value: { [name: string]: Value } = {};
   const put = (name: string, schema: Json) => {
-    value[name] = make(building, schema, `${pointer}/${escapeToken(name)}`, level + 1);
+    value[name] = make(state, schema, `${pointer}/${escapeToken(name)}`, level + 1);
   };
-  for (const [name, found] of merged.properties) {
+  for (const [name, propertySchemas] of merged.properties) {
     const isRequired = merged.required.has(name);
-    const hasRoom = level < levels.optional && building.nodes < nodeBudget;
+    const hasRoom = level < levels.optional && state.nodes < nodeBudget;
     if (!isRequired && !(hasRoom && random.chance(share))) continue;
     try {
-      put(name, toAll(found));
+      put(name, toAll(propertySchemas));
     } catch (error) {
       if (isRequired || !(error instanceof NoValue)) throw error;
     }
   }
-  const free = getFree(merged.facets);
+  const free = getFreeKeys(merged.facets);
   for (const name of merged.required) if (!(name in value)) put(name, free.schema ?? true);
-  const least = Math.max(0, ...merged.facets.map(({ minProperties }) => Number(minProperties ?? 0)));
-  if (free.isAllowed && level < levels.optional && random.chance(share)) putFree(building, free, put);
-  for (let more = 0; Object.keys(value).length < least && more < 20; more++) {
+  const minimum = Math.max(0, ...merged.facets.map(({ minProperties }) => Number(minProperties ?? 0)));
+  if (free.isAllowed && level < levels.optional && random.chance(share)) putFree(state, free, put);
+  for (let more = 0; Object.keys(value).length < minimum && more < 20; more++) {
     const absent = [...merged.properties].find(([name]) => !(name in value));
     if (absent) put(absent[0], toAll(absent[1]));
     else put(`key_${more}`, free.schema ?? true);
@@ -214,68 +214,68 @@ function makeObject(building: Building, merged: Merged, pointer: string, level: 
   return value;
 }
 
-function putFree({ options }: Building, free: Free, put: (name: string, schema: Json) => void): void {
+function putFree({ options }: BuildState, free: FreeKeys, put: (name: string, schema: Json) => void): void {
   try {
     const name = free.pattern === undefined ? 'extra_key' : makePatternText(free.pattern, options.random);
     put(name, free.schema ?? true);
   } catch (error) {
-    if (!(error instanceof NoValue || error instanceof NoPatternText)) throw error;
+    if (!(error instanceof NoValue || error instanceof UnsupportedPattern)) throw error;
   }
 }
 
-function makeArray(building: Building, { facets }: Merged, pointer: string, level: number): Value {
-  const { random, context } = building.options;
-  const least = Math.max(0, ...facets.map(({ minItems }) => Number(minItems ?? 0)));
-  const most = Math.min(...facets.map(({ maxItems }) => Number(maxItems ?? Number.POSITIVE_INFINITY)));
+function makeArray(state: BuildState, { facets }: Merged, pointer: string, level: number): Value {
+  const { random, context } = state.options;
+  const minimum = Math.max(0, ...facets.map(({ minItems }) => Number(minItems ?? 0)));
+  const maximum = Math.min(...facets.map(({ maxItems }) => Number(maxItems ?? Number.POSITIVE_INFINITY)));
   const items = facets.filter((facet) => 'items' in facet).map((facet) => facet.items as Json);
   const fixed = toList(facets.find((facet) => Array.isArray(facet.prefixItems))?.prefixItems);
-  const wanted =
-    level >= levels.optional + 2 && context === 'json' ? least : Math.max(least, 1 + random.below(2), fixed.length);
+  const targetLength =
+    level >= levels.optional + 2 && context === 'json' ? minimum : Math.max(minimum, 1 + random.below(2), fixed.length);
   const isUnique = facets.some((facet) => facet.uniqueItems === true);
   const value: Value[] = [];
-  for (let at = 0; at < Math.min(wanted, most, 40); at++) {
-    const one = make(building, fixed[at] ?? toAll(items), `${pointer}/${at}`, level + 1);
+  for (let at = 0; at < Math.min(targetLength, maximum, 40); at++) {
+    const one = make(state, fixed[at] ?? toAll(items), `${pointer}/${at}`, level + 1);
     const isRepeated = isUnique && value.some((other) => isSameJson(toPlain(other), toPlain(one)));
     if (!isRepeated) value.push(one);
-    else if (value.length >= least) break;
+    else if (value.length >= minimum) break;
   }
   return value;
 }
 
-function makeString(building: Building, { facets }: Merged, level: number): Value {
-  const { random, context } = building.options;
-  const least = Math.max(0, ...facets.map(({ minLength }) => Number(minLength ?? 0)));
-  const most = Math.min(...facets.map(({ maxLength }) => Number(maxLength ?? Number.POSITIVE_INFINITY)));
+function makeString(state: BuildState, { facets }: Merged, level: number): Value {
+  const { random, context } = state.options;
+  const minimum = Math.max(0, ...facets.map(({ minLength }) => Number(minLength ?? 0)));
+  const maximum = Math.min(...facets.map(({ maxLength }) => Number(maxLength ?? Number.POSITIVE_INFINITY)));
   if (isBinary(facets, context, level)) return new TextEncoder().encode(`bytes ${random.below(1000)} \u0000é`);
   const pattern = facets.find((facet) => typeof facet.pattern === 'string')?.pattern;
   if (typeof pattern === 'string') {
     try {
-      const made = makePatternText(pattern, random);
-      return made.length < least ? makePatternText(pattern, random, least) : made;
+      const generated = makePatternText(pattern, random);
+      return generated.length < minimum ? makePatternText(pattern, random, minimum) : generated;
     } catch (error) {
-      if (!(error instanceof NoPatternText)) throw error;
-      return pickFitting(building, pattern, least, most);
+      if (!(error instanceof UnsupportedPattern)) throw error;
+      return pickFitting(state, pattern, minimum, maximum);
     }
   }
   const format = facets.find((facet) => typeof facet['x-format'] === 'string')?.['x-format'];
   const isBase64 = facets.some(({ contentEncoding }) => contentEncoding === 'base64');
-  const usual = isBase64 ? byFormat.byte : byFormat[String(format)];
-  const start = usual ?? random.pick(text[context]);
-  return start.padEnd(least, 'x').slice(0, most);
+  const formatSample = isBase64 ? samplesByFormat.byte : samplesByFormat[String(format)];
+  const start = formatSample ?? random.pick(sampleTexts[context]);
+  return start.padEnd(minimum, 'x').slice(0, maximum);
 }
 
 /** Returns a common string that matches a pattern for which no string can be generated. */
-function pickFitting(building: Building, pattern: string, least: number, most: number): string {
-  const usual = [...text[building.options.context], ...Object.values(byFormat), 'a', '1', '10', 'A1'];
-  const fitting = usual.filter(
-    (one) => one.length >= least && one.length <= most && new RegExp(pattern, 'u').test(one),
+function pickFitting(state: BuildState, pattern: string, minimum: number, maximum: number): string {
+  const candidates = [...sampleTexts[state.options.context], ...Object.values(samplesByFormat), 'a', '1', '10', 'A1'];
+  const fitting = candidates.filter(
+    (one) => one.length >= minimum && one.length <= maximum && new RegExp(pattern, 'u').test(one),
   );
   if (fitting.length === 0) throw new NoValue();
-  return building.options.random.pick(fitting);
+  return state.options.random.pick(fitting);
 }
 
-function makeNumber(building: Building, { facets }: Merged, type: string): Value {
-  const { random } = building.options;
+function makeNumber(state: BuildState, { facets }: Merged, type: string): Value {
+  const { random } = state.options;
   const all = (name: string) => facets.map((facet) => facet[name]).filter((limit) => typeof limit === 'number');
   const low = Math.max(
     ...all('minimum'),
@@ -287,11 +287,11 @@ function makeNumber(building: Building, { facets }: Merged, type: string): Value
   );
   const [step = type === 'integer' ? 1 : 0] = all('multipleOf');
   const from = Number.isFinite(low) ? low : Number.isFinite(high) ? Math.min(1, high) : 1;
-  const room = Math.min(Number.isFinite(high) ? high - from : 100, 100);
-  const value = from + Math.max(0, Math.floor(random.next() * room));
+  const range = Math.min(Number.isFinite(high) ? high - from : 100, 100);
+  const value = from + Math.max(0, Math.floor(random.next() * range));
   const stepped = step > 0 ? Math.ceil(value / step) * step : value;
   const bounded = stepped > high && step > 0 ? Math.floor(high / step) * step : stepped;
-  return type === 'number' && step === 0 && room > 1 && random.chance(0.5) && bounded + 0.5 <= from + room
+  return type === 'number' && step === 0 && range > 1 && random.chance(0.5) && bounded + 0.5 <= from + range
     ? bounded + 0.5
     : bounded;
 }
@@ -321,8 +321,10 @@ function merge(facets: JsonObject[]): Merged {
   const properties = new Map<string, Json[]>();
   const required = new Set<string>();
   for (const facet of facets) {
-    const own = (Array.isArray(facet.type) ? facet.type : facet.type === undefined ? [] : [facet.type]).map(String);
-    if (own.length > 0) types = types === undefined ? own : intersectTypes(types, own);
+    const ownTypes = (Array.isArray(facet.type) ? facet.type : facet.type === undefined ? [] : [facet.type]).map(
+      String,
+    );
+    if (ownTypes.length > 0) types = types === undefined ? ownTypes : intersectTypes(types, ownTypes);
     for (const [name, schema] of Object.entries(toObject(facet.properties)))
       properties.set(name, [...(properties.get(name) ?? []), schema]);
     for (const name of toList(facet.required)) if (typeof name === 'string') required.add(name);
@@ -345,16 +347,16 @@ const intersectTypes = (a: readonly string[], b: readonly string[]) =>
     .filter((type) => type !== '');
 
 /** Additional keys that the document describes but does not name. */
-type Free = { isAllowed: boolean; pattern?: string; schema?: Json };
+type FreeKeys = { isAllowed: boolean; pattern?: string; schema?: Json };
 
-export function getFree(facets: readonly JsonObject[]): Free {
+export function getFreeKeys(facets: readonly JsonObject[]): FreeKeys {
   for (const { patternProperties } of facets) {
     const [first] = Object.entries(toObject(patternProperties));
     if (first) return { isAllowed: true, pattern: first[0], schema: first[1] };
   }
-  const said = facets.map(({ additionalProperties }) => additionalProperties).filter((one) => one !== undefined);
-  if (said.length === 0 || said.includes(false)) return { isAllowed: false };
-  return { isAllowed: true, schema: said[0] as Json };
+  const declared = facets.map(({ additionalProperties }) => additionalProperties).filter((one) => one !== undefined);
+  if (declared.length === 0 || declared.includes(false)) return { isAllowed: false };
+  return { isAllowed: true, schema: declared[0] as Json };
 }
 
 function isBinary(facets: readonly JsonObject[], context: Context, level: number): boolean {

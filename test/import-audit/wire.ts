@@ -28,28 +28,28 @@ export type WireRequest = {
   body: Body;
 };
 
-export type Arrived = { method: string; target: string; rawHeaders: string[]; body: Buffer };
+export type ReceivedRequest = { method: string; target: string; rawHeaders: string[]; body: Buffer };
 
 /** Records requests and answers each with an empty JSON object. Also serves as a token endpoint. */
 export type Stub = {
   url: string;
   port: number;
   /** Returns and forgets the requests since the last call. */
-  take(): Arrived[];
+  take(): ReceivedRequest[];
   close(): Promise<void>;
 };
 
 const tokenReply = JSON.stringify({ access_token: 'audit-token', token_type: 'bearer', expires_in: 3600 });
 
 export async function startStub(): Promise<Stub> {
-  let arrived: Arrived[] = [];
+  let received: ReceivedRequest[] = [];
   const server: Server = createServer({ maxHeaderSize: 256 * 1024 }, async (message, response) => {
     // Undefined if the client disconnected before its request was complete.
     const body = await buffer(message).catch(() => undefined);
     if (body === undefined) return;
     const { method = '', url: target = '', rawHeaders } = message;
     const isToken = target === tokenPath;
-    if (!isToken) arrived.push({ method, target, rawHeaders, body });
+    if (!isToken) received.push({ method, target, rawHeaders, body });
     response.writeHead(200, { 'Content-Type': 'application/json' }).end(isToken ? tokenReply : '{}');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -58,8 +58,8 @@ export async function startStub(): Promise<Stub> {
     url: `http://127.0.0.1:${port}`,
     port,
     take() {
-      const taken = arrived;
-      arrived = [];
+      const taken = received;
+      received = [];
       return taken;
     },
     async close() {
@@ -71,7 +71,7 @@ export async function startStub(): Promise<Stub> {
   };
 }
 
-export function readRequest({ method, target, rawHeaders, body }: Arrived): WireRequest {
+export function readRequest({ method, target, rawHeaders, body }: ReceivedRequest): WireRequest {
   const mark = target.indexOf('?');
   const headers = new Map<string, string>();
   for (let at = 0; at < rawHeaders.length; at += 2) {

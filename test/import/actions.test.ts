@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { written } from '../support/import/written-requests.ts';
+import { requestWriters } from '../support/import/written-requests.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -10,7 +10,7 @@ describe('import of requests that share an address', () => {
   let count = 0;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await toolhost.stop();
@@ -21,19 +21,19 @@ describe('import of requests that share an address', () => {
    * Imports a document, and returns the names of its tools and a function that calls a tool and returns the request
    * sent.
    */
-  async function imported(document: string) {
+  async function importDocument(document: string) {
     const slug = `actions-${++count}`;
     const body = { mode: 'create', document, include: ['*'], server: upstream.url, slug };
-    const made = await toolhost.rest('POST', '/import', { body });
-    assert.equal(made.status, 200, made.text.slice(0, 800));
+    const reply = await toolhost.rest('POST', '/import', { body });
+    assert.equal(reply.status, 200, reply.text.slice(0, 800));
     const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as { config: { tools: Json[] } };
-    const sent = async (tool: string, args: Json = {}) => {
+    const sendRequest = async (tool: string, args: Json = {}) => {
       upstream.take();
       const result = await toolhost.callTool(slug, 'caller-token', tool, args);
-      const [found] = upstream.take();
-      return found ?? assert.fail(`${tool}: ${JSON.stringify(result.content)}`);
+      const [request] = upstream.take();
+      return request ?? assert.fail(`${tool}: ${JSON.stringify(result.content)}`);
     };
-    return { names: config.tools.map(({ name }) => name), text: JSON.stringify(config), sent, slug };
+    return { names: config.tools.map(({ name }) => name), text: JSON.stringify(config), sent: sendRequest, slug };
   }
 
   const url = 'https://gates.example.com/api/index.php';
@@ -44,13 +44,13 @@ describe('import of requests that share an address', () => {
   ];
 
   it('[imp 2] creates one tool per action when the query names the action', async () => {
-    for (const [format, write] of Object.entries(written)) {
-      const { names, sent } = await imported(write(gates));
+    for (const [format, write] of Object.entries(requestWriters)) {
+      const { names, sent: sendRequest } = await importDocument(write(gates));
       const expected = format === 'Postman' ? ['list_gates', 'open_a_gate', 'list_users'] : ['list', 'open', 'users'];
       assert.deepEqual(names, expected, format);
       const [list, open] = expected as [string, string];
-      assert.equal((await sent(list)).url, '/api/index.php?m=list', format);
-      assert.equal((await sent(open, { gate: 'south' })).url, '/api/index.php?m=open&gate=south', format);
+      assert.equal((await sendRequest(list)).url, '/api/index.php?m=list', format);
+      assert.equal((await sendRequest(open, { gate: 'south' })).url, '/api/index.php?m=open&gate=south', format);
     }
   });
 
@@ -64,16 +64,20 @@ describe('import of requests that share an address', () => {
       { method: 'GET', url: `${at}/api?module=account&action=balance&address=0xa`, name: 'Balance' },
       { method: 'GET', url: `${at}/api?module=contract&action=getabi&address=0xa`, name: 'ABI' },
     ];
-    for (const [format, write] of Object.entries(written)) {
-      const { names, sent } = await imported(write(requests));
+    for (const [format, write] of Object.entries(requestWriters)) {
+      const { names, sent: sendRequest } = await importDocument(write(requests));
       assert.equal(names.length, 6, `${format}: ${names}`);
       const [start, status, click, , balance] = names as string[];
-      assert.equal((await sent(start as string, { pump: 4 })).body.toString(), 'cmd=start&pump=4', format);
-      assert.equal((await sent(status as string)).body.toString(), 'cmd=status', format);
-      const clicked = await sent(click as string, { x: 7 });
+      assert.equal((await sendRequest(start as string, { pump: 4 })).body.toString(), 'cmd=start&pump=4', format);
+      assert.equal((await sendRequest(status as string)).body.toString(), 'cmd=status', format);
+      const clicked = await sendRequest(click as string, { x: 7 });
       assert.deepEqual(JSON.parse(clicked.body.toString()), { type: 'click', x: 7 }, format);
-      const asked = new URL((await sent(balance as string, { address: '0xb' })).url, at).searchParams;
-      assert.deepEqual(Object.fromEntries(asked), { action: 'balance', module: 'account', address: '0xb' }, format);
+      const searchParams = new URL((await sendRequest(balance as string, { address: '0xb' })).url, at).searchParams;
+      assert.deepEqual(
+        Object.fromEntries(searchParams),
+        { action: 'balance', module: 'account', address: '0xb' },
+        format,
+      );
     }
   });
 
@@ -97,17 +101,17 @@ describe('import of requests that share an address', () => {
       { ...post, url: `${at}/service.asmx`, headers: xml('GetUser'), body: soap('GetUser') },
       { ...post, url: `${at}/service.asmx`, headers: xml('DropUser'), body: soap('DropUser') },
     ];
-    for (const [format, write] of Object.entries(written)) {
-      const { names, sent, text } = await imported(write(requests));
+    for (const [format, write] of Object.entries(requestWriters)) {
+      const { names, sent: sendRequest, text } = await importDocument(write(requests));
       assert.deepEqual(names, ['get_user', 'drop', 'user_get', 'user_drop', names[4], 'drop_user'], format);
-      const got = await sent('get_user', { variables: { id: '9', first: 3 } });
+      const got = await sendRequest('get_user', { variables: { id: '9', first: 3 } });
       assert.deepEqual(JSON.parse(got.body.toString()), { query, variables: { id: '9', first: 3 } }, format);
-      const called = await sent('user_get', { params: { name: 'ann' } });
+      const called = await sendRequest('user_get', { params: { name: 'ann' } });
       assert.deepEqual(JSON.parse(called.body.toString()), { ...rpc('user.get', { name: 'ann' }), id: 1 }, format);
-      const asked = await sent('drop_user', { body: soap('DropUser') });
-      assert.equal(asked.headers.soapaction, '"http://b.example.com/DropUser"', format);
+      const request = await sendRequest('drop_user', { body: soap('DropUser') });
+      assert.equal(request.headers.soapaction, '"http://b.example.com/DropUser"', format);
       assert.deepEqual(
-        [asked.body.toString(), asked.headers['content-type']],
+        [request.body.toString(), request.headers['content-type']],
         [soap('DropUser'), 'text/xml; charset=utf-8'],
       );
       assert.match(text, /<DropUser><id>5<\/id>/);
@@ -117,7 +121,7 @@ describe('import of requests that share an address', () => {
     const item = [
       { name: 'A user', request: { method: 'POST', url: `${at}/graphql`, body: { mode: 'graphql', graphql } } },
     ];
-    const { sent } = await imported(JSON.stringify({ info: { name: 'Calls' }, item }));
+    const { sent } = await importDocument(JSON.stringify({ info: { name: 'Calls' }, item }));
     const { body } = await sent('a_user', { variables: { id: '9' } });
     assert.deepEqual(JSON.parse(body.toString()), { query, variables: { id: '9' } });
   });
@@ -130,22 +134,33 @@ describe('import of requests that share an address', () => {
       { method: 'POST', url: `${at}?status=closed&ids=1&ids=2`, body: { name: 'ann', lines: [{ count: 2 }], note: 5 } },
       { method: 'POST', url: at, body: { note: 'x' }, headers: { 'X-Region': 'us' } },
     ];
-    for (const [format, write] of Object.entries(written)) {
-      const { names, sent, text } = await imported(write(requests));
+    for (const [format, write] of Object.entries(requestWriters)) {
+      const { names, sent: sendRequest, text } = await importDocument(write(requests));
       assert.deepEqual(names, ['create_order'], format);
       const body = { name: 'bo', lines: [{ sku: 'b', count: 1 }], note: 'y' };
-      const found = await sent('create_order', { status: 'new', page: 1, ids: [3, 4], 'X-Region': 'jp', ...body });
-      assert.equal(found.url, '/orders?status=new&page=1&ids=3&ids=4', format);
-      assert.equal(found.headers['x-region'], 'jp', format);
-      assert.deepEqual(JSON.parse(found.body.toString()), body, format);
+      const request = await sendRequest('create_order', {
+        status: 'new',
+        page: 1,
+        ids: [3, 4],
+        'X-Region': 'jp',
+        ...body,
+      });
+      assert.equal(request.url, '/orders?status=new&page=1&ids=3&ids=4', format);
+      assert.equal(request.headers['x-region'], 'jp', format);
+      assert.deepEqual(JSON.parse(request.body.toString()), body, format);
       assert.match(text, /For example open, closed/);
-      assert.deepEqual(JSON.parse((await sent('create_order', { note: 5 })).body.toString()), { note: 5 }, format);
+      assert.deepEqual(
+        JSON.parse((await sendRequest('create_order', { note: 5 })).body.toString()),
+        { note: 5 },
+        format,
+      );
     }
     const kinds = [
       { method: 'POST', url: at, body: { a: 1 } },
       { method: 'POST', url: at, form: { b: 'c' } },
     ];
-    for (const write of Object.values(written)) assert.equal((await imported(write(kinds))).names.length, 2);
+    for (const write of Object.values(requestWriters))
+      assert.equal((await importDocument(write(kinds))).names.length, 2);
   });
 
   it('[imp 1] reads every URL, every --next part, and every file of a curl command', async () => {
@@ -154,11 +169,11 @@ describe('import of requests that share an address', () => {
       "curl https://d.example.com/d --data-urlencode 'text=a&b=c'",
       'curl https://d.example.com/e -d @order.json',
     ].join('\n');
-    const { names, sent } = await imported(text);
+    const { names, sent: sendRequest } = await importDocument(text);
     assert.deepEqual(names, ['list_a', 'list_b', 'replace_c', 'create_d', 'create_e']);
-    assert.equal((await sent('list_b', { q: '1' })).url, '/b?q=1');
-    assert.equal((await sent('replace_c', { file: 'aGVsbG8=' })).body.toString(), 'hello');
-    assert.equal((await sent('create_d', { text: 'z' })).body.toString(), 'text=z');
-    assert.equal((await sent('create_e', { body: [1] })).body.toString(), '[1]');
+    assert.equal((await sendRequest('list_b', { q: '1' })).url, '/b?q=1');
+    assert.equal((await sendRequest('replace_c', { file: 'aGVsbG8=' })).body.toString(), 'hello');
+    assert.equal((await sendRequest('create_d', { text: 'z' })).body.toString(), 'text=z');
+    assert.equal((await sendRequest('create_e', { body: [1] })).body.toString(), '[1]');
   });
 });

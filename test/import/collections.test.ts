@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configOf, planOf } from '../support/import/plan-of.ts';
+import { getValidConfig, planDocument } from '../support/import/plan-of.ts';
 
 const shown = (text: string, answers: Record<string, string> = {}) => {
-  const config = configOf(planOf(text, { include: ['*'], answers }));
+  const config = getValidConfig(planDocument(text, { include: ['*'], answers }));
   const tools = config.tools.map(({ name, method, url, headers, body, input_schema }) => ({
     name,
     request: `${method} ${url}`,
@@ -33,7 +33,7 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
       headers: { 'X-Api-Version': '2026-01' },
       inputs: ['dry_run', 'name', 'lines'],
     });
-    const plan = planOf(text, { include: ['*'] });
+    const plan = planDocument(text, { include: ['*'] });
     assert.deepEqual(
       plan.all.map(({ operation, outcome }) => `${operation.method} ${operation.path} ${outcome}`),
       [
@@ -62,7 +62,7 @@ curl --request PUT ^"https://shop.example.com/notes^" ^
 curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json" ^
   --data-raw "{\"text\":\"5 $\",\"path\":\"a\\b\"}"`;
     for (const text of [today, today.replaceAll('\n', '\r\n'), before]) {
-      const plan = planOf(text, { include: ['*'], answers: { credential: 'none' } });
+      const plan = planDocument(text, { include: ['*'], answers: { credential: 'none' } });
       const [first, second] = plan.all.map(({ operation }) => operation);
       assert.equal(`${first?.method} ${first?.path}`, 'GET /orders');
       assert.deepEqual(
@@ -168,7 +168,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
         { name: 'log_in', request: 'POST /api/login', body: 'form', inputs: ['user'] },
       ],
     });
-    const plan = planOf(JSON.stringify(collection));
+    const plan = planDocument(JSON.stringify(collection));
     assert.deepEqual(
       plan.groups.map(({ name, operations }) => `${name} ${operations}`),
       ['Orders 2', 'photos 1', 'login 1'],
@@ -210,7 +210,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
       { name: 'get_user', request: 'GET /api/users/:user_id', inputs: ['user_id'] },
       { name: 'create_user', request: 'POST /api/users', inputs: ['name'] },
     ]);
-    assert.doesNotMatch(JSON.stringify(planOf(JSON.stringify(har))), /session=abc|csrf"/);
+    assert.doesNotMatch(JSON.stringify(planDocument(JSON.stringify(har))), /session=abc|csrf"/);
   });
 
   it('[imp 1] keeps request values that may be credentials out of the tools', () => {
@@ -240,10 +240,10 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
       },
       { method: 'GET', url: 'https://api.example.com/hooks/T0/zq1zq2zq3zq4zq5zq6zq7zq8', headers: [] },
     ].map((request) => ({ request, response: { content: { mimeType: 'application/json' } } }));
-    const plan = planOf(JSON.stringify({ log: { version: '1.2', entries } }), { include: ['*'] });
+    const plan = planDocument(JSON.stringify({ log: { version: '1.2', entries } }), { include: ['*'] });
     assert.doesNotMatch(JSON.stringify([plan.all, plan.config, plan.questions, plan.title]), /zq|4711/);
     assert.match(JSON.stringify(plan.all), /Example: 7.*Example: 12/);
-    const curl = planOf('curl https://kim:zq-1@api.example.com/v1/orders', { include: ['*'] });
+    const curl = planDocument('curl https://kim:zq-1@api.example.com/v1/orders', { include: ['*'] });
     assert.doesNotMatch(JSON.stringify([curl.all, curl.config, curl.title]), /zq/);
     assert.deepEqual(curl.config?.authentication, {
       type: 'Basic',
@@ -262,31 +262,40 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
       response: { content: { mimeType: 'application/json' } },
     });
     const recording = (...entries: object[]) => JSON.stringify({ log: { version: '1.2', entries } });
-    const made = (text: string, choices = {}) => {
-      const plan = planOf(text, { include: ['*'], ...choices });
+    const planRecording = (text: string, choices = {}) => {
+      const plan = planDocument(text, { include: ['*'], ...choices });
       return { urls: plan.config?.tools.map(({ url }) => url), authentication: plan.config?.authentication, plan };
     };
-    const things = request('https://api.example.com/things', 'a');
-    const tracker = request('https://stats.example.net/collect');
-    const both = recording(things, request('https://api.example.com/open'), tracker);
-    assert.deepEqual(made(both).urls, ['/things', '/open']);
-    assert.match(made(both).plan.all[2]?.notes.join() ?? '', /its address differs from the address of the credential/);
-    const other = recording(
-      things,
+    const thingsRequest = request('https://api.example.com/things', 'a');
+    const trackerRequest = request('https://stats.example.net/collect');
+    const mixedRecording = recording(thingsRequest, request('https://api.example.com/open'), trackerRequest);
+    assert.deepEqual(planRecording(mixedRecording).urls, ['/things', '/open']);
+    assert.match(
+      planRecording(mixedRecording).plan.all[2]?.notes.join() ?? '',
+      /its address differs from the address of the credential/,
+    );
+    const ambiguousRecording = recording(
+      thingsRequest,
       request('https://api.example.com/more', 'a'),
       request('https://b.example.org/x', 'b'),
     );
-    assert.deepEqual(made(other).urls, ['/things', '/more']);
-    const later = made(recording(tracker, things));
+    assert.deepEqual(planRecording(ambiguousRecording).urls, ['/things', '/more']);
+    const later = planRecording(recording(trackerRequest, thingsRequest));
     assert.deepEqual(later.urls, ['https://api.example.com/things']);
     const byHand = { answers: { credential: 'header:X-Key' } };
-    assert.deepEqual(made(recording(request('https://api.example.com/open'), tracker), byHand).urls, ['/open']);
-    assert.deepEqual(made(both, { answers: { credential: 'none' } }).urls?.length, 3);
-    assert.deepEqual(made(both, { server: 'https://api.example.com' }).urls, ['/things', '/open', '/collect']);
+    assert.deepEqual(planRecording(recording(request('https://api.example.com/open'), trackerRequest), byHand).urls, [
+      '/open',
+    ]);
+    assert.deepEqual(planRecording(mixedRecording, { answers: { credential: 'none' } }).urls?.length, 3);
+    assert.deepEqual(planRecording(mixedRecording, { server: 'https://api.example.com' }).urls, [
+      '/things',
+      '/open',
+      '/collect',
+    ]);
   });
 
   it('[imp 1] keeps API words, versions, and dates of a path as constants', () => {
-    const curls = (...urls: string[]) => planOf(urls.map((url) => `curl ${url}`).join('\n'), { include: ['*'] });
+    const curls = (...urls: string[]) => planDocument(urls.map((url) => `curl ${url}`).join('\n'), { include: ['*'] });
     const { config } = curls(
       "'https://api.example.com/rpc/getCustomerSubscriptionDetails?customer=5'",
       'https://api.example.com/rpc/listAllAvailableProductCategories',
@@ -311,7 +320,9 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
   it('[imp 1] omits tracing header values, and makes the header optional', () => {
     const trace =
       "-H 'X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7' -H 'X-Client-Version: 9fceb02d0ae598e95dc970b74767f193'";
-    const plan = planOf(`curl https://api.example.com/a -H 'Authorization: Bearer t' ${trace}`, { include: ['*'] });
+    const plan = planDocument(`curl https://api.example.com/a -H 'Authorization: Bearer t' ${trace}`, {
+      include: ['*'],
+    });
     assert.deepEqual(
       [plan.config?.tools.length, plan.config?.authentication],
       [1, { type: 'Bearer', token: '{{BEARER_TOKEN}}' }],
@@ -322,7 +333,7 @@ curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json"
   it('[imp 1] treats a credential as the same over http and https, and in any case of the host name', () => {
     const key = "-H 'X-Api-Key: k'";
     const text = `curl http://api.example.com/a ${key}\ncurl https://API.example.com/b ${key}`;
-    const { config } = planOf(text, { include: ['*'] });
+    const { config } = planDocument(text, { include: ['*'] });
     assert.deepEqual([config?.tools.length, JSON.stringify(config).match(/"type":"ApiKey"/g)?.length], [2, 1]);
   });
 });

@@ -4,8 +4,8 @@ import * as fc from 'fast-check';
 import { compareTool } from '../../src/import/comparison/compare-tool.ts';
 import { SchemaFinder } from '../../src/import/document/references.ts';
 import type { ImportedTool } from '../../src/import/tools/made-tool.ts';
-import { tries } from '../sets.ts';
-import { openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+import { getRunCount } from '../sets.ts';
+import { listOutcomes, openApi, planDocument } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
@@ -32,11 +32,11 @@ const objectOf = (property: fc.Arbitrary<Json>) =>
       isClosed: fc.boolean(),
     })
     .map(({ properties, required, isClosed }): Json => {
-      const known = required.filter((name) => Object.hasOwn(properties, name));
+      const declared = required.filter((name) => Object.hasOwn(properties, name));
       return {
         type: 'object',
         properties,
-        ...(known.length > 0 && { required: known }),
+        ...(declared.length > 0 && { required: declared }),
         ...(isClosed && { additionalProperties: false }),
       };
     });
@@ -74,13 +74,13 @@ const rules = ['type', 'enum', 'pattern', 'minLength', 'maxLength', 'minimum', '
 const lists = ['minItems', 'additionalProperties', 'anyOf', 'items', 'required'];
 
 /** Returns a copy of the tool for each of its parts, without that part. */
-function mutationsOf(tool: ImportedTool): Mutation[] {
-  const found: Mutation[] = [];
+function listMutations(tool: ImportedTool): Mutation[] {
+  const mutations: Mutation[] = [];
   const mutate = (what: string, path: readonly (string | number)[], change: (parent: Json, key: string) => void) => {
     const copy = structuredClone(tool);
     const parent = path.slice(0, -1).reduce<unknown>((at, step) => (at as Json)[step], copy.input_schema);
     change(parent as Json, String(path.at(-1)));
-    found.push({ what: `${what} ${path.join('.')}`, tool: copy });
+    mutations.push({ what: `${what} ${path.join('.')}`, tool: copy });
   };
   const remove = (parent: Json, key: string) => {
     if (Array.isArray(parent)) parent.splice(Number(key), 1);
@@ -102,9 +102,9 @@ function mutationsOf(tool: ImportedTool): Mutation[] {
     if (schema.items !== undefined) walk(schema.items as Json, [...path, 'items'], false);
     for (const [at, one] of ((schema.anyOf ?? []) as Json[]).entries()) walk(one, [...path, 'anyOf', at], false);
   };
-  const { input_schema: given } = tool;
-  const isForm = typeof given.type === 'string';
-  const args = (isForm ? given.properties : given) as Record<string, Json>;
+  const { input_schema: inputSchema } = tool;
+  const isForm = typeof inputSchema.type === 'string';
+  const args = (isForm ? inputSchema.properties : inputSchema) as Record<string, Json>;
   for (const [name, definition] of Object.entries(args)) {
     const at = isForm ? ['properties', name] : [name];
     walk(definition, at, true);
@@ -113,9 +113,9 @@ function mutationsOf(tool: ImportedTool): Mutation[] {
         parent[key] = true;
       });
   }
-  for (const [at, name] of ((isForm ? given.required : []) as string[]).entries())
+  for (const [at, name] of ((isForm ? inputSchema.required : []) as string[]).entries())
     if (!tool.url.includes(`:${name}`)) mutate('optional', ['required', at], remove);
-  return found;
+  return mutations;
 }
 
 describe('comparison of a document with the finished tool', () => {
@@ -123,9 +123,9 @@ describe('comparison of a document with the finished tool', () => {
     fc.assert(
       fc.property(operation, (post) => {
         const document = openApi({ '/things/{id}': { post: { summary: 'Changes a thing of the shop', ...post } } });
-        const [made] = planOf(document).all;
-        assert.ok(made?.tool);
-        assert.deepEqual([made.outcome, made.notes], ['whole', []], JSON.stringify(made.tool));
+        const [planned] = planDocument(document).all;
+        assert.ok(planned?.tool);
+        assert.deepEqual([planned.outcome, planned.notes], ['whole', []], JSON.stringify(planned.tool));
         const credential = {
           headers: new Set<string>(),
           cookies: new Set<string>(),
@@ -136,13 +136,13 @@ describe('comparison of a document with the finished tool', () => {
           finder: new SchemaFinder(document),
           credential: { ...credential, isAws: false, listedParameters: new Set<string>() },
         };
-        for (const { what, tool } of mutationsOf(made.tool)) {
-          const { outcome, notes } = compareTool(made.operation, tool, source);
-          assert.notEqual(outcome, 'whole', `${what}\n${JSON.stringify(post)}\n${JSON.stringify(made.tool)}`);
+        for (const { what, tool } of listMutations(planned.tool)) {
+          const { outcome, notes } = compareTool(planned.operation, tool, source);
+          assert.notEqual(outcome, 'whole', `${what}\n${JSON.stringify(post)}\n${JSON.stringify(planned.tool)}`);
           assert.ok(notes.length > 0);
         }
       }),
-      { numRuns: tries(200) },
+      { numRuns: getRunCount(200) },
     );
   });
 
@@ -174,17 +174,22 @@ describe('comparison of a document with the finished tool', () => {
       ]),
     ];
     for (const [word, post] of operations) {
-      const [made] = planOf(openApi({ '/orders': { post: { summary: 'Adds an order', ...post, responses } } })).all;
-      const isShown = JSON.stringify(made?.tool?.input_schema).includes(`"${word}"`);
-      assert.ok(isShown || made?.notes.join().includes(word), `${word}: ${made?.outcome} ${made?.notes.join()}`);
-      assert.ok(isShown || made?.outcome !== 'whole', word);
+      const [planned] = planDocument(
+        openApi({ '/orders': { post: { summary: 'Adds an order', ...post, responses } } }),
+      ).all;
+      const isShown = JSON.stringify(planned?.tool?.input_schema).includes(`"${word}"`);
+      assert.ok(
+        isShown || planned?.notes.join().includes(word),
+        `${word}: ${planned?.outcome} ${planned?.notes.join()}`,
+      );
+      assert.ok(isShown || planned?.outcome !== 'whole', word);
     }
     const states = [{ type: 'string', enum: ['packed', 'sent'] }, { enum: [''] }, { enum: [null] }];
     const parameters = [{ name: 'state', in: 'query', schema: { oneOf: states } }];
-    const [listed] = planOf(openApi({ '/orders': { get: { parameters, responses } } })).all;
+    const [listed] = planDocument(openApi({ '/orders': { get: { parameters, responses } } })).all;
     assert.equal(listed?.outcome === 'whole', JSON.stringify(listed?.tool?.input_schema).includes('"sent"'));
     const content = { 'application/json': { schema: object({}) }, 'text/csv': { schema: text } };
-    const [other] = outcomesOf(openApi({ '/orders': { post: { requestBody: { content }, responses } } }));
-    assert.equal(other, 'POST /orders: whole; sent as "application/json", not as "text/csv"');
+    const [withTwoBodies] = listOutcomes(openApi({ '/orders': { post: { requestBody: { content }, responses } } }));
+    assert.equal(withTwoBodies, 'POST /orders: whole; sent as "application/json", not as "text/csv"');
   });
 });

@@ -2,40 +2,40 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { before, describe, it } from 'node:test';
 import { toJsonSchema } from '../../src/domain/config/input-schema.ts';
-import { refusalsOf } from '../support/import/client-rules.ts';
-import { type CorpusFile, readCorpus, readMore } from '../support/import/corpus.ts';
-import { configOf, planOf } from '../support/import/plan-of.ts';
-import { reportOf, reportsFile } from '../support/import/reports.ts';
-import { wantedTools } from '../support/import/wanted-tools.ts';
+import { listRejections } from '../support/import/client-rules.ts';
+import { type CorpusFile, readCorpus, readRandomDescriptions } from '../support/import/corpus.ts';
+import { getValidConfig, planDocument } from '../support/import/plan-of.ts';
+import { createReport, reportsFile } from '../support/import/reports.ts';
+import { expectedTools } from '../support/import/wanted-tools.ts';
 
 /** Plans an import with every operation included and every required question answered. */
-function answeredPlan(text: string) {
-  const plan = planOf(text);
+function planWithAnswers(text: string) {
+  const plan = planDocument(text);
   const required = plan.questions.filter((question) => question.required);
   if (required.length === 0) return plan;
   const answers = required.map(({ name }) => [name, name === 'server' ? 'https://api.example.com' : 'acme']);
-  return planOf(text, { include: ['*'], deprecated: true, answers: Object.fromEntries(answers) });
+  return planDocument(text, { include: ['*'], deprecated: true, answers: Object.fromEntries(answers) });
 }
 
 describe('import of public API descriptions', () => {
   let files: CorpusFile[];
-  let more: CorpusFile[];
+  let randomFiles: CorpusFile[];
   before(async () => {
     files = await readCorpus();
-    more = await readMore();
+    randomFiles = await readRandomDescriptions();
   });
 
   it('[imp 3] matches the stored reports (update them with npm run import-reports)', () => {
-    const found = Object.fromEntries(files.map((file) => [file.name, reportOf(file)]));
-    assert.deepEqual(found, JSON.parse(readFileSync(reportsFile, 'utf8')));
+    const reports = Object.fromEntries(files.map((file) => [file.name, createReport(file)]));
+    assert.deepEqual(reports, JSON.parse(readFileSync(reportsFile, 'utf8')));
     assert.ok(files.length >= 30);
   });
 
   it('[imp 2] passes the configuration check, and creates no tool that a client rejects', () => {
-    for (const { name, text } of [...files, ...more]) {
-      const { slug, tools } = configOf(answeredPlan(text));
+    for (const { name, text } of [...files, ...randomFiles]) {
+      const { slug, tools } = getValidConfig(planWithAnswers(text));
       assert.ok(tools.length > 0, name);
-      const refusals = tools.flatMap((tool) => refusalsOf(tool, toJsonSchema(tool.input_schema)));
+      const refusals = tools.flatMap((tool) => listRejections(tool, toJsonSchema(tool.input_schema)));
       assert.deepEqual(refusals, [], name);
       // Tool names as Claude Code builds them.
       const names = tools.map((tool) => `mcp__${slug}__${tool.name}`);
@@ -49,19 +49,20 @@ describe('import of public API descriptions', () => {
   });
 
   it('[imp 3] loses nothing in 99.5% of the operations and 95% of the documents, with fifty more documents', () => {
-    const counts = [...files, ...more].map(({ text }) => planOf(text).counts);
-    const sum = (of: (one: (typeof counts)[number]) => number) => counts.reduce((total, one) => total + of(one), 0);
+    const counts = [...files, ...randomFiles].map(({ text }) => planDocument(text).counts);
+    const sum = (getCount: (one: (typeof counts)[number]) => number) =>
+      counts.reduce((total, one) => total + getCount(one), 0);
     const operations = sum((one) => one.operations);
     const lossy = sum(({ partial, skipped }) => partial + skipped);
-    const whole = counts.filter(({ partial, skipped }) => partial + skipped === 0).length;
+    const wholeDocuments = counts.filter(({ partial, skipped }) => partial + skipped === 0).length;
     assert.ok(lossy <= 0.005 * operations, `${lossy} of ${operations} operations are partial or skipped`);
-    assert.ok(whole >= 0.95 * counts.length, `${whole} of ${counts.length} documents are whole`);
+    assert.ok(wholeDocuments >= 0.95 * counts.length, `${wholeDocuments} of ${counts.length} documents are whole`);
   });
 
   it('[imp 3] proposes the tools that agents need of well-known APIs', () => {
-    for (const { file, atLeast, operations } of wantedTools) {
+    for (const { file, atLeast, operations } of expectedTools) {
       const { text } = files.find(({ name }) => name === file) ?? assert.fail(file);
-      const { chosen } = planOf(text, {});
+      const { chosen } = planDocument(text, {});
       const names = new Set(chosen.map(({ operation: { method, path } }) => `${method} ${path}`));
       const missing = operations.filter((operation) => !names.has(operation));
       assert.ok(operations.length - missing.length >= atLeast, `${file} lacks ${missing.join(', ')}`);
@@ -70,7 +71,7 @@ describe('import of public API descriptions', () => {
 
   it('[imp 3] proposes at most 40 tools and 10,000 tokens', () => {
     for (const { name, text } of files) {
-      const { chosen, tokens, proposal } = planOf(text, {});
+      const { chosen, tokens, proposal } = planDocument(text, {});
       assert.ok(chosen.length > 0 && chosen.length <= 40 && tokens <= 10_000, `${name}: ${chosen.length}, ${tokens}`);
       assert.deepEqual([chosen.length, tokens], [proposal.tools, proposal.tokens], name);
     }

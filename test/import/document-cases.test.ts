@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Imports, importCase, startImports } from '../support/import/imports.ts';
-import { openApi, planOf } from '../support/import/plan-of.ts';
+import { openApi, planDocument } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 
 const paths = { '/a': { get: { operationId: 'getA', summary: 'Returns the only thing', responses: {} } } };
 const document = JSON.stringify(openApi(paths));
-const ofOneName = { 200: { description: 'ok' } };
+const okResponses = { 200: { description: 'ok' } };
 
 /** Documentation pages by the way in which they reference a description, with the other files of their site. */
 const pages: Record<string, Record<string, string>> = {
@@ -82,26 +82,26 @@ describe('import of a wrapped or referenced document', () => {
 
   it('[imp 1] resolves the documentation page again when the server is re-imported', async () => {
     const page = '<html><redoc spec-url="/again.json"></redoc></html>';
-    let found = openApi(paths);
+    let currentDocument = openApi(paths);
     imports.upstream.on('GET /again', () => ({ body: page }));
     imports.upstream.on('GET /again.json', () => ({
-      body: found,
-      headers: { etag: `"${JSON.stringify(found).length}"` },
+      body: currentDocument,
+      headers: { etag: `"${JSON.stringify(currentDocument).length}"` },
     }));
     const body = { mode: 'create', url: `${imports.upstream.url}/again`, include: ['*'], slug: 'behind-a-page' };
-    const made = await imports.toolhost.rest('POST', '/import', { body });
-    assert.equal(made.status, 200, made.text);
+    const created = await imports.toolhost.rest('POST', '/import', { body });
+    assert.equal(created.status, 200, created.text);
     const compare = async () => {
-      const { text, body: answer } = await imports.toolhost.rest('POST', '/servers/behind-a-page/import/compare', {
+      const { text, body: result } = await imports.toolhost.rest('POST', '/servers/behind-a-page/import/compare', {
         body: {},
       });
-      const { changed, error } = (answer.imported ?? {}) as Json;
+      const { changed, error } = (result.imported ?? {}) as Json;
       assert.equal(error, undefined, text);
       return changed;
     };
     assert.notEqual(await compare(), true);
-    const other = { ...paths['/a'].get, operationId: 'getB', responses: ofOneName };
-    found = openApi({ ...paths, '/b': { get: other } });
+    const addedOperation = { ...paths['/a'].get, operationId: 'getB', responses: okResponses };
+    currentDocument = openApi({ ...paths, '/b': { get: addedOperation } });
     assert.equal(await compare(), true);
   });
 
@@ -119,7 +119,7 @@ describe('import of a wrapped or referenced document', () => {
     });
     assert.equal(none.status, 400);
     assert.match(none.text, /a web page without an API description\. Import .*\/openapi\.json/);
-    const pasted = await imports.refusal(importCase('documents/swagger-ui.txt'));
+    const pasted = await imports.getRejection(importCase('documents/swagger-ui.txt'));
     assert.match(pasted, /shows the API description at .*\/v3\/api-docs.*Import that address/);
   });
 
@@ -138,18 +138,18 @@ describe('import of a wrapped or referenced document', () => {
       `${fenced('sh', 'curl https://a.example.com/a')}`,
     ])
       assert.deepEqual(
-        planOf(text).all.map(({ operation }) => `${operation.method} ${operation.path}`),
+        planDocument(text).all.map(({ operation }) => `${operation.method} ${operation.path}`),
         ['GET /a'],
         text.slice(0, 60),
       );
     const two = `${fenced('sh', 'curl https://a.example.com/a')}\nand\n${fenced('sh', 'curl https://a.example.com/b')}`;
-    assert.equal(planOf(two).all.length, 2);
+    assert.equal(planDocument(two).all.length, 2);
   });
 
   it('[imp 1] uses the document URL as base URL when servers are missing, unless its host only stores files', () => {
     const { servers: _, ...bare } = openApi(paths);
     const from = (documentUrl?: string) =>
-      planOf(bare, { include: ['*'], documentUrl, answers: { credential: 'none' } });
+      planDocument(bare, { include: ['*'], documentUrl, answers: { credential: 'none' } });
     const named = from('https://api.example.com/v1/openapi.json');
     assert.deepEqual([named.config?.base_url, named.questions], ['https://api.example.com', []]);
     for (const url of [undefined, 'https://raw.githubusercontent.com/a/b/main/openapi.json']) {
@@ -220,13 +220,13 @@ describe('import of an unsupported format', () => {
   ];
 
   it('[imp 3] names the format in the error, and the way to a supported one', () => {
-    for (const [text, name, way] of formats) {
+    for (const [text, name, remedy] of formats) {
       assert.throws(
-        () => planOf(text),
+        () => planDocument(text),
         (error: { problems?: { message: string }[] }) => {
           const message = error.problems?.[0]?.message ?? '';
           assert.match(message, name, text.slice(0, 60));
-          assert.match(message, way, text.slice(0, 60));
+          assert.match(message, remedy, text.slice(0, 60));
           return true;
         },
       );

@@ -15,7 +15,7 @@ type Plan = Json & {
 };
 
 /** Returns an API with fifty read and fifty write operations in ten tags. */
-function shop(address: string): Json {
+function createShop(address: string): Json {
   const paths: Json = {};
   for (let index = 0; index < 50; index++) {
     const tags = [`tag ${index % 10}`];
@@ -30,35 +30,35 @@ function shop(address: string): Json {
 }
 
 /** A document, or the location that it redirects to. */
-type Answer = string | Buffer | { redirect: string };
+type DocumentResponse = string | Buffer | { redirect: string };
 
 /** Starts a web server that serves documents by path. */
 async function startDocuments(
-  documents: Map<string, Answer>,
+  documents: Map<string, DocumentResponse>,
 ): Promise<{ url: string; port: number; server: Server; asked: string[] }> {
-  const asked: string[] = [];
+  const requestedPaths: string[] = [];
   const server = createServer((request, response) => {
     const path = request.url ?? '';
-    asked.push(path);
+    requestedPaths.push(path);
     const found = documents.get(path);
     if (typeof found === 'object' && 'redirect' in found) response.writeHead(302, { location: found.redirect }).end();
     else response.writeHead(found === undefined ? 404 : 200).end(found);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, port, server, asked };
+  return { url: `http://127.0.0.1:${port}`, port, server, asked: requestedPaths };
 }
 
 describe('importApi', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let documents: Awaited<ReturnType<typeof startDocuments>>;
-  const files = new Map<string, Answer>();
+  const files = new Map<string, DocumentResponse>();
   before(async () => {
     upstream = await startRecordingUpstream();
     documents = await startDocuments(files);
-    toolhost = await startToolhost({ egress: [upstream.port, documents.port] });
-    files.set('/openapi.json', JSON.stringify(shop(upstream.url)));
+    toolhost = await startToolhost({ egressPorts: [upstream.port, documents.port] });
+    files.set('/openapi.json', JSON.stringify(createShop(upstream.url)));
     files.set('/moved', { redirect: '/openapi.json' });
     files.set('/inside', { redirect: 'http://169.254.169.254/latest/meta-data' });
   });
@@ -68,18 +68,18 @@ describe('importApi', () => {
     documents.server.close();
   });
 
-  const imported = async (body: Json, status = 200): Promise<Plan> => {
+  const importDocument = async (body: Json, status = 200): Promise<Plan> => {
     const reply = await toolhost.rest('POST', '/import', { body });
     assert.equal(reply.status, status, reply.text);
     return reply.body as Plan;
   };
 
   it('[imp 3] plans without storing anything, and proposes at most 40 tools', async () => {
-    const plan = await imported({ url: `${documents.url}/openapi.json` });
+    const plan = await importDocument({ url: `${documents.url}/openapi.json` });
     assert.deepEqual(plan.operations, { operations: 100, whole: 100, loosened: 0, partial: 0, skipped: 0 });
     assert.equal((plan.groups as unknown[]).length, 10);
     assert.deepEqual([plan.proposal.tools, (plan.chosen as { tools: number }).tools], [40, 40]);
-    const { proposal } = await imported({ url: `${documents.url}/openapi.json`, for: 'get thing 7' });
+    const { proposal } = await importDocument({ url: `${documents.url}/openapi.json`, for: 'get thing 7' });
     assert.ok(proposal.include.includes('GET /things7/{id}'), proposal.include.join());
     assert.match(proposal.reason, /match the sentence/);
     assert.deepEqual(
@@ -93,20 +93,20 @@ describe('importApi', () => {
   });
 
   it('[imp 4] lets an agent create a server in three calls, and its tools send the requests of the description', async () => {
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     const use = (name: string, args: Json) => toolhost.callTool('manage', key, name, args);
     const url = `${documents.url}/moved`;
     const plan = await use('importApi', { url });
     assert.match(String(plan.content[0]?.text), /100 operations; 100 complete/);
-    const made = await use('importApi', {
+    const created = await use('importApi', {
       mode: 'create',
       url,
       include: ['tag 3', 'GET /things7/{id}'],
       read_only: true,
       slug: 'shop',
     });
-    assert.notEqual(made.isError, true, JSON.stringify(made));
-    assert.match(String(made.content[0]?.text), /Imported 6 tools/);
+    assert.notEqual(created.isError, true, JSON.stringify(created));
+    assert.match(String(created.content[0]?.text), /Imported 6 tools/);
     await use('setSecret', { slug: 'shop', name: 'KEY', value: 'the-shop-key' });
     const result = await toolhost.callTool('shop', key, 'get_thing7', { id: 'a/b' });
     assert.notEqual(result.isError, true, JSON.stringify(result));
@@ -118,7 +118,7 @@ describe('importApi', () => {
     const tags = ['Things\u202e', ' Things ', '\u2028', 'x'.repeat(80)];
     const paths = { '/a': { get: { operationId: 'readA', summary: 'Something to read here', tags } } };
     const document = JSON.stringify(openApi(paths, { servers: [{ url: upstream.url }] }));
-    const { created } = await imported({ mode: 'create', document, slug: 'tagged' });
+    const { created } = await importDocument({ mode: 'create', document, slug: 'tagged' });
     assert.ok(created);
     const { body } = await toolhost.rest('GET', '/servers/tagged');
     const { tools } = body.config as { tools: Json[] };
@@ -142,14 +142,17 @@ describe('importApi', () => {
       author: person,
       labels: { type: 'array', items: person },
     };
-    const answer = object({ total: { type: 'integer' }, items: { type: 'array', items: object(fields) } });
-    const reads = (schema: Json) => ({
+    const largeSchema = object({ total: { type: 'integer' }, items: { type: 'array', items: object(fields) } });
+    const createOperation = (schema: Json) => ({
       summary: 'Lists all of the things',
       responses: { 200: { description: '', content: { 'application/json': { schema } } } },
     });
-    const paths = { '/things': { get: reads(answer) }, '/small': { get: reads(object({ id: text })) } };
+    const paths = {
+      '/things': { get: createOperation(largeSchema) },
+      '/small': { get: createOperation(object({ id: text })) },
+    };
     const document = JSON.stringify(openApi(paths, { servers: [{ url: upstream.url }] }));
-    const [large, small] = (await imported({ document, report: 'chosen' })).report as unknown as Json[];
+    const [large, small] = (await importDocument({ document, report: 'chosen' })).report as unknown as Json[];
     const { paths: kept, ...tokens } = (large?.answer ?? {}) as { paths: string[]; tokens: number; kept: number };
     const inner = [
       'author.id',
@@ -163,15 +166,15 @@ describe('importApi', () => {
     assert.deepEqual(kept, ['total', ...['id', 'title', 'state', ...inner].map((name) => `items.${name}`)]);
     assert.ok(tokens.tokens > 1000 && tokens.kept < 200, JSON.stringify(tokens));
     assert.equal(small?.answer, undefined);
-    const toolsOf = async (slug: string) =>
+    const getTools = async (slug: string) =>
       ((await toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] }).tools;
-    await imported({ mode: 'create', document, slug: 'whole-answers' });
-    assert.equal((await toolsOf('whole-answers'))[0]?.response_fields, undefined);
-    await imported({ mode: 'create', document, slug: 'kept-fields', fields: true });
-    assert.deepEqual((await toolsOf('kept-fields'))[0]?.response_fields, kept);
-    const again = { document: document.replace('all of', 'each of'), mode: 'apply' };
-    assert.equal((await toolhost.rest('POST', '/servers/kept-fields/import', { body: again })).status, 200);
-    const [tool] = await toolsOf('kept-fields');
+    await importDocument({ mode: 'create', document, slug: 'whole-answers' });
+    assert.equal((await getTools('whole-answers'))[0]?.response_fields, undefined);
+    await importDocument({ mode: 'create', document, slug: 'kept-fields', fields: true });
+    assert.deepEqual((await getTools('kept-fields'))[0]?.response_fields, kept);
+    const reimport = { document: document.replace('all of', 'each of'), mode: 'apply' };
+    assert.equal((await toolhost.rest('POST', '/servers/kept-fields/import', { body: reimport })).status, 200);
+    const [tool] = await getTools('kept-fields');
     assert.deepEqual([tool?.description, tool?.response_fields], ['Lists each of the things', kept]);
   });
 
@@ -179,18 +182,20 @@ describe('importApi', () => {
     const document = JSON.stringify(
       openApi({ '/a': { get: { summary: 'Something to read here' } } }, { servers: [{ url: '/api' }] }),
     );
-    const plan = await imported({ document });
+    const plan = await importDocument({ document });
     assert.deepEqual(
       plan.questions.map(({ name, required }) => `${name} ${required}`),
       ['server true', 'credential false'],
     );
-    const refused = await imported({ mode: 'create', document }, 400);
+    const refused = await importDocument({ mode: 'create', document }, 400);
     assert.match(JSON.stringify(refused), /answers\.server/);
-    const unknown = await imported({ document, answers: { sever: 'https://x.example.com' } }, 400);
+    const unknown = await importDocument({ document, answers: { sever: 'https://x.example.com' } }, 400);
     assert.match(JSON.stringify(unknown), /did you mean `server`/);
     const answers = { server: 'https://api.example.com/v2', credential: 'header:X-Key' };
-    const made = await imported({ mode: 'create', document, answers });
-    const { config } = (await toolhost.rest('GET', `/servers/${made.created?.server.slug}`)).body as { config: Json };
+    const created = await importDocument({ mode: 'create', document, answers });
+    const { config } = (await toolhost.rest('GET', `/servers/${created.created?.server.slug}`)).body as {
+      config: Json;
+    };
     assert.deepEqual(
       [config.base_url, config.authentication],
       ['https://api.example.com/v2', { type: 'ApiKey', header: 'X-Key', token: '{{X_KEY}}' }],
@@ -218,10 +223,10 @@ describe('importApi', () => {
     upstream.take();
     const body = { url: `${upstream.url}/held.json` };
     const running = [1, 2].map(() => toolhost.rest('POST', '/import', { body }));
-    const held = [await upstream.waitForRequest(1), await upstream.waitForRequest(2)];
+    const heldRequests = [await upstream.waitForRequest(1), await upstream.waitForRequest(2)];
     const third = await toolhost.rest('POST', '/import', { body });
     assert.deepEqual([third.status, third.headers.get('retry-after')], [429, '5']);
-    for (const request of held) request.release({ body: shop(upstream.url) });
+    for (const request of heldRequests) request.release({ body: createShop(upstream.url) });
     assert.deepEqual(
       (await Promise.all(running)).map(({ status }) => status),
       [200, 200],
@@ -239,19 +244,19 @@ describe('importApi', () => {
     const paths = [operation(`{"k":${text},"\\\\":${text}}`), operation(`{"k":${text},"\\u00e9":${text}}`)];
     const document = `{"openapi":"3.0.0","info":{"title":"Names","version":"1"},"servers":[{"url":"${upstream.url}"}],"paths":{"/a":${paths[0]},"/b":${paths[1]}}}`;
     const body = { document, mode: 'create', slug: 'escaped-names', answers: { credential: 'none' } };
-    const made = await toolhost.rest('POST', '/import', { body });
-    assert.ok(made.status < 300, made.text);
+    const reply = await toolhost.rest('POST', '/import', { body });
+    assert.ok(reply.status < 300, reply.text);
     assert.match((await toolhost.rest('GET', '/servers/escaped-names')).text, /é/);
   });
 
   it('[imp 1] reads UTF-16 documents, with and without a byte order mark', async () => {
     const document = JSON.stringify(openApi({ '/é': { get: { summary: 'Something to read here' } } }));
-    const little = Buffer.from(document, 'utf16le');
-    files.set('/le', Buffer.concat([Buffer.from([0xff, 0xfe]), little]));
-    files.set('/be', Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(little).swap16()]));
-    files.set('/bare', little);
+    const littleEndian = Buffer.from(document, 'utf16le');
+    files.set('/le', Buffer.concat([Buffer.from([0xff, 0xfe]), littleEndian]));
+    files.set('/be', Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(littleEndian).swap16()]));
+    files.set('/bare', littleEndian);
     for (const path of ['/le', '/be', '/bare']) {
-      const { report } = await imported({ url: documents.url + path, report: 'all' });
+      const { report } = await importDocument({ url: documents.url + path, report: 'all' });
       assert.deepEqual(
         report.map(({ operation }) => operation),
         ['GET /é'],

@@ -8,7 +8,7 @@ import {
   type ToolConflict,
   type ToolsByOperation,
 } from '../../src/import/again/merge-tools.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 
 type Fields = { [name: string]: unknown };
 
@@ -34,9 +34,9 @@ const generated = fc
   .chain((some) => fc.tuple(...some.map((operation) => fields.map((more) => [operation, more] as const))));
 
 /** Returns the tools of a document, with names derived from the operations. */
-function toolsOf(made: readonly (readonly [string, Fields])[]): ToolsByOperation {
+function createTools(entries: readonly (readonly [string, Fields])[]): ToolsByOperation {
   return new Map(
-    made.map(([operation, more]) => [
+    entries.map(([operation, more]) => [
       operation,
       { name: operation.replaceAll(/\W+/g, '_').toLowerCase(), imported_from: operation, ...more },
     ]),
@@ -52,7 +52,7 @@ const edit: fc.Arbitrary<Edit> = fc.record({
 });
 
 /** Returns the tools of a server after people have edited them. */
-function edited(before: ToolsByOperation, edits: readonly Edit[]): ConfigTool[] {
+function applyEdits(before: ToolsByOperation, edits: readonly Edit[]): ConfigTool[] {
   const tools: ConfigTool[] = [...before.values()].map((tool) => structuredClone(tool));
   tools.push({ name: 'by_hand', description: 'Written by hand.', url: 'one' });
   for (const { of, kind, more, name } of edits) {
@@ -68,42 +68,42 @@ function edited(before: ToolsByOperation, edits: readonly Edit[]): ConfigTool[] 
 }
 
 /** Returns every value of a tool by path; an array counts as one value. */
-function leaves(value: unknown, path = ''): Map<string, string> {
+function listLeaves(value: unknown, path = ''): Map<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return new Map(value === undefined ? [] : [[path, JSON.stringify(value)]]);
-  return new Map(Object.entries(value).flatMap(([name, entry]) => [...leaves(entry, `${path}/${name}`)]));
+  return new Map(Object.entries(value).flatMap(([name, entry]) => [...listLeaves(entry, `${path}/${name}`)]));
 }
 
 /** Returns true if a conflict of the operation covers this path. */
-function isIn(conflicts: readonly ToolConflict[], operation: string, path: string): boolean {
+function hasConflictAt(conflicts: readonly ToolConflict[], operation: string, path: string): boolean {
   return conflicts.some(
     (conflict) => conflict.operation === operation && `${path}/`.startsWith(`/${conflict.path.replaceAll('.', '/')}/`),
   );
 }
 
 /** Returns true if a listed edit of the operation covers this path. */
-function isListed(edits: readonly ToolChange[], operation: string, path: string): boolean {
+function hasEditAt(edits: readonly ToolChange[], operation: string, path: string): boolean {
   return edits.some(
     (edit) =>
       edit.operation === operation &&
-      edit.fields.some((kept) => `${path}/`.startsWith(`/${kept.path.replaceAll('.', '/')}/`)),
+      edit.fields.some((listedField) => `${path}/`.startsWith(`/${listedField.path.replaceAll('.', '/')}/`)),
   );
 }
 
 const keepYours = { shouldAdd: () => false, moves: new Map(), choose: () => 'yours' as const };
-const runs = { numRuns: tries(2000) };
+const runs = { numRuns: getRunCount(2000) };
 const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
 
 describe('merging of re-imported tools', () => {
   it('[imp 5] loses no edit, and updates every unedited value from the document', () => {
     fc.assert(
       fc.property(...cases, (first, second, edits) => {
-        const before = toolsOf(first);
-        const now = toolsOf(second);
-        const yours = edited(before, edits);
-        const { tools, conflicts, edits: kept } = mergeTools(yours, before, now, keepYours);
+        const before = createTools(first);
+        const now = createTools(second);
+        const yours = applyEdits(before, edits);
+        const { tools, conflicts, edits: listedEdits } = mergeTools(yours, before, now, keepYours);
         for (const [index, mine] of yours.entries()) {
-          const after = leaves(tools[index]);
+          const after = listLeaves(tools[index]);
           const operation = mine.imported_from;
           const theirs = operation === undefined ? undefined : now.get(operation);
           if (operation === undefined) {
@@ -114,14 +114,17 @@ describe('merging of re-imported tools', () => {
             assert.deepEqual(tools[index], { ...mine, disabled: true });
             continue;
           }
-          const [a, b, c] = [leaves(before.get(operation) ?? {}), leaves(mine), leaves(theirs)];
+          const [a, b, c] = [listLeaves(before.get(operation) ?? {}), listLeaves(mine), listLeaves(theirs)];
           for (const path of new Set([...a.keys(), ...b.keys(), ...c.keys()])) {
             if (path === '/name') continue;
             const isEdited = a.get(path) !== b.get(path);
             if (isEdited) assert.equal(after.get(path), b.get(path), path);
             if (isEdited && b.get(path) !== c.get(path))
-              assert.ok(isIn(conflicts, operation, path) || isListed(kept, operation, path), `${path} is reported`);
-            else if (!isIn(conflicts, operation, path)) assert.equal(after.get(path), c.get(path), path);
+              assert.ok(
+                hasConflictAt(conflicts, operation, path) || hasEditAt(listedEdits, operation, path),
+                `${path} is reported`,
+              );
+            else if (!hasConflictAt(conflicts, operation, path)) assert.equal(after.get(path), c.get(path), path);
           }
         }
       }),
@@ -132,11 +135,11 @@ describe('merging of re-imported tools', () => {
   it('[imp 5] reports a conflict exactly where both sides changed a value differently', () => {
     fc.assert(
       fc.property(...cases, (first, second, edits) => {
-        const before = toolsOf(first);
-        const now = toolsOf(second);
-        const yours = edited(before, edits);
+        const before = createTools(first);
+        const now = createTools(second);
+        const yours = applyEdits(before, edits);
         const { conflicts } = mergeTools(yours, before, now, keepYours);
-        const { tools: taken } = mergeTools(yours, before, now, { ...keepYours, choose: () => 'theirs' });
+        const { tools: theirsTaken } = mergeTools(yours, before, now, { ...keepYours, choose: () => 'theirs' });
         for (const { tool, operation, path, yours: mine, theirs } of conflicts) {
           assert.notDeepEqual(mine, theirs);
           const index = yours.findIndex(({ name }) => name === tool);
@@ -144,7 +147,7 @@ describe('merging of re-imported tools', () => {
             .split('.')
             .reduce<unknown>(
               (value, name) => (Object.hasOwn(value as Fields, name) ? (value as Fields)[name] : undefined),
-              taken[index],
+              theirsTaken[index],
             );
           if (path !== 'name') assert.deepEqual(at, theirs, `${operation} ${path}`);
         }
@@ -152,10 +155,10 @@ describe('merging of re-imported tools', () => {
           const operation = mine.imported_from ?? '';
           const theirs = now.get(operation);
           if (!theirs) continue;
-          const [a, b, c] = [leaves(before.get(operation) ?? {}), leaves(mine), leaves(theirs)];
+          const [a, b, c] = [listLeaves(before.get(operation) ?? {}), listLeaves(mine), listLeaves(theirs)];
           for (const path of new Set([...b.keys(), ...c.keys()])) {
             const differ = new Set([a.get(path), b.get(path), c.get(path)]).size === 3;
-            if (differ) assert.ok(isIn(conflicts, operation, path), path);
+            if (differ) assert.ok(hasConflictAt(conflicts, operation, path), path);
           }
         }
       }),
@@ -166,12 +169,12 @@ describe('merging of re-imported tools', () => {
   it('[imp 5] changes nothing if the document is unchanged or the merge is repeated', () => {
     fc.assert(
       fc.property(...cases, (first, second, edits) => {
-        const before = toolsOf(first);
-        const now = toolsOf(second);
-        const yours = edited(before, edits);
-        const same = mergeTools(yours, before, before, keepYours);
-        assert.deepEqual(same.tools, yours);
-        assert.deepEqual([same.changed, same.conflicts, same.added, same.gone], [[], [], [], []]);
+        const before = createTools(first);
+        const now = createTools(second);
+        const yours = applyEdits(before, edits);
+        const unchanged = mergeTools(yours, before, before, keepYours);
+        assert.deepEqual(unchanged.tools, yours);
+        assert.deepEqual([unchanged.changed, unchanged.conflicts, unchanged.added, unchanged.gone], [[], [], [], []]);
         const once = mergeTools(yours, before, now, { ...keepYours, shouldAdd: () => true });
         const twice = mergeTools(once.tools, now, now, { ...keepYours, shouldAdd: () => true });
         assert.deepEqual(twice.tools, once.tools);
@@ -183,23 +186,23 @@ describe('merging of re-imported tools', () => {
 
   it('[imp 5] keeps tool names unique, and offers new operations without adding them', () => {
     fc.assert(
-      fc.property(...cases, fc.subarray(operations), (first, second, edits, wanted) => {
-        const before = toolsOf(first);
-        const now = toolsOf(second);
-        const yours = edited(before, edits);
+      fc.property(...cases, fc.subarray(operations), (first, second, edits, chosen) => {
+        const before = createTools(first);
+        const now = createTools(second);
+        const yours = applyEdits(before, edits);
         const merged = mergeTools(yours, before, now, {
-          shouldAdd: (operation) => wanted.includes(operation),
+          shouldAdd: (operation) => chosen.includes(operation),
           moves: new Map(),
           choose: () => 'theirs',
         });
         const names = merged.tools.map(({ name }) => name);
         assert.equal(new Set(names).size, names.length);
-        const present = new Set(yours.map((tool) => tool.imported_from));
-        const without = [...now.keys()].filter((operation) => !present.has(operation));
-        assert.equal(merged.added.length, without.filter((operation) => wanted.includes(operation)).length);
+        const importedOperations = new Set(yours.map((tool) => tool.imported_from));
+        const newOperations = [...now.keys()].filter((operation) => !importedOperations.has(operation));
+        assert.equal(merged.added.length, newOperations.filter((operation) => chosen.includes(operation)).length);
         assert.deepEqual(
           merged.offered.map(({ operation }) => operation),
-          without.filter((operation) => !wanted.includes(operation)),
+          newOperations.filter((operation) => !chosen.includes(operation)),
         );
       }),
       runs,

@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { checkServerConfig } from '../../src/domain/config/server-config.ts';
 import { planImport } from '../../src/import/plan/plan-import.ts';
 import { readDescription } from '../../src/import/read-description.ts';
-import { tries } from '../sets.ts';
-import { goodOperation, nastyDescriptions } from '../support/import/nasty-descriptions.ts';
-import { openApi, outcomesOf } from '../support/import/plan-of.ts';
+import { getRunCount } from '../sets.ts';
+import { malformedDescriptions, validOperation } from '../support/import/nasty-descriptions.ts';
+import { listOutcomes, openApi } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Allows only public https URLs, like a deployment. */
@@ -17,25 +17,25 @@ function urlProblem({ protocol, hostname }: URL): string | undefined {
 
 describe('import of a partly malformed description', () => {
   it('[imp 1] imports the valid operations, or asks for the address', () => {
-    let made = 0;
-    const check = fc.property(nastyDescriptions, (document) => {
+    let configuredCount = 0;
+    const check = fc.property(malformedDescriptions, (document) => {
       const description = readDescription(JSON.stringify(document));
       const plan = planImport(description, { include: ['*'], deprecated: true }, urlProblem);
       if (!plan.config) {
         assert.ok(plan.questions.some(({ required }) => required));
         return;
       }
-      made++;
+      configuredCount++;
       const { problems } = checkServerConfig(plan.config, { managementSlug: 'manage', urlProblem });
       assert.deepEqual(problems, []);
-      assert.ok(plan.config.tools.some((tool) => tool.imported_from === goodOperation));
+      assert.ok(plan.config.tools.some((tool) => tool.imported_from === validOperation));
       for (const { tool, outcome, notes } of plan.all) {
         assert.equal(tool === undefined, outcome === 'skipped');
         if (outcome !== 'whole') assert.ok(notes.length > 0);
       }
     });
-    fc.assert(check, { numRuns: tries(300) });
-    assert.ok(made > tries(100), String(made));
+    fc.assert(check, { numRuns: getRunCount(300) });
+    assert.ok(configuredCount > getRunCount(100), String(configuredCount));
   });
 
   it('[imp 3] reports which part was left out, and why', () => {
@@ -68,7 +68,7 @@ describe('import of a partly malformed description', () => {
       },
       { components: { securitySchemes: { host: { type: 'apiKey', in: 'header', name: 'Host' } } } },
     );
-    assert.deepEqual(outcomesOf(document), [
+    assert.deepEqual(listOutcomes(document), [
       'GET /clash: partial; the query parameter "filter[x]": "filter[x]" is also the name of a possible property of the argument filter; merge both into one argument',
       'GET /needed: skipped; input_schema.filter_x.wire_name: "filter[x]" is also the name of a possible property of the argument filter; merge both into one argument',
       'POST /type: partial; the body of type "text/plain\\r\\nX-Evil: 1"',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/plan-of.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -25,8 +25,8 @@ const key = {
 };
 
 /** Returns the argument names of each tool of a document. */
-function argumentsIn(document: Json | string): string[][] {
-  return configOf(planOf(document)).tools.map(({ input_schema: schema }) =>
+function listArguments(document: Json | string): string[][] {
+  return getValidConfig(planDocument(document)).tools.map(({ input_schema: schema }) =>
     Object.keys((schema.type === 'object' ? schema.properties : schema) as Json),
   );
 }
@@ -42,12 +42,12 @@ describe('imported tool', () => {
       '/orders/search': { post: named('o') },
       '/d': { get: named('listDeletedOrders', 'List of removed orders'), delete: named('d2'), post: named('lists') },
     };
-    const shown = configOf(planOf(openApi(paths))).tools.map(({ name, annotations }) => [
+    const hints = getValidConfig(planDocument(openApi(paths))).tools.map(({ name, annotations }) => [
       name,
       annotations?.readOnlyHint,
       annotations?.destructiveHint,
     ]);
-    assert.deepEqual(shown, [
+    assert.deepEqual(hints, [
       ['rides1', false, true],
       ['delete_screenshot', false, true],
       ['orders_revoke', undefined, true],
@@ -60,7 +60,7 @@ describe('imported tool', () => {
       ['d2', undefined, undefined],
       ['lists', undefined, undefined],
     ]);
-    const { chosen } = planOf(openApi(paths), { include: ['*'], readOnly: true });
+    const { chosen } = planDocument(openApi(paths), { include: ['*'], readOnly: true });
     assert.deepEqual(
       chosen.map(({ name }) => name),
       ['search_orders', 'o', 'list_deleted_orders'],
@@ -78,12 +78,14 @@ describe('imported tool', () => {
     ]) {
       for (const operationId of ['list_resource_record_set_change_batches_for_zone', 'a'.repeat(80), 'get']) {
         const info = { title, version: '1' };
-        const { slug, tools } = configOf(planOf(openApi({ '/x': { get: { operationId, responses } } }, { info })));
-        const shown = `mcp__${slug}__${tools[0]?.name}`;
-        assert.ok(shown.length <= 64, shown);
+        const { slug, tools } = getValidConfig(
+          planDocument(openApi({ '/x': { get: { operationId, responses } } }, { info })),
+        );
+        const displayedName = `mcp__${slug}__${tools[0]?.name}`;
+        assert.ok(displayedName.length <= 64, displayedName);
       }
     }
-    const { slug } = configOf(planOf(openApi({ '/x': { get: { operationId: 'get', responses } } })));
+    const { slug } = getValidConfig(planDocument(openApi({ '/x': { get: { operationId: 'get', responses } } })));
     assert.equal(slug, 'things');
   });
 
@@ -101,13 +103,13 @@ describe('imported tool', () => {
       Dog: kind('petType', { barks: { type: 'boolean' } }),
     };
     const pet = { $ref: '#/components/schemas/Pet' };
-    const made = [pet, { type: 'object', properties: { pet } }, { type: 'array', items: pet }].map((schema) => {
+    const toolTexts = [pet, { type: 'object', properties: { pet } }, { type: 'array', items: pet }].map((schema) => {
       const { requestBody } = { requestBody: { required: true, content: { 'application/json': { schema } } } };
       return JSON.stringify(
-        onlyTool(openApi({ '/a': { post: { requestBody, responses } } }, { components: { schemas } })),
+        getOnlyTool(openApi({ '/a': { post: { requestBody, responses } } }, { components: { schemas } })),
       );
     });
-    for (const text of made) {
+    for (const text of toolTexts) {
       assert.match(text, /"lives":\{"type":"integer"\},"petType":\{"type":"string","enum":\["cat"\]\}/);
       assert.match(text, /"barks":\{"type":"boolean"\},"petType":\{"type":"string","enum":\["Dog"\]\}/);
     }
@@ -117,13 +119,16 @@ describe('imported tool', () => {
       Dog: { allOf: [pet, kind('petType', { barks: { type: 'boolean' } })] },
     };
     for (const mediaType of ['application/x-www-form-urlencoded', 'multipart/form-data'])
-      for (const [of, values] of [
+      for (const [schemaSet, values] of [
         [schemas, ['cat', 'Dog']],
         [inherited, ['Cat', 'Dog']],
       ] as const) {
         const requestBody = { required: true, content: { [mediaType]: { schema: pet } } };
-        const document = openApi({ '/a': { post: { requestBody, responses } } }, { components: { schemas: of } });
-        const text = JSON.stringify(onlyTool(document));
+        const document = openApi(
+          { '/a': { post: { requestBody, responses } } },
+          { components: { schemas: schemaSet } },
+        );
+        const text = JSON.stringify(getOnlyTool(document));
         assert.ok(text.includes(`"petType":{"type":"string","enum":${JSON.stringify(values)}`), text);
         assert.match(text, /"lives".*"barks"/);
       }
@@ -142,7 +147,7 @@ paths:
     post: { operationId: writeA, summary: Write a, responses: { "200": { description: ok } } }
     post: { operationId: addA, summary: Add an a, responses: { "200": { description: ok } } }
 `;
-    const plan = planOf(yaml);
+    const plan = planDocument(yaml);
     assert.deepEqual(
       plan.all.map(({ name }) => name),
       ['read_a', 'add_a', 'read_b'],
@@ -152,8 +157,8 @@ paths:
       { at: 'post', message: 'is written twice; the last one is used' },
     ]);
     const twice = JSON.stringify(openApi({ '/a': { get: { responses } }, '/b': { get: { responses } } }));
-    assert.deepEqual(planOf(twice).findings, []);
-    assert.deepEqual(planOf(twice.replace('"/b"', '"/a"')).findings, [
+    assert.deepEqual(planDocument(twice).findings, []);
+    assert.deepEqual(planDocument(twice.replace('"/b"', '"/a"')).findings, [
       { at: 'document', message: 'an object contains the same name twice, such as a path; the last one is used' },
     ]);
   });
@@ -176,11 +181,11 @@ paths:
       '/keys': { get: query('api_key') },
     };
     const expected = [['client_id', 'token'], ['token', 'subdomain'], ['token'], []];
-    assert.deepEqual(argumentsIn(openApi(paths, key)), expected);
+    assert.deepEqual(listArguments(openApi(paths, key)), expected);
     const oauth = { type: 'http', scheme: 'bearer' };
     const listed = { '/a': { get: query('token') }, '/b': { get: query('token') }, '/c': { get: query('token') } };
     const fields = { components: { securitySchemes: { oauth } }, security: [{ oauth: [] }] };
-    assert.deepEqual(argumentsIn(openApi(listed, fields)), [[], [], []]);
+    assert.deepEqual(listArguments(openApi(listed, fields)), [[], [], []]);
   });
 });
 
@@ -190,7 +195,7 @@ describe('request of an imported tool', () => {
   let count = 0;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await toolhost.stop();
@@ -198,19 +203,19 @@ describe('request of an imported tool', () => {
   });
 
   /** Returns the request of the first tool of a document. */
-  async function sentBy(document: Json | string, args: Json) {
+  async function callFirstTool(document: Json | string, args: Json) {
     const slug = `lost-${++count}`;
     const text = typeof document === 'string' ? document : JSON.stringify(document);
     const body = { mode: 'create', document: text, include: ['*'], server: upstream.url, slug };
-    const made = await toolhost.rest('POST', '/import', { body });
-    assert.equal(made.status, 200, made.text.slice(0, 500));
+    const created = await toolhost.rest('POST', '/import', { body });
+    assert.equal(created.status, 200, created.text.slice(0, 500));
     const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as {
       config: { tools: { name: string }[] };
     };
     upstream.take();
     const result = await toolhost.callTool(slug, 'caller-token', config.tools[0]?.name ?? '', args);
-    const [sent] = upstream.take();
-    return sent ?? assert.fail(JSON.stringify(result.content));
+    const [request] = upstream.take();
+    return request ?? assert.fail(JSON.stringify(result.content));
   }
 
   it('[imp 2] encodes a string body as JSON, and sends a JSON content type', async () => {
@@ -221,7 +226,7 @@ describe('request of an imported tool', () => {
       [{ anyOf: [{ type: 'string' }, { type: 'object', properties: { a: { type: 'string' } } }] }, 'application/json'],
     ];
     for (const [schema, mediaType] of cases) {
-      const sent = await sentBy(withBody(schema, mediaType), { body: 'hello' });
+      const sent = await callFirstTool(withBody(schema, mediaType), { body: 'hello' });
       assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['"hello"', mediaType], mediaType);
     }
     const collection = {
@@ -233,43 +238,53 @@ describe('request of an imported tool', () => {
         },
       ],
     };
-    const sent = await sentBy(collection, { body: '<b/>' });
+    const sent = await callFirstTool(collection, { body: '<b/>' });
     assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['<b/>', 'text/plain']);
   });
 
   it('[imp 2] takes an unspecified body as an argument, also as a file, and never drops it', async () => {
     const open = { type: 'object', description: 'Depends on the workflow', properties: {} };
     for (const schema of [open, { ...open, required: ['state'] }, { type: 'object' }, {}]) {
-      const { body } = await sentBy(withBody(schema), { body: { state: 'done' } });
+      const { body } = await callFirstTool(withBody(schema), { body: { state: 'done' } });
       assert.deepEqual(JSON.parse(body.toString()), { state: 'done' }, JSON.stringify(schema));
     }
     for (const schema of [
       { type: 'object', additionalProperties: false },
       { type: 'object', properties: { id: { type: 'string', readOnly: true } } },
     ])
-      assert.equal((await sentBy(withBody(schema), {})).body.toString(), '{}');
+      assert.equal((await callFirstTool(withBody(schema), {})).body.toString(), '{}');
     const form = 'application/x-www-form-urlencoded';
     for (const schema of [open, {}, { type: 'object', additionalProperties: { type: 'string' } }]) {
-      const { body } = await sentBy(withBody(schema, form), { fields: { a: 'b c', d: 1 } });
+      const { body } = await callFirstTool(withBody(schema, form), { fields: { a: 'b c', d: 1 } });
       assert.equal(body.toString(), 'a=b%20c&d=1', JSON.stringify(schema));
     }
     const some = { type: 'object', properties: { a: { type: 'string' } }, additionalProperties: true };
-    assert.equal((await sentBy(withBody(some, form), { a: 'b', fields: { c: 'd' } })).body.toString(), 'a=b&c=d');
+    assert.equal(
+      (await callFirstTool(withBody(some, form), { a: 'b', fields: { c: 'd' } })).body.toString(),
+      'a=b&c=d',
+    );
     const file = { type: 'string', format: 'binary' };
-    for (const [schema, given] of [
+    for (const [schema, argument] of [
       [file, 'aGVsbG8='],
       [{ type: 'array', items: file }, ['aGVsbG8=']],
     ]) {
-      const { body } = await sentBy(withBody(schema, 'multipart/form-data'), { file: given, file_name: 'a.txt' });
+      const { body } = await callFirstTool(withBody(schema, 'multipart/form-data'), {
+        file: argument,
+        file_name: 'a.txt',
+      });
       assert.match(body.toString(), /name="file"; filename="a\.txt"[\s\S]*\r\n\r\nhello\r\n/);
     }
     const untyped = { '/a': { post: { requestBody: { required: true }, responses } } };
-    assert.deepEqual(outcomesOf(openApi(untyped)), ['POST /a: skipped; a body without a type']);
+    assert.deepEqual(listOutcomes(openApi(untyped)), ['POST /a: skipped; a body without a type']);
   });
 
   it('[conf 1] serializes a parameter in its style, whichever of its alternatives is passed', async () => {
-    const one = (name: string) => ({ type: 'object', required: [name], properties: { [name]: { type: 'string' } } });
-    const filter = { type: 'object', oneOf: [one('user_id'), one('email')] };
+    const createAlternative = (name: string) => ({
+      type: 'object',
+      required: [name],
+      properties: { [name]: { type: 'string' } },
+    });
+    const filter = { type: 'object', oneOf: [createAlternative('user_id'), createAlternative('email')] };
     const list = { type: 'array', items: { type: 'string' } };
     const cases: [Json, unknown, string][] = [
       [{ schema: filter, style: 'form', explode: true }, { user_id: 'a' }, 'user_id=a'],
@@ -283,7 +298,7 @@ describe('request of an imported tool', () => {
     for (const [parameter, value, expected] of cases) {
       const parameters = [{ name: 'filter', in: 'query', required: true, ...parameter }];
       const components = { schemas: { Filter: filter } };
-      const sent = await sentBy(openApi({ '/events': { get: { parameters, responses } } }, { components }), {
+      const sent = await callFirstTool(openApi({ '/events': { get: { parameters, responses } } }, { components }), {
         filter: value,
       });
       assert.equal(decodeURIComponent(sent.url), `/events?${expected}`, JSON.stringify(parameter));

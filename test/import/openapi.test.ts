@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/plan-of.ts';
 
 const swagger = (paths: object, fields: object = {}) => ({
   swagger: '2.0',
@@ -41,7 +41,7 @@ const pets = openApi({
 
 describe('reading of API descriptions', () => {
   it('[imp 1] creates a tool for each operation below the server URL', () => {
-    const config = configOf(planOf(pets));
+    const config = getValidConfig(planDocument(pets));
     assert.deepEqual(config, {
       name: 'Things',
       slug: 'things',
@@ -82,11 +82,12 @@ describe('reading of API descriptions', () => {
           .toReversed(),
       );
     };
-    const made = (document: Parameters<typeof planOf>[0]) => JSON.stringify(configOf(planOf(document)));
-    assert.equal(made(stringify(pets)), made(pets));
-    assert.equal(made(`\ufeff${JSON.stringify(pets)}`), made(pets));
-    const byName = (document: Parameters<typeof planOf>[0]) =>
-      configOf(planOf(document))
+    const toConfigJson = (document: Parameters<typeof planDocument>[0]) =>
+      JSON.stringify(getValidConfig(planDocument(document)));
+    assert.equal(toConfigJson(stringify(pets)), toConfigJson(pets));
+    assert.equal(toConfigJson(`\ufeff${JSON.stringify(pets)}`), toConfigJson(pets));
+    const byName = (document: Parameters<typeof planDocument>[0]) =>
+      getValidConfig(planDocument(document))
         .tools.map(({ name, url, method }) => `${name} ${method} ${url}`)
         .toSorted();
     assert.deepEqual(byName(reversed(pets) as typeof pets), byName(pets));
@@ -126,7 +127,7 @@ describe('reading of API descriptions', () => {
         },
       },
     );
-    const { base_url, tools } = configOf(planOf(document));
+    const { base_url, tools } = getValidConfig(planDocument(document));
     assert.equal(base_url, 'https://api.example.com/v1');
     assert.deepEqual(
       tools.map((tool) => [tool.url, tool.body, tool.input_schema]),
@@ -175,7 +176,7 @@ describe('reading of API descriptions', () => {
       },
       '/good': { get: { operationId: 'good', summary: 'A good operation, all of it' }, post: null },
     });
-    const plan = planOf(document);
+    const plan = planDocument(document);
     assert.deepEqual(
       plan.all.map(({ name, outcome }) => `${name} ${outcome}`),
       ['missing partial', 'good whole'],
@@ -217,9 +218,9 @@ describe('reading of API descriptions', () => {
       },
       { servers: [{ url: 'http://api.example.com//v1/' }] },
     );
-    const plan = planOf(document);
-    const [made] = plan.all;
-    assert.deepEqual(made?.tool, {
+    const plan = planDocument(document);
+    const [planned] = plan.all;
+    assert.deepEqual(planned?.tool, {
       name: 'list_a_b',
       description: 'Something of the thing',
       method: 'GET',
@@ -235,8 +236,8 @@ describe('reading of API descriptions', () => {
       },
       imported_from: 'GET /a/{id}//b',
     });
-    assert.equal(configOf(plan).base_url, 'https://api.example.com/v1');
-    assert.deepEqual(made?.repairs.toSorted(), [
+    assert.equal(getValidConfig(plan).base_url, 'https://api.example.com/v1');
+    assert.deepEqual(planned?.repairs.toSorted(), [
       'a GET request has no body',
       'the credential "Authorization" is listed as a parameter',
       'the path has no "gone"',
@@ -247,7 +248,7 @@ describe('reading of API descriptions', () => {
   it('[imp 2] serializes arrays and objects as described', () => {
     const array = { type: 'array', items: { type: 'string' } };
     const object = { type: 'object', properties: { a: { type: 'string' } } };
-    const tool = onlyTool(
+    const tool = getOnlyTool(
       openApi({
         '/x': {
           get: {
@@ -298,7 +299,7 @@ describe('reading of API descriptions', () => {
 
   it('[imp 2] takes the body as one argument when its fields cannot be separate arguments', () => {
     const withBody = (schema: object, path = '/x', contents = ['application/json']) =>
-      onlyTool(
+      getOnlyTool(
         openApi({
           [path]: {
             post: {
@@ -308,7 +309,7 @@ describe('reading of API descriptions', () => {
           },
         }),
       );
-    const names = (tool: ReturnType<typeof onlyTool>) =>
+    const names = (tool: ReturnType<typeof getOnlyTool>) =>
       Object.keys((tool.input_schema.properties ?? tool.input_schema) as object);
     const object = { type: 'object', properties: { id: { type: 'string' } } };
     assert.deepEqual(names(withBody(object)), ['id']);
@@ -316,8 +317,8 @@ describe('reading of API descriptions', () => {
     assert.deepEqual(names(withBody({ type: 'array', items: object })), ['body']);
     assert.deepEqual(names(withBody({ ...object, additionalProperties: true })), ['body']);
     assert.deepEqual(names(withBody({ oneOf: [object, { type: 'string' }] })), ['body']);
-    const many = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`f${index}`, { type: 'string' }]));
-    assert.deepEqual(names(withBody({ type: 'object', properties: many })), ['body']);
+    const manyFields = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`f${index}`, { type: 'string' }]));
+    assert.deepEqual(names(withBody({ type: 'object', properties: manyFields })), ['body']);
     const bytes = withBody({ type: 'string', format: 'binary' }, '/x', ['image/png']);
     assert.deepEqual(
       [bytes.body, bytes.headers, bytes.input_schema],
@@ -360,7 +361,7 @@ describe('reading of API descriptions', () => {
       },
       { components: { schemas: { Node: node }, securitySchemes: { certificate: { type: 'mutualTLS' } } } },
     );
-    assert.deepEqual(outcomesOf(document), [
+    assert.deepEqual(listOutcomes(document), [
       'POST /a: loosened; pattern; recursion',
       'GET /b: partial; the cookie "my session"',
       'GET /c: skipped; the cookie "my session"',
@@ -392,13 +393,13 @@ describe('reading of API descriptions', () => {
         { '/x': { get: { ...get, security: [Object.fromEntries(names.map((name) => [name, []]))] } } },
         { components: { securitySchemes } },
       );
-    const config = configOf(planOf(document('dotted', 'header')));
+    const config = getValidConfig(planDocument(document('dotted', 'header')));
     assert.deepEqual(Object.keys(config.tools[0]?.input_schema ?? {}), ['kept']);
     for (const names of [
       ['dotted', 'lined'],
       ['header', 'same'],
     ]) {
-      const { authentication } = configOf(planOf(document(...names)));
+      const { authentication } = getValidConfig(planDocument(document(...names)));
       assert.ok(!Array.isArray(authentication), JSON.stringify(authentication));
     }
   });
@@ -437,14 +438,14 @@ describe('reading of API descriptions', () => {
         },
       },
     );
-    const made = (include: string[], answers = {}) => {
-      const plan = planOf(document, { include, answers });
-      const { authentication, credentials = {}, tools } = configOf(plan);
+    const summarize = (include: string[], answers = {}) => {
+      const plan = planDocument(document, { include, answers });
+      const { authentication, credentials = {}, tools } = getValidConfig(plan);
       const named = tools.map(({ url, credential }) => (credential === undefined ? url : `${url} ${credential}`));
       return { authentication, credentials, named, secrets: plan.secrets.map(({ name }) => name), all: plan.all };
     };
-    const { all: _, ...whole } = made(['*']);
-    assert.deepEqual(whole, {
+    const { all: _, ...everything } = summarize(['*']);
+    assert.deepEqual(everything, {
       authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
       credentials: {
         'admin-key': { type: 'Bearer', token: '{{ADMIN_KEY_TOKEN}}' },
@@ -457,23 +458,23 @@ describe('reading of API descriptions', () => {
       named: ['/a', '/b', '/either', '/admin admin-key', '/pair id_key', '/login login', '/maybe', '/open none'],
       secrets: ['API_TOKEN', 'ADMIN_KEY_TOKEN', 'LOGIN_TOKEN', 'ID_KEY', 'KEY'],
     });
-    const few = made(['/a', '/pair', '/open']);
-    assert.deepEqual([few.secrets, Object.keys(few.credentials)], [['API_TOKEN', 'ID_KEY', 'KEY'], ['id_key']]);
+    const subset = summarize(['/a', '/pair', '/open']);
+    assert.deepEqual([subset.secrets, Object.keys(subset.credentials)], [['API_TOKEN', 'ID_KEY', 'KEY'], ['id_key']]);
     // The credential of most imported tools becomes the server credential.
-    const other = made(['/either', '/admin']);
+    const adminSubset = summarize(['/either', '/admin']);
     assert.deepEqual(
-      [other.authentication, other.named, other.secrets],
+      [adminSubset.authentication, adminSubset.named, adminSubset.secrets],
       [{ type: 'Bearer', token: '{{ADMIN_KEY_TOKEN}}' }, ['/either', '/admin'], ['ADMIN_KEY_TOKEN']],
     );
-    const login = made(['*'], { credential: 'login', client_id: 'id', client_secret: 'secret' });
+    const login = summarize(['*'], { credential: 'login', client_id: 'id', client_secret: 'secret' });
     assert.deepEqual([login.named, login.secrets], [['/login', '/maybe', '/open none'], []]);
     assert.match(login.all[3]?.notes.join() ?? '', /needs the credential "admin-key"/);
-    const byHand = made(['*'], { credential: 'header:X-Key' });
+    const byHand = summarize(['*'], { credential: 'header:X-Key' });
     assert.deepEqual([byHand.credentials, byHand.named.filter((text) => text.includes(' '))], [{}, []]);
   });
 
   it('[imp 2] inlines schemas, and omits everything that clients reject', () => {
-    const tool = onlyTool(
+    const tool = getOnlyTool(
       openApi(
         {
           '/x': {
@@ -553,7 +554,7 @@ describe('reading of API descriptions', () => {
     const headers = ['X_Y', 'X-Y', 'x-y'].map((name) => ({ name, in: 'header', schema: { type: 'string' } }));
     const get = { summary: 'Gets one thing', parameters: headers, security: [{ 'X-Key': [], x_key: [] }] };
     const components = { securitySchemes: { 'X-Key': key('X-One'), x_key: key('X-Two') } };
-    const config = configOf(planOf(openApi({ '/a': { get } }, { components })));
+    const config = getValidConfig(planDocument(openApi({ '/a': { get } }, { components })));
     assert.deepEqual(config.authentication, [
       { type: 'ApiKey', header: 'X-One', token: '{{X_KEY}}' },
       { type: 'ApiKey', header: 'X-Two', token: '{{X_KEY_2}}' },

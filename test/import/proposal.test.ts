@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configOf, openApi, planOf } from '../support/import/plan-of.ts';
+import { getValidConfig, openApi, planDocument } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
 
 /** Returns operations that list, create, read, change, and delete one resource. */
-function noun(name: string, tag = name): Json {
+function createResource(name: string, tag = name): Json {
   const at = (summary: string) => ({ summary: `${summary} ${name}`, tags: [tag], responses });
   return {
     [`/${name}s`]: { get: at('List'), post: at('Create') },
@@ -16,16 +16,16 @@ function noun(name: string, tag = name): Json {
 
 /** A help desk API. Administration comes first in the document, but tickets are its main resource. */
 const desk = openApi({
-  ...noun('admin-user'),
-  ...noun('permission-scheme'),
-  ...noun('webhook'),
-  ...noun('announcement-banner'),
-  ...noun('token'),
-  ...noun('custom-setting'),
-  ...noun('emoji'),
-  ...noun('user'),
-  ...noun('macro'),
-  ...noun('ticket'),
+  ...createResource('admin-user'),
+  ...createResource('permission-scheme'),
+  ...createResource('webhook'),
+  ...createResource('announcement-banner'),
+  ...createResource('token'),
+  ...createResource('custom-setting'),
+  ...createResource('emoji'),
+  ...createResource('user'),
+  ...createResource('macro'),
+  ...createResource('ticket'),
   '/tickets/{id}/comments': { get: { summary: 'List comments', responses }, post: { summary: 'Add one', responses } },
   '/tickets/{id}/merge': { post: { summary: 'Merge tickets', responses } },
   '/search': { get: { summary: 'Search tickets, users and macros', responses } },
@@ -33,49 +33,57 @@ const desk = openApi({
   '/tickets/{id}/legacy-notes': { get: { summary: 'Notes', responses } },
 });
 
-function proposed(choices: Parameters<typeof planOf>[1]): string[] {
-  return planOf(desk, choices).proposal.include;
+function getProposal(choices: Parameters<typeof planDocument>[1]): string[] {
+  return planDocument(desk, choices).proposal.include;
 }
 
 describe('import proposal', () => {
   it('[imp 3] ranks the main resources of an API first, and administration last', () => {
-    const all = proposed({});
+    const all = getProposal({});
     assert.equal(all.length, 40);
     const tickets = ['GET /tickets', 'GET /tickets/{id}', 'POST /tickets', 'PATCH /tickets/{id}'];
     assert.deepEqual(new Set(all.slice(0, 4)), new Set(tickets));
-    const wanted = [
+    const expectedEarly = [
       'GET /search',
       'GET /tickets/{id}/comments',
       'POST /tickets/{id}/comments',
       'GET /users/me',
       'PATCH /users/{id}',
     ];
-    for (const name of wanted) assert.ok(all.indexOf(name) >= 0 && all.indexOf(name) < 20, `${name}: ${all.join()}`);
-    const first = all
+    for (const name of expectedEarly)
+      assert.ok(all.indexOf(name) >= 0 && all.indexOf(name) < 20, `${name}: ${all.join()}`);
+    const earlyAdministration = all
       .slice(0, 19)
       .filter((name) => /admin|scheme|webhook|banner|token|setting|emoji|legacy/.test(name));
-    assert.deepEqual(first, []);
-    const { config } = planOf(desk, {});
+    assert.deepEqual(earlyAdministration, []);
+    const { config } = planDocument(desk, {});
     assert.equal(config?.tools.length, 40);
   });
 
   it('[imp 3] follows a sentence that says what agents should do', () => {
-    const found = proposed({ for: 'add comments to a ticket' });
+    const found = getProposal({ for: 'add comments to a ticket' });
     assert.ok(found.slice(0, 4).includes('POST /tickets/{id}/comments'), found.join());
     assert.ok(!found.includes('GET /emojis'), found.join());
-    const reads = planOf(desk, { for: 'tickets', readOnly: true });
-    assert.ok(reads.chosen.length > 0 && reads.chosen.every(({ operation }) => operation.method === 'GET'));
-    assert.match(planOf(desk, { for: 'xyzzy' }).proposal.reason, /^no operation matches the sentence, so /);
+    const readOnlyPlan = planDocument(desk, { for: 'tickets', readOnly: true });
+    assert.ok(
+      readOnlyPlan.chosen.length > 0 && readOnlyPlan.chosen.every(({ operation }) => operation.method === 'GET'),
+    );
+    assert.match(planDocument(desk, { for: 'xyzzy' }).proposal.reason, /^no operation matches the sentence, so /);
   });
 });
 
 describe('imported tool', () => {
-  const long = 'Says something about this field that takes a good part of the list of tools, as real ones do. ';
+  const longDescription =
+    'Says something about this field that takes a good part of the list of tools, as real ones do. ';
   const fields = (count: number): Json =>
     Object.fromEntries(
       Array.from({ length: count }, (_, index) => [
         `field_${index}`,
-        { type: 'object', description: long, properties: { inner: { type: 'string', description: long } } },
+        {
+          type: 'object',
+          description: longDescription,
+          properties: { inner: { type: 'string', description: longDescription } },
+        },
       ]),
     );
 
@@ -89,17 +97,21 @@ describe('imported tool', () => {
     const post = (type: string) => ({
       post: { summary: 'Make one of these things', requestBody: { content: { [type]: { schema } } }, responses },
     });
-    const plan = planOf(openApi({ '/a': post('application/json'), '/b': post('application/x-www-form-urlencoded') }));
-    const [json, form] = configOf(plan).tools.map(({ input_schema }) => input_schema as Json);
+    const plan = planDocument(
+      openApi({ '/a': post('application/json'), '/b': post('application/x-www-form-urlencoded') }),
+    );
+    const [json, form] = getValidConfig(plan).tools.map(({ input_schema }) => input_schema as Json);
     const body = ((json?.properties ?? json) as Json).body as Json;
-    const kept = body.properties as Json;
-    assert.ok(kept.title && kept.field_1, JSON.stringify(body));
+    const shownProperties = body.properties as Json;
+    assert.ok(shownProperties.title && shownProperties.field_1, JSON.stringify(body));
     assert.equal(body.additionalProperties, undefined);
     assert.match(String(body.description), /Also takes field_\d+, .*field_\d+\.$/);
-    assert.deepEqual((kept.field_1 as Json).properties, { inner: { type: 'string', description: long.trim() } });
-    const others = ((form?.properties ?? form) as Json).fields as Json;
-    assert.match(String(others.description), /Also takes field_\d+, .*field\[inner\]/);
-    for (const made of plan.all) assert.ok(made.tokens <= 800, `${made.tokens}`);
+    assert.deepEqual((shownProperties.field_1 as Json).properties, {
+      inner: { type: 'string', description: longDescription.trim() },
+    });
+    const fieldsArgument = ((form?.properties ?? form) as Json).fields as Json;
+    assert.match(String(fieldsArgument.description), /Also takes field_\d+, .*field\[inner\]/);
+    for (const planned of plan.all) assert.ok(planned.tokens <= 800, `${planned.tokens}`);
     assert.deepEqual(
       [...new Set(plan.all.flatMap(({ notes }) => notes.map((note) => note.replace(/: .*/, ''))))],
       ['additionalProperties', 'fields that are only named'],
@@ -107,7 +119,7 @@ describe('imported tool', () => {
   });
 
   it('[imp 2] explains how to get the next page if the description shows it', () => {
-    const listed = (names: string[], answer: string[], type = 'integer') => ({
+    const createListOperation = (names: string[], answer: string[], type = 'integer') => ({
       get: {
         summary: 'List all of the things',
         parameters: names.map((name) => ({
@@ -131,14 +143,14 @@ describe('imported tool', () => {
       },
     });
     const paths = {
-      '/a': listed(['cursor'], ['items', 'next_cursor']),
-      '/b': listed(['starting_after'], ['has_more']),
-      '/c': listed(['offset', 'limit'], []),
-      '/d': listed(['page', 'per_page'], []),
-      '/e': listed(['offset', 'limit'], [], 'string'),
-      '/f': listed(['limit'], []),
+      '/a': createListOperation(['cursor'], ['items', 'next_cursor']),
+      '/b': createListOperation(['starting_after'], ['has_more']),
+      '/c': createListOperation(['offset', 'limit'], []),
+      '/d': createListOperation(['page', 'per_page'], []),
+      '/e': createListOperation(['offset', 'limit'], [], 'string'),
+      '/f': createListOperation(['limit'], []),
     };
-    const { tools } = configOf(planOf(openApi(paths)));
+    const { tools } = getValidConfig(planDocument(openApi(paths)));
     assert.deepEqual(
       tools.map(({ description, response_headers }) => [
         /For the next page.*/.exec(description)?.[0],
@@ -171,7 +183,7 @@ describe('imported tool', () => {
       })),
       responses,
     };
-    const [tool] = configOf(planOf(openApi({ '/things': { get } }))).tools;
+    const [tool] = getValidConfig(planDocument(openApi({ '/things': { get } }))).tools;
     const found = Object.values(tool?.input_schema as Json).map((field) => (field as Json).description);
     assert.deepEqual(found, [
       'The kind of the thing. Supported values are: * one',

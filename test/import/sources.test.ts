@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 
 /**
  * A description in four files: paths, the body of an operation, and schemas that reference each other in both
@@ -54,16 +54,16 @@ parameters:
 
 const token = 'Bearer the-token-of-the-description';
 
-function toolsOf(config: Json): Map<string, Json> {
+function mapTools(config: Json): Map<string, Json> {
   return new Map((config.tools as Json[]).map((tool) => [String(tool.name), tool]));
 }
 
 /** Checks that the tools contain the description, however its files were read. */
 function checkTools(config: Json): void {
-  const text = JSON.stringify(toolsOf(config).get('create_order'));
+  const text = JSON.stringify(mapTools(config).get('create_order'));
   assert.match(text, /"enum":\["red","blue"\]/);
   assert.match(text, /"maximum":7/);
-  assert.match(JSON.stringify(toolsOf(config).get('list_things')), /"enum":\["red","blue"\]/);
+  assert.match(JSON.stringify(mapTools(config).get('list_things')), /"enum":\["red","blue"\]/);
 }
 
 async function startSite(answer: (request: IncomingMessage) => { status: number; headers?: Json; body?: string }) {
@@ -78,24 +78,24 @@ async function startSite(answer: (request: IncomingMessage) => { status: number;
 
 describe('import sources', () => {
   let site: Awaited<ReturnType<typeof startSite>>;
-  let other: Awaited<ReturnType<typeof startSite>>;
+  let otherSite: Awaited<ReturnType<typeof startSite>>;
   let toolhost: TestToolhost;
   let folder: string;
-  const asked: { path: string; authorization: string | undefined }[] = [];
-  const atOther: (string | undefined)[] = [];
+  const siteRequests: { path: string; authorization: string | undefined }[] = [];
+  const otherAuthorizations: (string | undefined)[] = [];
   before(async () => {
-    other = await startSite(({ url, headers }) => {
-      atOther.push(headers.authorization);
+    otherSite = await startSite(({ url, headers }) => {
+      otherAuthorizations.push(headers.authorization);
       return url === '/openapi.yaml' ? { status: 200, body: files['openapi.yaml'] ?? '' } : { status: 404 };
     });
     site = await startSite(({ url = '', headers }) => {
-      asked.push({ path: url, authorization: headers.authorization });
+      siteRequests.push({ path: url, authorization: headers.authorization });
       if (headers.authorization !== token) return { status: 401 };
-      if (url === '/elsewhere') return { status: 302, headers: { location: `${other.url}/openapi.yaml` } };
+      if (url === '/elsewhere') return { status: 302, headers: { location: `${otherSite.url}/openapi.yaml` } };
       const body = files[url.slice(1)];
       return body === undefined ? { status: 404 } : { status: 200, body };
     });
-    toolhost = await startToolhost({ egress: [site.port, other.port] });
+    toolhost = await startToolhost({ egressPorts: [site.port, otherSite.port] });
     folder = mkdtempSync(join(tmpdir(), 'toolhost-description-'));
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(join(folder, 'api', path, '..'), { recursive: true });
@@ -105,7 +105,7 @@ describe('import sources', () => {
   });
   after(async () => {
     await toolhost?.stop();
-    for (const { server } of [site, other]) server.close();
+    for (const { server } of [site, otherSite]) server.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -115,21 +115,21 @@ describe('import sources', () => {
     assert.equal(refused.status, 400);
     assert.match(refused.text, /HTTP 401; provide headers with a credential/);
     const body = { mode: 'create', url, headers: { Authorization: token }, include: ['*'], slug: 'files' };
-    const made = await toolhost.rest('POST', '/import', { body });
-    assert.equal(made.status, 200, made.text);
-    assert.deepEqual(made.body.findings, []);
+    const created = await toolhost.rest('POST', '/import', { body });
+    assert.equal(created.status, 200, created.text);
+    assert.deepEqual(created.body.findings, []);
     const server = await toolhost.rest('GET', '/servers/files');
     checkTools(server.body.config as Json);
     // The headers are stored, but never returned.
     const secrets = await toolhost.rest('GET', '/servers/files/secrets');
     const audit = await toolhost.rest('GET', '/audit');
-    for (const { text } of [made, server, secrets, audit]) assert.doesNotMatch(text, /the-token-of/);
+    for (const { text } of [created, server, secrets, audit]) assert.doesNotMatch(text, /the-token-of/);
     assert.deepEqual(secrets.body.secrets, []);
-    asked.length = 0;
-    const again = await toolhost.rest('POST', '/servers/files/import', { body: {} });
-    assert.equal(again.status, 200, again.text);
-    assert.equal(again.body.same_document, true);
-    assert.deepEqual(new Set(asked.map(({ authorization }) => authorization)), new Set([token]));
+    siteRequests.length = 0;
+    const reimported = await toolhost.rest('POST', '/servers/files/import', { body: {} });
+    assert.equal(reimported.status, 200, reimported.text);
+    assert.equal(reimported.body.same_document, true);
+    assert.deepEqual(new Set(siteRequests.map(({ authorization }) => authorization)), new Set([token]));
     const compared = await toolhost.rest('POST', '/servers/files/import/compare', { body: {} });
     assert.equal(compared.status, 200, compared.text);
     assert.equal((compared.body.imported as Json).error, undefined, compared.text);
@@ -140,7 +140,7 @@ describe('import sources', () => {
       body: { url: `${site.url}/elsewhere`, headers: { Authorization: token } },
     });
     assert.equal(plan.status, 200, plan.text);
-    assert.deepEqual(new Set(atOther), new Set([undefined]));
+    assert.deepEqual(new Set(otherAuthorizations), new Set([undefined]));
     const body = { url: `${site.url}/openapi.yaml`, headers: { Host: 'a', 'X-Y': 'a\nb' } };
     const refused = await toolhost.rest('POST', '/import', { body });
     assert.equal(refused.status, 400);
@@ -158,17 +158,17 @@ describe('import sources', () => {
   it('[imp 4] reads files below the folder of the description, and accepts headers for a URL, on the command line', async () => {
     const description = join(folder, 'api', 'openapi.yaml');
     const out = join(folder, 'shop.json');
-    const made = await command(['import', description, '--include', '*', '--out', out]);
-    assert.equal(made.code, 0, made.stderr);
+    const result = await command(['import', description, '--include', '*', '--out', out]);
+    assert.equal(result.code, 0, result.stderr);
     checkTools(JSON.parse(readFileSync(out, 'utf8')) as Json);
     writeFileSync(join(folder, 'api', 'outside.yaml'), `paths: {/a: {$ref: ../secret.yaml}, /b: {get: {summary: It}}}`);
     const outside = await command(['import', join(folder, 'api', 'outside.yaml'), '--plan']);
     assert.match(outside.stdout, /paths\.\/a.*secret\.yaml.*not fetched/);
     const fetched = ['import', `${site.url}/openapi.yaml`, '--plan', '--header'];
     assert.match((await command([...fetched, `authorization: ${token}`])).stdout, /2 operations: 2 whole/);
-    const wrong = await command([...fetched, 'the-token-of-someone']);
-    assert.notEqual(wrong.code, 0);
-    assert.doesNotMatch(wrong.stderr, /the-token-of/);
+    const malformedHeader = await command([...fetched, 'the-token-of-someone']);
+    assert.notEqual(malformedHeader.code, 0);
+    assert.doesNotMatch(malformedHeader.stderr, /the-token-of/);
     const denied = await command(['import', `${site.url}/openapi.yaml`, '--plan']);
     assert.match(denied.stderr, /HTTP 401\. Pass a credential with --header/);
     const slug = await command(['import', `${site.url}/openapi.yaml`, '--plan', '--slug', 'No Slug']);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getField } from '../../src/import/document/lenient.ts';
 import { readDescription } from '../../src/import/read-description.ts';
-import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const summary = 'Does something that is described';
@@ -21,7 +21,7 @@ describe('published descriptions with unusual features', () => {
     };
     const parameters = [{ name: 'kind', in: 'query', schema: { $ref: '#kind' } }];
     const content = { 'application/json': { schema: { $ref: '#node' } } };
-    const tool = onlyTool(
+    const tool = getOnlyTool(
       openApi(
         { '/a': { post: { summary, parameters, requestBody: { content } } } },
         { components: { schemas: { Node: node, Kind: { $anchor: 'kind', type: 'string', enum: ['a', 'b'] } } } },
@@ -44,7 +44,7 @@ paths:
         - {name: day, in: query, schema: {type: string, example: !!timestamp 2020-01-01, default: !!binary aGk=}}
 `;
     for (const start of ['%YAML 1.1\n---\n', '']) {
-      const { input_schema } = onlyTool(yaml(start));
+      const { input_schema } = getOnlyTool(yaml(start));
       assert.deepEqual(input_schema.version, { type: 'string', enum: ['2020-01-01', '2021-02-03'], optional: true });
       assert.deepEqual(input_schema.day, { type: 'string', description: 'Default: aGk=', optional: true });
     }
@@ -58,7 +58,7 @@ paths:
     const kinds = ['digest', 'oauth1', 'hawk', 'ntlm', 'edgegrid', 'noauth'].map((type) => request(type));
     const collection = { info: { name: 'Kinds' }, item: kinds };
     const needs = (type: string) => `GET /${type}: skipped; credentials of type "${type}"`;
-    assert.deepEqual(outcomesOf(collection), [
+    assert.deepEqual(listOutcomes(collection), [
       ...['digest', 'oauth1', 'hawk', 'ntlm', 'edgegrid'].map(needs),
       'GET /noauth: whole',
     ]);
@@ -67,7 +67,7 @@ paths:
       { key: 'service', value: 's3' },
       { key: 'secretKey', value: 'never-kept' },
     ]);
-    const { config } = planOf({ info: { name: 'Signed' }, item: [signed] });
+    const { config } = planDocument({ info: { name: 'Signed' }, item: [signed] });
     assert.deepEqual(config?.authentication, {
       type: 'AwsSigV4',
       access_key_id: '{{AWS_ACCESS_KEY_ID}}',
@@ -80,8 +80,8 @@ paths:
 
   it('[imp 3] rejects a secret in the URL as an answer, and gives other variables a name that does not collide with it', () => {
     const paths = { '/a': { get: { summary } } };
-    const inPath = openApi(paths, { servers: [{ url: 'https://api.example.com/{api-key}/v1' }] });
-    const { config, questions, secrets } = planOf(inPath);
+    const secretInPath = openApi(paths, { servers: [{ url: 'https://api.example.com/{api-key}/v1' }] });
+    const { config, questions, secrets } = planDocument(secretInPath);
     assert.deepEqual([config?.base_url, config?.variables], ['https://api.example.com/{{API_KEY}}/v1', undefined]);
     assert.deepEqual(
       [questions.map(({ name }) => name), secrets.map(({ name }) => name)],
@@ -89,25 +89,25 @@ paths:
     );
     for (const name of ['api-key', 'api_key']) {
       assert.throws(
-        () => planOf(inPath, { answers: { [name]: 'the-value' } }),
+        () => planDocument(secretInPath, { answers: { [name]: 'the-value' } }),
         ({ problems }: { problems: { message: string }[] }) =>
           /set the secret API_KEY after creating the server/.test(String(problems[0]?.message)) &&
           !JSON.stringify(problems).includes('the-value'),
       );
     }
-    const inHost = openApi(paths, {
+    const secretInHost = openApi(paths, {
       servers: [{ url: 'https://{KEY}.example.com/{token}', variables: { KEY: { default: 'eu' } } }],
       components: { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'X-Key' } } },
       security: [{ key: [] }],
     });
-    const plan = planOf(inHost);
+    const plan = planDocument(secretInHost);
     assert.deepEqual(plan.config?.authentication, { type: 'ApiKey', header: 'X-Key', token: '{{KEY_2}}' });
     assert.deepEqual(
       plan.secrets.map(({ name }) => name),
       ['TOKEN', 'KEY_2'],
     );
-    const [asked] = planOf(openApi(paths, { servers: [{ url: 'https://{token}.example.com' }] })).questions;
-    assert.match(String(asked?.question), /everyone who can read the configuration sees it/);
+    const [question] = planDocument(openApi(paths, { servers: [{ url: 'https://{token}.example.com' }] })).questions;
+    assert.match(String(question?.question), /everyone who can read the configuration sees it/);
   });
 
   it('[imp 2] takes the fields of all subtypes for a discriminator without oneOf', () => {
@@ -127,32 +127,36 @@ paths:
         { components: { schemas } },
       );
     };
-    const bodyOf = (schemas: object) => (onlyTool(post(schemas)).input_schema.properties as { body: object }).body;
+    const getBodySchema = (schemas: object) =>
+      (getOnlyTool(post(schemas)).input_schema.properties as { body: object }).body;
     const values = (...listed: string[]) => ({ type: 'string', enum: listed });
-    const of = (name: string, value: string) => ({
+    const createSubtypeSchema = (name: string, value: string) => ({
       type: 'object',
       properties: { [name]: { type: 'boolean' }, kind: values(value) },
       required: ['kind'],
     });
-    const own = (kind: object) => ({
+    const createBodySchema = (kind: object) => ({
       description: 'The body of the request.',
       properties: { kind },
       required: ['kind'],
     });
-    const both = { Pet, Cat: kind('meows'), Dog: kind('barks') };
-    assert.deepEqual(bodyOf(both), {
-      ...own(values('Cat', 'Dog')),
-      anyOf: [of('meows', 'Cat'), of('barks', 'Dog')],
+    const allSchemas = { Pet, Cat: kind('meows'), Dog: kind('barks') };
+    assert.deepEqual(getBodySchema(allSchemas), {
+      ...createBodySchema(values('Cat', 'Dog')),
+      anyOf: [createSubtypeSchema('meows', 'Cat'), createSubtypeSchema('barks', 'Dog')],
     });
-    assert.deepEqual(bodyOf({ Pet, Cat: kind('meows') }), { ...own(values('Cat')), anyOf: [of('meows', 'Cat')] });
+    assert.deepEqual(getBodySchema({ Pet, Cat: kind('meows') }), {
+      ...createBodySchema(values('Cat')),
+      anyOf: [createSubtypeSchema('meows', 'Cat')],
+    });
     const mapping = { cat: 'Cat', pet: '#/components/schemas/Pet' };
-    const mapped = { ...both, Pet: { ...Pet, discriminator: { propertyName: 'kind', mapping } } };
-    assert.deepEqual(bodyOf(mapped), {
-      ...own({ type: 'string' }),
-      anyOf: [of('meows', 'cat'), { type: 'object', properties: { kind: values('pet') } }],
+    const mapped = { ...allSchemas, Pet: { ...Pet, discriminator: { propertyName: 'kind', mapping } } };
+    assert.deepEqual(getBodySchema(mapped), {
+      ...createBodySchema({ type: 'string' }),
+      anyOf: [createSubtypeSchema('meows', 'cat'), { type: 'object', properties: { kind: values('pet') } }],
     });
-    assert.deepEqual(outcomesOf(post(both)), ['POST /a: whole']);
-    assert.deepEqual(outcomesOf(post({ Pet })), ['POST /a: whole']);
+    assert.deepEqual(listOutcomes(post(allSchemas)), ['POST /a: whole']);
+    assert.deepEqual(listOutcomes(post({ Pet })), ['POST /a: whole']);
   });
 
   it('[imp 1] accepts body types in the spellings that people use', () => {
@@ -160,7 +164,7 @@ paths:
     for (const consumes of ['json', '*', 'application/xml, application/json', 'text/plain,JSON']) {
       const parameters = [{ in: 'body', name: 'thing', schema }];
       const swagger = { swagger: '2.0', info: { title: 'Odd' }, host: 'api.example.com' };
-      const { headers, input_schema } = onlyTool({
+      const { headers, input_schema } = getOnlyTool({
         ...swagger,
         paths: { '/a': { post: { summary, consumes: [consumes], parameters } } },
       });
@@ -180,16 +184,16 @@ paths:
       '/bot': post('https://bots.example.com/bot{token}', { token: { default: 'x' } }),
     });
     const urls = (answers = {}) =>
-      configOf(planOf(document, { include: ['*'], documentUrl: 'https://docs.example.org/a.json', answers })).tools.map(
-        ({ url }) => url,
-      );
+      getValidConfig(
+        planDocument(document, { include: ['*'], documentUrl: 'https://docs.example.org/a.json', answers }),
+      ).tools.map(({ url }) => url);
     assert.deepEqual(urls(), ['https://api.example.com/oauth/token', 'https://eu.example.com/default']);
     assert.deepEqual(urls({ region: 'us' }).slice(1, 3), [
       'https://us.example.com/region',
       'https://us.example.com/default',
     ]);
     assert.deepEqual(
-      outcomesOf(document).filter((line) => line.includes('skipped')),
+      listOutcomes(document).filter((line) => line.includes('skipped')),
       [
         'POST /region: skipped; its own address needs a value for "region"; set it in answers',
         'POST /bot: skipped; its own address, which contains a secret',
@@ -197,12 +201,12 @@ paths:
     );
     const item = (url: string) => ({ name: `Ask ${url}`, request: { method: 'GET', url: { raw: url } } });
     const collection = { info: { name: 'Two' }, item: [item('{{base}}/things'), item('{{login}}/token')] };
-    const plan = planOf(JSON.stringify(collection), {
+    const plan = planDocument(JSON.stringify(collection), {
       include: ['*'],
       answers: { base: 'https://api.example.com' },
     });
     assert.deepEqual(
-      configOf(plan).tools.map(({ url }) => url),
+      getValidConfig(plan).tools.map(({ url }) => url),
       ['/things'],
     );
   });
@@ -226,13 +230,13 @@ paths:
       '/h/{id}': path('simple', object, true),
       '/d': { get: { parameters: [{ name: 'q', in: 'fragment', required: true, content: {} }] } },
     });
-    const { tools } = configOf(planOf(document));
+    const { tools } = getValidConfig(planDocument(document));
     assert.deepEqual(
       tools.map(({ url }) => url),
       ['/a/;id=:id', '/b/.:id', '/c/;id=:id', '/e/:id', '/f/:id'],
     );
     assert.equal(getField(tools[3]?.input_schema.id, 'style'), 'comma');
-    assert.deepEqual(outcomesOf(document).slice(5), [
+    assert.deepEqual(listOutcomes(document).slice(5), [
       'GET /g/{id}: skipped; "id": an exploded list or object in a path',
       'GET /h/{id}: skipped; "id": an exploded list or object in a path',
       'GET /d: skipped; an input in "fragment"',
@@ -248,7 +252,7 @@ paths:
       '/form': { post: { requestBody: { content: { 'application/x-www-form-urlencoded': { schema } } } } },
       '/query': { get: { parameters } },
     });
-    for (const tool of configOf(planOf(document)).tools) {
+    for (const tool of getValidConfig(planDocument(document)).tools) {
       const { fields, ...own } = tool.input_schema as Record<string, Json>;
       assert.deepEqual([fields?.type, fields?.style, fields?.optional], ['object', 'repeat', true]);
       assert.match(
@@ -259,7 +263,7 @@ paths:
       assert.equal('field202' in own, tool.method === 'POST');
     }
     assert.match(
-      outcomesOf(document).join(),
+      listOutcomes(document).join(),
       /^POST \/form: loosened; fields that are not listed: "field20, [^;]*; fields that are only named[^;]*,GET \/query: loosened; fields [^;]*; fields that are only named[^;]*$/,
     );
   });
@@ -272,11 +276,11 @@ paths:
         required: true,
         schema: { ...text, default: 'application/vnd.pagerduty+json;version=2' },
       };
-      assert.deepEqual(onlyTool(withParameters([accept])).headers, {
+      assert.deepEqual(getOnlyTool(withParameters([accept])).headers, {
         Accept: 'application/vnd.pagerduty+json;version=2',
       });
       const unsure = { ...accept, required: false };
-      assert.equal(onlyTool(withParameters([unsure])).headers, undefined);
+      assert.equal(getOnlyTool(withParameters([unsure])).headers, undefined);
     });
 
     it('[imp 2] keeps the prefix of a key to the last character (PagerDuty)', () => {
@@ -286,13 +290,13 @@ paths:
       ]) {
         const key = { type: 'apiKey', name: 'Authorization', in: 'header', description };
         const document = withParameters([], { components: { securitySchemes: { key } }, security: [{ key: [] }] });
-        assert.deepEqual(configOf(planOf(document)).authentication, { type: 'ApiKey', token });
+        assert.deepEqual(getValidConfig(planDocument(document)).authentication, { type: 'ApiKey', token });
       }
     });
 
     it('[imp 2] takes a list for a query parameter with brackets, also when its schema has a single value (PagerDuty)', () => {
       const statuses = { name: 'statuses[]', in: 'query', schema: { ...text, enum: ['triggered', 'resolved'] } };
-      const fields = onlyTool(withParameters([statuses])).input_schema as { statuses: Json };
+      const fields = getOnlyTool(withParameters([statuses])).input_schema as { statuses: Json };
       assert.deepEqual([fields.statuses.type, fields.statuses.wire_name], ['array', 'statuses[]']);
       const document = {
         swagger: '2.0',
@@ -303,14 +307,14 @@ paths:
           },
         },
       };
-      const swagger = onlyTool(document).input_schema as { ids: Json };
+      const swagger = getOnlyTool(document).input_schema as { ids: Json };
       assert.deepEqual([swagger.ids.type, swagger.ids.style], ['array', undefined]);
     });
 
     it('[imp 2] does not request raw text when the response has another type (GitHub)', () => {
       const content = { 'application/vnd.github.raw+json': {}, 'application/vnd.github.html+json': {} };
       const get = { summary: 'Get the readme of a repository', responses: { 200: { content } } };
-      assert.deepEqual(onlyTool(openApi({ '/readme': { get } })).headers, {
+      assert.deepEqual(getOnlyTool(openApi({ '/readme': { get } })).headers, {
         Accept: 'application/vnd.github.html+json',
       });
     });
@@ -327,7 +331,7 @@ paths:
       ];
       for (const [title, slug] of slugs) {
         const document = withParameters([], { info: { title, version: '1' } });
-        assert.equal(configOf(planOf(document)).slug, slug, title);
+        assert.equal(getValidConfig(planDocument(document)).slug, slug, title);
       }
     });
 
@@ -338,7 +342,7 @@ paths:
         '/v2/droplets': { get: { $ref: 'list.yml' } },
         '/v2/keys': { get: { summary: 'List all keys' } },
       };
-      assert.match(JSON.stringify(planOf(openApi(partly)).findings), /refers to .*list\.yml.*not fetched/);
+      assert.match(JSON.stringify(planDocument(openApi(partly)).findings), /refers to .*list\.yml.*not fetched/);
     });
 
     it('[imp 1] reads a script with its variables, and turns the idempotency key of one request into an argument (Stripe)', () => {
@@ -349,7 +353,10 @@ TOKEN="eyJhbGciOiJI"
 curl -v -X POST -H "Content-Type: application/json" -H "Authorization: Bearer \${TOKEN}" \\
   --data "{\\"body\\":\\"\${BODY}\\",\\"n\\":$N}" "\${ADDR:-x}/v1/secret/$ID?q=$Q"
 curl $ADDR/v1/charges -u sk_test_4eC39: -d 'amount=$2000' -H "Idempotency-Key: KG5LxwFBepaKHyUD"`;
-      const plan = planOf(script, { include: ['*'], answers: { ADDR: 'https://api.example.com', credential: 'none' } });
+      const plan = planDocument(script, {
+        include: ['*'],
+        answers: { ADDR: 'https://api.example.com', credential: 'none' },
+      });
       assert.deepEqual(
         plan.all.map(({ operation }) => [operation.method, operation.path, operation.inputs.map(({ name }) => name)]),
         [
@@ -359,10 +366,13 @@ curl $ADDR/v1/charges -u sk_test_4eC39: -d 'amount=$2000' -H "Idempotency-Key: K
       );
       assert.doesNotMatch(JSON.stringify(plan), /eyJhbGciOiJI|sk_test|KG5LxwFB/);
       assert.match(JSON.stringify(plan.all[1]?.operation.body), /\$2000/, 'single quotes keep their content');
-      const short = planOf('curl "$ADDR/v1/charges"', { include: ['*'], answers: { ADDR: 'api.example.com' } });
-      assert.equal(configOf(short).base_url, 'https://api.example.com');
-      const host = planOf('curl https://api.stripe.com/v1/charges -d amount=1', { include: ['*'] });
-      assert.equal(configOf(host).slug, 'stripe');
+      const scriptWithHostVariable = planDocument('curl "$ADDR/v1/charges"', {
+        include: ['*'],
+        answers: { ADDR: 'api.example.com' },
+      });
+      assert.equal(getValidConfig(scriptWithHostVariable).base_url, 'https://api.example.com');
+      const host = planDocument('curl https://api.stripe.com/v1/charges -d amount=1', { include: ['*'] });
+      assert.equal(getValidConfig(host).slug, 'stripe');
     });
 
     it('[imp 1] reads a collection whose URLs are split into parts, and shares no idempotency key between requests (Lob)', () => {
@@ -395,7 +405,7 @@ curl $ADDR/v1/charges -u sk_test_4eC39: -d 'amount=$2000' -H "Idempotency-Key: K
           },
         ],
       };
-      const { tools, base_url, authentication } = configOf(planOf(collection));
+      const { tools, base_url, authentication } = getValidConfig(planDocument(collection));
       assert.deepEqual([base_url, authentication], ['https://api.lob.com', undefined]);
       assert.deepEqual(
         tools.map(({ method, url, headers }) => [method, url, headers]),

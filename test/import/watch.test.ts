@@ -9,7 +9,7 @@ import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts'
 import { engines } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
 import { openApi } from '../support/import/plan-of.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 
 type State = {
@@ -25,13 +25,13 @@ const hour = 3_600_000;
 const day = 24 * hour;
 
 /** Returns the description of an API with these operations and summaries. */
-function things(summaries: { [name: string]: string }): string {
+function createDocument(summaries: { [name: string]: string }): string {
   const paths = Object.fromEntries(
     Object.entries(summaries).map(([name, summary]) => [`/${name}`, { get: { operationId: name, summary } }]),
   );
   return JSON.stringify(openApi(paths, { servers: [{ url: 'https://things.example.com' }] }));
 }
-const first = { apples: 'List all the apples', pears: 'List all the pears' };
+const initialOperations = { apples: 'List all the apples', pears: 'List all the pears' };
 
 /** Starts a web server with an adjustable response that records its requests. */
 async function startDocument(): Promise<{
@@ -64,9 +64,9 @@ for (const engine of engines) {
       document = await startDocument();
       // Prevents automatic polls, so that only the test polls.
       const pollIntervalMs = day;
-      world = await startOn(engine, {
-        egress: [document.port],
-        surroundings: { leaderPollIntervalMs: pollIntervalMs },
+      world = await startToolhostOnEngine(engine, {
+        egressPorts: [document.port],
+        runtimeOptions: { leaderPollIntervalMs: pollIntervalMs },
       });
       const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: 'silent' });
@@ -82,20 +82,20 @@ for (const engine of engines) {
 
     const rest = (method: string, path: string, body?: Json) =>
       world.toolhost.rest(method, path, body && { body }) as Promise<Reply<Json & { imported: State }>>;
-    const serves = (text: string, headers: Record<string, string> = {}) => {
+    const serve = (text: string, headers: Record<string, string> = {}) => {
       document.answer = (_, response) => {
         response.writeHead(200, headers).end(text);
       };
     };
-    async function imported(summaries: { [name: string]: string } = first): Promise<string> {
-      serves(things(summaries));
+    async function importServer(summaries: { [name: string]: string } = initialOperations): Promise<string> {
+      serve(createDocument(summaries));
       const slug = `watched-${engine}-${++count}`;
       const reply = await rest('POST', '/import', { mode: 'create', url: document.url, slug, include: ['*'] });
       assert.equal(reply.status, 200, reply.text);
       document.asked.length = 0;
       return slug;
     }
-    const state = async (slug: string) =>
+    const getState = async (slug: string) =>
       ((await rest('GET', `/servers/${slug}`)).body.server as unknown as { imported: State }).imported;
     const watch = async (slug: string, how: string) => {
       const reply = await rest('PUT', `/servers/${slug}/import/watch`, { watch: how });
@@ -103,41 +103,41 @@ for (const engine of engines) {
       return reply.body;
     };
     /** Lets every process poll for due checks, several times. */
-    const look = async () => {
-      for (let turn = 0; turn < 2; turn++) {
+    const pollAll = async () => {
+      for (let round = 0; round < 2; round++) {
         await Promise.all(watchers.map((watcher) => watcher.poll()));
         await Promise.all(watchers.map((watcher) => watcher.whenIdle()));
-        await world.wait(61_000);
+        await world.advanceTime(61_000);
       }
     };
 
     /** Waits until the next check is due, lets every process poll, and returns the elapsed time. */
-    const untilDue = async (slug: string): Promise<number> => {
+    const waitUntilDue = async (slug: string): Promise<number> => {
       const before = world.now();
-      const due = Date.parse((await state(slug)).next_check_at ?? '');
-      await world.wait(Math.max(0, due - before) + 1000);
+      const due = Date.parse((await getState(slug)).next_check_at ?? '');
+      await world.advanceTime(Math.max(0, due - before) + 1000);
       const passed = world.now() - before;
-      await look();
+      await pollAll();
       return passed;
     };
 
     it('[imp 5] checks a description once a day in one of several processes, and reports the changes in the server list', async () => {
-      const slug = await imported();
+      const slug = await importServer();
       const watched = await watch(slug, 'daily');
       assert.equal((await watch(slug, 'daily')).unchanged, true);
       const due = Date.parse(watched.imported.next_check_at ?? '');
       assert.ok(due > world.now() && due <= world.now() + day, String(watched.imported.next_check_at));
-      serves(things({ apples: 'List the apples of the shop', plums: 'List all the plums' }));
-      await look();
+      serve(createDocument({ apples: 'List the apples of the shop', plums: 'List all the plums' }));
+      await pollAll();
       assert.deepEqual(
-        [document.asked.length, (await state(slug)).checked_at],
+        [document.asked.length, (await getState(slug)).checked_at],
         [0, undefined],
         'no check before it is due',
       );
-      await untilDue(slug);
-      await look();
+      await waitUntilDue(slug);
+      await pollAll();
       assert.equal(document.asked.length, 1);
-      const { changed, counts } = await state(slug);
+      const { changed, counts } = await getState(slug);
       assert.deepEqual([changed, counts], [true, { changed: 1, conflicts: 0, new: 1, gone: 1, server: 0 }]);
       const { servers } = (await rest('GET', '/servers')).body as unknown as {
         servers: { slug: string; imported?: State }[];
@@ -145,36 +145,36 @@ for (const engine of engines) {
       assert.equal(servers.find((server) => server.slug === slug)?.imported?.changed, true);
       assert.equal(((await rest('GET', `/servers/${slug}`)).body.server as unknown as Json).version, 1);
       for (let days = 1; days <= 3; days++) {
-        assert.ok(Math.abs((await untilDue(slug)) - day) < hour / 4, 'one day later');
+        assert.ok(Math.abs((await waitUntilDue(slug)) - day) < hour / 4, 'one day later');
         assert.equal(document.asked.length, 1 + days);
       }
       await watch(slug, 'never');
-      await world.wait(2 * day);
-      await look();
+      await world.advanceTime(2 * day);
+      await pollAll();
       assert.equal(document.asked.length, 4);
     });
 
     it('[imp 5] downloads a description only if it changed, and reports no changes after a re-import', async () => {
-      const slug = await imported();
-      const other = things({ ...first, plums: 'List all the plums' });
+      const slug = await importServer();
+      const changedDocument = createDocument({ ...initialOperations, plums: 'List all the plums' });
       document.answer = (request, response) => {
         if (request.headers['if-none-match'] === '"two"') response.writeHead(304).end();
-        else response.writeHead(200, { etag: '"two"' }).end(other);
+        else response.writeHead(200, { etag: '"two"' }).end(changedDocument);
       };
       const check = async () => (await rest('POST', `/servers/${slug}/import/compare`)).body;
       assert.equal((await check()).imported.counts?.new, 1);
-      const again = await check();
-      assert.deepEqual([again.unchanged, again.imported.counts?.new], [true, 1]);
+      const repeated = await check();
+      assert.deepEqual([repeated.unchanged, repeated.imported.counts?.new], [true, 1]);
       assert.deepEqual(
         document.asked.map(({ ifNoneMatch }) => ifNoneMatch),
         [undefined, '"two"'],
       );
       await rest('POST', `/servers/${slug}/import`, { mode: 'apply' });
-      assert.deepEqual(await state(slug), { watch: 'never' });
+      assert.deepEqual(await getState(slug), { watch: 'never' });
       assert.deepEqual((await check()).imported.changed, false);
       await rest('POST', `/servers/${slug}/versions/1/restore`);
       assert.deepEqual(
-        await state(slug),
+        await getState(slug),
         { watch: 'never' },
         'a restored version discards the result of another import',
       );
@@ -182,51 +182,52 @@ for (const engine of engines) {
     });
 
     it('[imp 5] retries an unreadable description with increasing delays, and shows the reason to the owner', async () => {
-      const slug = await imported();
+      const slug = await importServer();
       await watch(slug, 'daily');
       document.answer = (_, response) => {
         response.writeHead(500).end();
       };
-      await untilDue(slug);
-      assert.match((await state(slug)).error ?? '', /HTTP 500/);
-      let asked = document.asked.length;
+      await waitUntilDue(slug);
+      assert.match((await getState(slug)).error ?? '', /HTTP 500/);
+      let requestCount = document.asked.length;
       for (const hours of [1, 2, 4, 8, 16, 24, 24]) {
-        await world.wait((hours / 2) * hour);
-        await look();
-        assert.equal(document.asked.length, asked, `no retry before ${hours} hours`);
-        await world.wait((hours / 2) * hour);
-        await look();
-        assert.equal(document.asked.length, ++asked);
+        await world.advanceTime((hours / 2) * hour);
+        await pollAll();
+        assert.equal(document.asked.length, requestCount, `no retry before ${hours} hours`);
+        await world.advanceTime((hours / 2) * hour);
+        await pollAll();
+        assert.equal(document.asked.length, ++requestCount);
       }
-      serves(things(first));
-      await untilDue(slug);
-      const { error, changed } = await state(slug);
+      serve(createDocument(initialOperations));
+      await waitUntilDue(slug);
+      const { error, changed } = await getState(slug);
       assert.deepEqual([error, changed], [undefined, false]);
       await watch(slug, 'never');
     });
 
     it('[imp 5] handles redirects, HTML, oversized bodies, and long validators of an adversarial server', async () => {
-      const slug = await imported();
-      const errorOf = async () => (await rest('POST', `/servers/${slug}/import/compare`)).body.imported.error ?? '';
+      const slug = await importServer();
+      const getCheckError = async () =>
+        (await rest('POST', `/servers/${slug}/import/compare`)).body.imported.error ?? '';
       document.answer = (_, response) => {
         response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data' }).end();
       };
-      assert.match(await errorOf(), /169\.254\.169\.254|private|not allowed|refused/i);
-      serves('<!doctype html><title>Sign in</title>', { 'content-type': 'text/html' });
-      assert.notEqual(await errorOf(), '');
+      assert.match(await getCheckError(), /169\.254\.169\.254|private|not allowed|refused/i);
+      serve('<!doctype html><title>Sign in</title>', { 'content-type': 'text/html' });
+      assert.notEqual(await getCheckError(), '');
       document.answer = (_, response) => {
         response.writeHead(200, { 'content-length': 40 * 1024 * 1024 });
         response.write(Buffer.alloc(1024 * 1024, 32));
       };
-      assert.match(await errorOf(), /larger|more than|MiB|bytes|long/i);
-      serves(things(first), { etag: `"${'x'.repeat(2000)}"`, 'last-modified': 'x'.repeat(500) });
-      assert.equal(await errorOf(), '');
+      assert.match(await getCheckError(), /larger|more than|MiB|bytes|long/i);
+      serve(createDocument(initialOperations), { etag: `"${'x'.repeat(2000)}"`, 'last-modified': 'x'.repeat(500) });
+      assert.equal(await getCheckError(), '');
       await rest('POST', `/servers/${slug}/import/compare`);
       assert.equal(document.asked.at(-1)?.ifNoneMatch, undefined, 'a long ETag is not stored');
       document.answer = (_, response) => {
         response.writeHead(304).end();
       };
-      assert.match(await errorOf(), /HTTP 304/);
+      assert.match(await getCheckError(), /HTTP 304/);
     });
 
     it('[find A8] does not delay other owners when the servers of one owner never respond', async () => {
@@ -236,9 +237,9 @@ for (const engine of engines) {
         [`wsp_${creator}2`, '/never'],
         [`wsp_${'n'.repeat(22)}1`, '/neighbor'],
       ];
-      serves(things(first));
+      serve(createDocument(initialOperations));
       for (const [index, [workspace, path]] of watched.entries()) {
-        const key = await world.toolhost.key({ workspace });
+        const key = await world.toolhost.createKey({ workspace });
         const slug = `shared-${engine}-${index}`;
         const url = new URL(path, document.url).href;
         const body = { mode: 'create', url, slug, include: ['*'] };
@@ -247,22 +248,22 @@ for (const engine of engines) {
         assert.equal((await world.toolhost.rest('PUT', `/servers/${slug}/import/watch`, watching)).status, 200);
       }
       const { db } = await world.database();
-      await world.wait(2 * day);
-      const held: ServerResponse[] = [];
-      const asked: (string | undefined)[] = [];
+      await world.advanceTime(2 * day);
+      const heldResponses: ServerResponse[] = [];
+      const requestedUrls: (string | undefined)[] = [];
       document.answer = (request, response) => {
-        asked.push(request.url);
-        if (request.url === '/never') held.push(response);
-        else response.writeHead(200).end(things(first));
+        requestedUrls.push(request.url);
+        if (request.url === '/never') heldResponses.push(response);
+        else response.writeHead(200).end(createDocument(initialOperations));
       };
       const [watcher] = watchers;
       await watcher?.poll();
       const shared = db.selectFrom('import_checks').select('checked_at').where('workspace_id', 'like', 'wsp_%');
       const checked = async () => (await shared.execute()).filter(({ checked_at }) => checked_at !== null).length;
       await eventually(async () => assert.equal(await checked(), 1));
-      assert.deepEqual(asked.toSorted(), ['/neighbor', '/never']);
-      serves(things(first));
-      for (const response of held) response.writeHead(200).end(things(first));
+      assert.deepEqual(requestedUrls.toSorted(), ['/neighbor', '/never']);
+      serve(createDocument(initialOperations));
+      for (const response of heldResponses) response.writeHead(200).end(createDocument(initialOperations));
       await watcher?.whenIdle();
       assert.equal(await checked(), 3);
       await db.deleteFrom('import_checks').where('workspace_id', 'like', 'wsp_%').execute();
@@ -275,9 +276,14 @@ for (const engine of engines) {
         /not imported/,
       );
       const text = `text-${engine}`;
-      await rest('POST', '/import', { mode: 'create', document: things(first), slug: text, include: ['*'] });
+      await rest('POST', '/import', {
+        mode: 'create',
+        document: createDocument(initialOperations),
+        slug: text,
+        include: ['*'],
+      });
       assert.match((await rest('PUT', `/servers/${text}/import/watch`, { watch: 'daily' })).text, /has no URL/);
-      const slug = await imported();
+      const slug = await importServer();
       const { db } = await world.database();
       const { workspace_id } = await db
         .selectFrom('servers')
@@ -296,15 +302,15 @@ for (const engine of engines) {
       await db.deleteFrom('import_checks').where('server_id', 'like', 'other-%').execute();
       await watch(slug, 'daily');
       await rest('DELETE', `/servers/${slug}`);
-      await world.wait(2 * day);
-      await look();
+      await world.advanceTime(2 * day);
+      await pollAll();
       assert.equal(document.asked.length, 0);
       await pruneDeletedServers(db, Number.MAX_SAFE_INTEGER, world.now());
-      const left = await db.selectFrom('import_checks').select('server_id').execute();
+      const remaining = await db.selectFrom('import_checks').select('server_id').execute();
       const servers = await db.selectFrom('servers').select('id').where('deleted_at', 'is', null).execute();
-      assert.ok(left.every(({ server_id }) => servers.some(({ id }) => id === server_id)));
-      const stranger = await world.toolhost.key({ workspace: 'strangers' });
-      const reply = await world.toolhost.rest('POST', `/servers/${text}/import/compare`, { key: stranger });
+      assert.ok(remaining.every(({ server_id }) => servers.some(({ id }) => id === server_id)));
+      const foreignKey = await world.toolhost.createKey({ workspace: 'strangers' });
+      const reply = await world.toolhost.rest('POST', `/servers/${text}/import/compare`, { key: foreignKey });
       assert.equal(reply.status, 404);
     });
   });

@@ -2,25 +2,28 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { ImportPlan } from '../../src/import/plan/plan-import.ts';
-import { tries } from '../sets.ts';
-import { configOf, openApi, planOf } from '../support/import/plan-of.ts';
-import { type Sent, written } from '../support/import/written-requests.ts';
+import { getRunCount } from '../sets.ts';
+import { getValidConfig, openApi, planDocument } from '../support/import/plan-of.ts';
+import { type ExampleRequest, requestWriters } from '../support/import/written-requests.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Tool = { name: string; method: string; url: string; headers?: Json; body?: string; input_schema: Json };
 type Argument = { wire: string; location: string; schema: Json; required: boolean; value: unknown };
 
 /** Returns the arguments of a tool by location and name on the wire. */
-function argumentsOf({ method, input_schema: given, body, url }: Tool): Map<string, Argument> {
-  const isSchema = given.type === 'object' && typeof given.properties === 'object';
-  const definitions = (isSchema ? given.properties : given) as Record<string, Json>;
-  const listed = (isSchema ? (given.required ?? []) : undefined) as string[] | undefined;
+function getArguments({ method, input_schema: inputSchema, body, url }: Tool): Map<string, Argument> {
+  const isSchema = inputSchema.type === 'object' && typeof inputSchema.properties === 'object';
+  const definitions = (isSchema ? inputSchema.properties : inputSchema) as Record<string, Json>;
+  const listed = (isSchema ? (inputSchema.required ?? []) : undefined) as string[] | undefined;
   const isRead =
     /^(?:GET|DELETE|HEAD|OPTIONS)$/.test(method) || (body !== undefined && !/^(?:json|form|multipart)$/.test(body));
   const inUrl = new Set([...url.matchAll(/:([A-Za-z_][\w.-]*)/g)].map((match) => match[1] as string));
-  const found = Object.entries(definitions).map(([name, schema]): [string, Argument] => {
-    const usual = name === body ? 'whole' : inUrl.has(name) ? 'url' : isRead ? 'query' : 'body';
-    const location = usual === 'whole' || usual === 'url' ? usual : ((schema.in as string | undefined) ?? usual);
+  const entries = Object.entries(definitions).map(([name, schema]): [string, Argument] => {
+    const defaultLocation = name === body ? 'whole' : inUrl.has(name) ? 'url' : isRead ? 'query' : 'body';
+    const location =
+      defaultLocation === 'whole' || defaultLocation === 'url'
+        ? defaultLocation
+        : ((schema.in as string | undefined) ?? defaultLocation);
     const wire = (schema.wire_name as string | undefined) ?? name;
     const required = listed ? listed.includes(name) : schema.optional !== true;
     return [
@@ -28,14 +31,15 @@ function argumentsOf({ method, input_schema: given, body, url }: Tool): Map<stri
       { wire, location, schema, required, value: schema.value },
     ];
   });
-  return new Map(found);
+  return new Map(entries);
 }
 
 /** Returns true if a schema accepts a value and names all of its fields. An empty schema accepts everything. */
-function takes(schema: Json, value: unknown): boolean {
+function acceptsValue(schema: Json, value: unknown): boolean {
   const types = [schema.type ?? []].flat() as string[];
   const isType = (type: string) => types.length === 0 || types.includes(type);
-  if (Array.isArray(value)) return isType('array') && value.every((one) => takes((schema.items ?? {}) as Json, one));
+  if (Array.isArray(value))
+    return isType('array') && value.every((one) => acceptsValue((schema.items ?? {}) as Json, one));
   if (value === null) return types.length === 0 || types.includes('null');
   if (typeof value === 'object') {
     const properties = schema.properties as Record<string, Json> | undefined;
@@ -44,7 +48,7 @@ function takes(schema: Json, value: unknown): boolean {
     const isNamed = (name: string) => Object.hasOwn(properties, name) || !/^[\w.-]+$/.test(name);
     return (
       isType('object') &&
-      Object.entries(value).every(([name, one]) => isNamed(name) && takes(properties[name] ?? {}, one))
+      Object.entries(value).every(([name, one]) => isNamed(name) && acceptsValue(properties[name] ?? {}, one))
     );
   }
   if (typeof value === 'number') return isType('number') || (Number.isInteger(value) && isType('integer'));
@@ -52,59 +56,66 @@ function takes(schema: Json, value: unknown): boolean {
 }
 
 /** Returns true if a schema accepts string values of a URL or form. A single value is also a list of one. */
-function takesTexts(schema: Json, values: readonly string[]): boolean {
-  const readings = (text: string) => [text, Number(text), text === 'true'];
-  const isTaken = (one: Json) => values.every((text) => readings(text).some((value) => takes(one, value)));
+function acceptsStrings(schema: Json, values: readonly string[]): boolean {
+  const toInterpretations = (text: string) => [text, Number(text), text === 'true'];
+  const isAccepted = (one: Json) =>
+    values.every((text) => toInterpretations(text).some((value) => acceptsValue(one, value)));
   const isList = [schema.type].flat().includes('array');
-  return (isList && isTaken((schema.items ?? {}) as Json)) || (values.length === 1 && isTaken(schema));
+  return (isList && isAccepted((schema.items ?? {}) as Json)) || (values.length === 1 && isAccepted(schema));
 }
 
 /** Returns the reason why a tool cannot send exactly this request, or undefined if it can. */
-function whyNot(tool: Tool, { method, url, headers = {}, body, form }: Sent): string | undefined {
-  const asked = new URL(url);
+function findObstacle(tool: Tool, { method, url, headers = {}, body, form }: ExampleRequest): string | undefined {
+  const requestUrl = new URL(url);
   const [route = '', constants = ''] = tool.url.split('?');
   const segments = route
     .split('/')
     .map((segment) => (segment.startsWith(':') ? '[^/]+' : segment.replaceAll('.', '\\.')));
-  if (tool.method !== method || !new RegExp(`^${segments.join('/')}$`).test(asked.pathname)) return 'address';
-  const args = argumentsOf(tool);
-  const given = new Set<string>();
+  if (tool.method !== method || !new RegExp(`^${segments.join('/')}$`).test(requestUrl.pathname)) return 'address';
+  const args = getArguments(tool);
+  const usedArguments = new Set<string>();
   const fixed = new URLSearchParams(constants);
-  for (const name of new Set([...asked.searchParams.keys(), ...fixed.keys()])) {
-    const values = asked.searchParams.getAll(name);
+  for (const name of new Set([...requestUrl.searchParams.keys(), ...fixed.keys()])) {
+    const values = requestUrl.searchParams.getAll(name);
     const argument = args.get(`query ${name}`);
-    given.add(`query ${name}`);
-    if (fixed.has(name) ? fixed.get(name) !== values.join() : !argument || !takesTexts(argument.schema, values))
+    usedArguments.add(`query ${name}`);
+    if (fixed.has(name) ? fixed.get(name) !== values.join() : !argument || !acceptsStrings(argument.schema, values))
       return `query ${name}`;
   }
-  const own = Object.entries(tool.headers ?? {}).filter(([name]) => !/^(?:accept|content-type)$/i.test(name));
-  for (const [name, value] of own) if (headers[name] !== value) return `constant header ${name}`;
+  const constantHeaders = Object.entries(tool.headers ?? {}).filter(
+    ([name]) => !/^(?:accept|content-type)$/i.test(name),
+  );
+  for (const [name, value] of constantHeaders) if (headers[name] !== value) return `constant header ${name}`;
   for (const name of Object.keys(headers)) {
-    given.add(`header ${name.toLowerCase()}`);
+    usedArguments.add(`header ${name.toLowerCase()}`);
     if (!args.has(`header ${name.toLowerCase()}`) && !Object.hasOwn(tool.headers ?? {}, name)) return `header ${name}`;
   }
   for (const [name, value] of Object.entries(form ?? {})) {
     const argument = args.get(`body ${name}`);
-    given.add(`body ${name}`);
+    usedArguments.add(`body ${name}`);
     if (tool.body !== 'form' || !argument) return `form ${name}`;
-    if (argument.value === undefined ? !takesTexts(argument.schema, [String(value)]) : argument.value !== value)
+    if (argument.value === undefined ? !acceptsStrings(argument.schema, [String(value)]) : argument.value !== value)
       return `form ${name}`;
   }
-  const whole = [...args.values()].find(({ location }) => location === 'whole');
-  if (body !== undefined && whole) {
-    given.add(`whole ${whole.wire}`);
-    if (!takes(whole.schema, body)) return 'body';
+  const wholeArgument = [...args.values()].find(({ location }) => location === 'whole');
+  if (body !== undefined && wholeArgument) {
+    usedArguments.add(`whole ${wholeArgument.wire}`);
+    if (!acceptsValue(wholeArgument.schema, body)) return 'body';
   } else if (body !== undefined) {
     if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'body';
     for (const [name, value] of Object.entries(body)) {
       const argument = args.get(`body ${name}`);
-      given.add(`body ${name}`);
+      usedArguments.add(`body ${name}`);
       if (!argument) return `body ${name}`;
-      if (argument.value === undefined ? !takes(argument.schema, value) : argument.value !== value && name !== 'id')
+      if (
+        argument.value === undefined ? !acceptsValue(argument.schema, value) : argument.value !== value && name !== 'id'
+      )
         return `body ${name}`;
     }
   }
-  const missing = [...args].find(([key, { required, location }]) => required && location !== 'url' && !given.has(key));
+  const missing = [...args].find(
+    ([key, { required, location }]) => required && location !== 'url' && !usedArguments.has(key),
+  );
   return missing && `needs ${missing[0]}`;
 }
 
@@ -153,23 +164,23 @@ const request = fc
     ),
     name: fc.constantFrom('One', 'Another', 'A third'),
   })
-  .map(({ path, query, headers, content, name }): Sent => {
+  .map(({ path, query, headers, content, name }): ExampleRequest => {
     const search = query.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`).join('&');
     return { url: `https://api.example.com${path}${search && `?${search}`}`, headers, name, ...content };
   });
 
-function toolsOf(plan: ImportPlan): Tool[] {
-  return configOf(plan).tools as Tool[];
+function getTools(plan: ImportPlan): Tool[] {
+  return getValidConfig(plan).tools as Tool[];
 }
 
-type Described = {
+type DescribedOperation = {
   method: string;
   route: string;
   inputs: { name: string; in: string; schema: Json; required: boolean }[];
   content: { type: string; fields: Json; required: string[] } | undefined;
 };
 
-const schemaOf: fc.Arbitrary<Json> = fc.oneof(
+const schemaArbitrary: fc.Arbitrary<Json> = fc.oneof(
   fc.constantFrom(
     { type: 'string' },
     { type: 'integer' },
@@ -182,7 +193,7 @@ const schemaOf: fc.Arbitrary<Json> = fc.oneof(
     { type: 'integer', enum: [1] },
   ),
 );
-const described: fc.Arbitrary<Described> = fc
+const described: fc.Arbitrary<DescribedOperation> = fc
   .record({
     method: fc.constantFrom('get', 'post', 'put', 'delete', 'patch'),
     route: fc.constantFrom('/things', '/v1/things', '/index.php?m=list', '/rpc#method=x', '/a.b'),
@@ -190,7 +201,7 @@ const described: fc.Arbitrary<Described> = fc
       fc.record({
         name: fc.constantFrom('id', 'page', 'filter[name]', 'X-Mode', 'constructor', 'ä b', '$top', 'body', 'ids[]'),
         in: fc.constantFrom('path', 'query', 'query', 'header', 'cookie'),
-        schema: schemaOf,
+        schema: schemaArbitrary,
         required: fc.boolean(),
       }),
       { maxLength: 5, selector: (input) => `${input.in} ${input.name}` },
@@ -198,7 +209,7 @@ const described: fc.Arbitrary<Described> = fc
     content: fc.option(
       fc.record({
         type: fc.constantFrom('application/json', 'application/x-www-form-urlencoded', 'multipart/form-data'),
-        fields: fc.dictionary(fc.constantFrom('id', 'name', 'ä b', 'constructor', 'ids'), schemaOf, {
+        fields: fc.dictionary(fc.constantFrom('id', 'name', 'ä b', 'constructor', 'ids'), schemaArbitrary, {
           minKeys: 1,
           maxKeys: 4,
         }),
@@ -208,14 +219,19 @@ const described: fc.Arbitrary<Described> = fc
     ),
   })
   .map(({ route, inputs, method, content }) => {
-    const [path = '', end = ''] = route.split(/(?=[?#])/);
+    const [path = '', suffix = ''] = route.split(/(?=[?#])/);
     // Lists in a path and header names with non-ASCII characters are not valid parameters.
     const usable = inputs.filter(
       (one) => (one.in !== 'path' || one.schema.type !== 'array') && (one.in !== 'header' || /^[\w-]+$/.test(one.name)),
     );
-    const inPath = usable.filter((one) => one.in === 'path').map(({ name }) => `/{${name}}`);
+    const pathSegments = usable.filter((one) => one.in === 'path').map(({ name }) => `/{${name}}`);
     const isRead = method === 'get' || method === 'delete';
-    return { method, route: `${path}${inPath.join('')}${end}`, inputs: usable, content: isRead ? undefined : content };
+    return {
+      method,
+      route: `${path}${pathSegments.join('')}${suffix}`,
+      inputs: usable,
+      content: isRead ? undefined : content,
+    };
   });
 const operations = fc.uniqueArray(described, {
   minLength: 1,
@@ -223,17 +239,17 @@ const operations = fc.uniqueArray(described, {
   selector: ({ method, route }) => `${method} ${route}`,
 });
 
-function pathsOf(all: readonly Described[], operationOf: (one: Described) => Json): Json {
+function createPaths(all: readonly DescribedOperation[], createOperation: (one: DescribedOperation) => Json): Json {
   const paths: Record<string, Json> = {};
-  for (const one of all) paths[one.route] = { ...paths[one.route], [one.method]: operationOf(one) };
+  for (const one of all) paths[one.route] = { ...paths[one.route], [one.method]: createOperation(one) };
   return paths;
 }
 
 const responses = { 200: { description: 'ok' } };
-const descriptions: Record<string, (all: readonly Described[]) => Json> = {
+const descriptions: Record<string, (all: readonly DescribedOperation[]) => Json> = {
   'OpenAPI 3': (all) =>
     openApi(
-      pathsOf(all, ({ inputs, content }) => ({
+      createPaths(all, ({ inputs, content }) => ({
         parameters: inputs.map((input) => ({ ...input, required: input.required || input.in === 'path' })),
         ...(content && {
           requestBody: {
@@ -250,7 +266,7 @@ const descriptions: Record<string, (all: readonly Described[]) => Json> = {
     swagger: '2.0',
     info: { title: 'Things', version: '1' },
     host: 'api.example.com',
-    paths: pathsOf(all, ({ inputs, content }) => {
+    paths: createPaths(all, ({ inputs, content }) => {
       const isForm = content && content.type !== 'application/json';
       const schema = content && { type: 'object', properties: content.fields, required: content.required };
       const fields = Object.entries(content?.fields ?? {}).map(([name, field]) => ({
@@ -272,39 +288,45 @@ const descriptions: Record<string, (all: readonly Described[]) => Json> = {
 };
 
 /** Returns the parts of an operation that are neither in its tool nor in its report. */
-function lostIn(one: Described, plan: ImportPlan, isSwagger: boolean): string[] {
+function findLostParts(one: DescribedOperation, plan: ImportPlan, isSwagger: boolean): string[] {
   const key = `${one.method.toUpperCase()} ${one.route}`;
-  const made = plan.all.find(({ operation }) => `${operation.method} ${operation.path}` === key);
-  if (!made?.tool) return made && made.notes.length > 0 ? [] : [key];
-  const tool = made.tool as Tool;
-  const args = argumentsOf(tool);
-  const told = made.notes.join('\n');
+  const planned = plan.all.find(({ operation }) => `${operation.method} ${operation.path}` === key);
+  if (!planned?.tool) return planned && planned.notes.length > 0 ? [] : [key];
+  const tool = planned.tool as Tool;
+  const args = getArguments(tool);
+  const noteText = planned.notes.join('\n');
   const constants = new URLSearchParams(tool.url.split('?')[1]);
   const isThere = (location: string, name: string, schema: Json, required: boolean): boolean => {
-    if (told.includes(JSON.stringify(name))) return true;
-    const [only, ...more] = (schema.enum ?? []) as unknown[];
-    const isFixed = only !== undefined && more.length === 0 && required;
-    if (isFixed && location === 'query' && constants.get(name) === String(only)) return true;
-    if (isFixed && location === 'header' && tool.headers?.[name] === String(only)) return true;
-    const whole = [...args.values()].find((argument) => argument.location === 'whole');
-    const properties = (whole?.schema.properties ?? {}) as Record<string, Json>;
+    if (noteText.includes(JSON.stringify(name))) return true;
+    const [onlyValue, ...more] = (schema.enum ?? []) as unknown[];
+    const isFixed = onlyValue !== undefined && more.length === 0 && required;
+    if (isFixed && location === 'query' && constants.get(name) === String(onlyValue)) return true;
+    if (isFixed && location === 'header' && tool.headers?.[name] === String(onlyValue)) return true;
+    const wholeArgument = [...args.values()].find((argument) => argument.location === 'whole');
+    const properties = (wholeArgument?.schema.properties ?? {}) as Record<string, Json>;
     const listed =
-      location === 'body' && whole ? (Object.hasOwn(properties, name) ? properties[name] : undefined) : undefined;
+      location === 'body' && wholeArgument
+        ? Object.hasOwn(properties, name)
+          ? properties[name]
+          : undefined
+        : undefined;
     const argument = args.get(`${location} ${location === 'header' ? name.toLowerCase() : name}`);
-    if (location === 'body' && whole && !listed) return told.includes(name);
-    const found = listed ?? argument?.schema;
+    if (location === 'body' && wholeArgument && !listed) return noteText.includes(name);
+    const foundSchema = listed ?? argument?.schema;
     const values =
       isFixed && argument?.value !== undefined
         ? [argument.value]
-        : ((found?.enum ?? (found?.items as Json | undefined)?.enum ?? []) as unknown[]);
-    return found !== undefined && JSON.stringify(values) === JSON.stringify(schema.enum ?? []);
+        : ((foundSchema?.enum ?? (foundSchema?.items as Json | undefined)?.enum ?? []) as unknown[]);
+    return foundSchema !== undefined && JSON.stringify(values) === JSON.stringify(schema.enum ?? []);
   };
-  const inPath = one.inputs.filter((input) => input.in === 'path');
+  const pathInputs = one.inputs.filter((input) => input.in === 'path');
   const tokens = [...args.values()].filter(({ location }) => location === 'url');
-  const others = one.inputs.filter((input) => input.in !== 'path' && !(isSwagger && input.in === 'cookie'));
+  const otherInputs = one.inputs.filter((input) => input.in !== 'path' && !(isSwagger && input.in === 'cookie'));
   return [
-    ...(tokens.length === inPath.length ? [] : ['path']),
-    ...others.filter((input) => !isThere(input.in, input.name, input.schema, input.required)).map(({ name }) => name),
+    ...(tokens.length === pathInputs.length ? [] : ['path']),
+    ...otherInputs
+      .filter((input) => !isThere(input.in, input.name, input.schema, input.required))
+      .map(({ name }) => name),
     ...Object.entries(one.content?.fields ?? {})
       .filter(([name, schema]) => !isThere('body', name, schema as Json, one.content?.required.includes(name) === true))
       .map(([name]) => `body ${name}`),
@@ -313,22 +335,22 @@ function lostIn(one: Described, plan: ImportPlan, isSwagger: boolean): string[] 
 }
 
 describe('import of generated documents', () => {
-  for (const [format, write] of Object.entries(written))
+  for (const [format, write] of Object.entries(requestWriters))
     it(`[imp 2] creates a tool for every request of a ${format} document that can send it unchanged`, () => {
       fc.assert(
         fc.property(fc.array(request, { minLength: 1, maxLength: 5 }), (requests) => {
-          const plan = planOf(write(requests));
+          const plan = planDocument(write(requests));
           assert.deepEqual(
             plan.all.flatMap(({ outcome, notes }) => (outcome === 'skipped' || outcome === 'partial' ? notes : [])),
             [],
           );
-          const tools = toolsOf(plan);
+          const tools = getTools(plan);
           for (const sent of requests) {
-            const reasons = tools.map((tool) => whyNot(tool, sent));
+            const reasons = tools.map((tool) => findObstacle(tool, sent));
             assert.ok(reasons.includes(undefined), JSON.stringify({ sent, reasons, tools }));
           }
         }),
-        { numRuns: tries(600) },
+        { numRuns: getRunCount(600) },
       );
     });
 
@@ -336,10 +358,10 @@ describe('import of generated documents', () => {
     it(`[imp 2] puts every operation, parameter, value, and field of a ${format} document into a tool or its report`, () => {
       fc.assert(
         fc.property(operations, (all) => {
-          const plan = planOf(write(all));
-          toolsOf(plan);
+          const plan = planDocument(write(all));
+          getTools(plan);
           for (const one of all) {
-            const lost = lostIn(one, plan, format === 'Swagger 2');
+            const lost = findLostParts(one, plan, format === 'Swagger 2');
             assert.deepEqual(
               lost,
               [],
@@ -347,7 +369,7 @@ describe('import of generated documents', () => {
             );
           }
         }),
-        { numRuns: tries(600) },
+        { numRuns: getRunCount(600) },
       );
     });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type CorpusFile, readCorpus } from '../support/import/corpus.ts';
-import { type ExpectedRequest, expectedRequests } from '../support/import/expected-request.ts';
+import { type ExpectedRequest, listExpectedRequests } from '../support/import/expected-request.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -21,7 +21,7 @@ const descriptions = [
   'spotify.com',
   'zoom.us',
 ];
-const mostOfEach = 5;
+const maxPerDescription = 5;
 
 type StoredTool = { name: string; body?: string; input_schema: Json; imported_from?: string };
 
@@ -30,7 +30,7 @@ function argumentsFor({ input_schema, body }: StoredTool, { inputs }: ExpectedRe
   const definitions = (
     input_schema.type === 'object' && input_schema.properties ? input_schema.properties : input_schema
   ) as Record<string, Json>;
-  const nameOf = (wireName: string, isBody: boolean) =>
+  const findArgumentName = (wireName: string, isBody: boolean) =>
     Object.keys(definitions).find(
       (name) => (definitions[name]?.wire_name ?? name) === wireName && (definitions[name]?.in === 'body') === isBody,
     ) ?? Object.keys(definitions).find((name) => (definitions[name]?.wire_name ?? name) === wireName);
@@ -41,7 +41,7 @@ function argumentsFor({ input_schema, body }: StoredTool, { inputs }: ExpectedRe
       continue;
     }
     for (const [wireName, value] of Object.entries(values))
-      args[nameOf(wireName, location === 'body') ?? wireName] = value;
+      args[findArgumentName(wireName, location === 'body') ?? wireName] = value;
   }
   return args;
 }
@@ -53,7 +53,7 @@ describe('imported tool of a public API', () => {
   before(async () => {
     files = await readCorpus();
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await toolhost.stop();
@@ -64,16 +64,16 @@ describe('imported tool of a public API', () => {
     let compared = 0;
     for (const name of descriptions) {
       const document = files.find((file) => file.name === `${name}.json`)?.text ?? assert.fail(name);
-      const all = expectedRequests(JSON.parse(document) as Json);
-      const step = Math.max(1, Math.floor(all.length / mostOfEach));
-      const expected = all.filter((_, index) => index % step === 0).slice(0, mostOfEach);
+      const all = listExpectedRequests(JSON.parse(document) as Json);
+      const step = Math.max(1, Math.floor(all.length / maxPerDescription));
+      const expected = all.filter((_, index) => index % step === 0).slice(0, maxPerDescription);
       if (expected.length === 0) continue;
       const slug = `wire-${name.replaceAll(/\W+/g, '-')}`;
       const answers = { credential: 'none' };
       const include = expected.map(({ operation }) => operation);
       const body = { mode: 'create', document, include, answers, server: `${upstream.url}/base`, slug };
-      const made = await toolhost.rest('POST', '/import', { body });
-      assert.equal(made.status, 200, `${name}: ${made.text.slice(0, 500)}`);
+      const created = await toolhost.rest('POST', '/import', { body });
+      assert.equal(created.status, 200, `${name}: ${created.text.slice(0, 500)}`);
       const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as { config: { tools: StoredTool[] } };
       for (const one of expected) {
         const tool =

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { formatApiKey } from '../../src/domain/ids.ts';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
-import { startOn } from '../support/toolhost/engine-toolhost.ts';
-import { scrape } from '../support/toolhost/scrape.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type WireReply, wire } from '../support/upstreams/wire.ts';
+import { type RawReply, sendRawRequest } from '../support/upstreams/wire.ts';
 
 const perMinute = 8;
 const json = { 'content-type': 'application/json' };
 const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
-const madeUpKey = (n: number) =>
+const formatUnknownKey = (n: number) =>
   formatApiKey(
     new Uint8Array(9).fill(n),
     Uint8Array.from({ length: 32 }, (_, at) => (n * 7 + at * 13) % 256),
@@ -25,7 +25,7 @@ const refusedRequests: [method: string, path: string, headers: Record<string, st
   ['POST', '/mcp/keyed', { ...json, authorization: 'Bearer made-up' }, 401],
   ['POST', '/mcp/keyed', { 'content-type': 'text/plain' }, 415],
   ['GET', '/mcp/keyed', {}, 401],
-  ['POST', '/mcp/manage', { ...json, authorization: `Bearer ${madeUpKey(1)}` }, 401],
+  ['POST', '/mcp/manage', { ...json, authorization: `Bearer ${formatUnknownKey(1)}` }, 401],
   ['GET', '/api/v1/servers', {}, 401],
   ['GET', '/api/v1/servers', { cookie: `toolhost-session=${'x'.repeat(43)}` }, 401],
   ['GET', '/nowhere', {}, 404],
@@ -40,124 +40,130 @@ describe('the limit of rejected requests per address', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
-  let at = 1_000_000;
+  let clockMs = 1_000_000;
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env: { REFUSALS_PER_MINUTE: String(perMinute), TRUSTED_PROXIES: '1' },
-      surroundings: { clock: () => at },
+      runtimeOptions: { clock: () => clockMs },
     });
-    key = await toolhost.key();
+    key = await toolhost.createKey();
     const stored = { authentication: { type: 'Bearer', token: 'stored' } };
-    await toolhost.createServer(serverAt('keyed', upstream.url, stored));
-    await toolhost.createServer(serverAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
+    await toolhost.createServer(buildServerAt('keyed', upstream.url, stored));
+    await toolhost.createServer(buildServerAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   let addresses = 0;
   const newAddress = () => `198.51.100.${++addresses}`;
   const send = (from: string, method: string, path: string, headers: Record<string, string>, body?: string) =>
-    wire(toolhost.url + path, { method, headers: { ...headers, 'x-forwarded-for': from } }, body);
-  const refuse = (from: string) => send(from, 'POST', '/mcp/nobody', json, ping);
-  const exhaust = async (from: string) => {
-    for (let n = 0; n < perMinute; n++) assert.equal((await refuse(from)).status, 404);
-    assert.equal((await refuse(from)).status, 429);
+    sendRawRequest(toolhost.url + path, { method, headers: { ...headers, 'x-forwarded-for': from } }, body);
+  const sendRejected = (from: string) => send(from, 'POST', '/mcp/nobody', json, ping);
+  const exhaustLimit = async (from: string) => {
+    for (let n = 0; n < perMinute; n++) assert.equal((await sendRejected(from)).status, 404);
+    assert.equal((await sendRejected(from)).status, 429);
   };
-  const waits = ({ status, headers }: WireReply) => [status, /^[1-9]\d*$/.test(String(headers['retry-after']))];
+  const getRetryStatus = ({ status, headers }: RawReply) => [status, /^[1-9]\d*$/.test(String(headers['retry-after']))];
 
   for (const [method, path, headers, status] of refusedRequests) {
     it(`[find A3] counts ${method} ${path} (${status}) and responds with 429 above the limit`, async () => {
       const from = newAddress();
       const body = method === 'POST' ? ping : undefined;
       for (let n = 0; n < perMinute; n++) assert.equal((await send(from, method, path, headers, body)).status, status);
-      assert.deepEqual(waits(await send(from, method, path, headers, body)), [429, true]);
-      assert.deepEqual(waits(await refuse(from)), [429, true]);
-      assert.equal((await refuse(newAddress())).status, 404);
+      assert.deepEqual(getRetryStatus(await send(from, method, path, headers, body)), [429, true]);
+      assert.deepEqual(getRetryStatus(await sendRejected(from)), [429, true]);
+      assert.equal((await sendRejected(newAddress())).status, 404);
     });
   }
 
   it('[sec A1] charges an unconfirmed bearer token by its length, although its request succeeds', async () => {
     let from = newAddress();
     const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
-    const ask = (bearer: string) =>
+    const listTools = (bearer: string) =>
       send(from, 'POST', '/mcp/forwarding', { ...json, authorization: `Bearer ${bearer}` }, list);
-    for (let n = 0; n < 2 * perMinute; n++) assert.equal((await ask(`short-${n}`)).status, 200);
-    assert.deepEqual(waits(await refuse(from)), [429, true]);
+    for (let n = 0; n < 2 * perMinute; n++) assert.equal((await listTools(`short-${n}`)).status, 200);
+    assert.deepEqual(getRetryStatus(await sendRejected(from)), [429, true]);
     from = newAddress();
-    for (let n = 0; n < perMinute / 2; n++) assert.equal((await ask(`${n}`.repeat(8192))).status, 200);
-    assert.deepEqual(waits(await ask('long'.repeat(2048))), [429, true]);
-    assert.deepEqual(waits(await refuse(from)), [429, true]);
-    assert.equal((await ask('short')).status, 200);
+    for (let n = 0; n < perMinute / 2; n++) assert.equal((await listTools(`${n}`.repeat(8192))).status, 200);
+    assert.deepEqual(getRetryStatus(await listTools('long'.repeat(2048))), [429, true]);
+    assert.deepEqual(getRetryStatus(await sendRejected(from)), [429, true]);
+    assert.equal((await listTools('short')).status, 200);
   });
 
   it('[find A3] returns the 429 in the error format of each entry point, with the message ID', async () => {
     const from = newAddress();
-    await exhaust(from);
-    const { text } = await refuse(from);
+    await exhaustLimit(from);
+    const { text } = await sendRejected(from);
     const { id, error } = JSON.parse(text) as { id: number; error: { code: number; message: string } };
     assert.deepEqual([id, error.code], [1, 429]);
     assert.match(error.message, /too many requests from this address were rejected/);
-    const rest = await send(from, 'GET', '/api/v1/servers', {});
-    assert.match(String(rest.headers['content-type']), /^application\/problem\+json/);
-    assert.equal((await scrape(toolhost.url)).value('toolhost_address_limit_refusals_total') > 0, true);
+    const restResponse = await send(from, 'GET', '/api/v1/servers', {});
+    assert.match(String(restResponse.headers['content-type']), /^application\/problem\+json/);
+    assert.equal((await scrapeMetrics(toolhost.url)).value('toolhost_address_limit_refusals_total') > 0, true);
   });
 
   it('[find A3] ends with the minute that Retry-After announces', async () => {
     const from = newAddress();
-    await exhaust(from);
-    at += 59_000;
-    const { status, headers } = await refuse(from);
+    await exhaustLimit(from);
+    clockMs += 59_000;
+    const { status, headers } = await sendRejected(from);
     assert.deepEqual([status, headers['retry-after']], [429, '1']);
-    at += 1000;
-    await exhaust(from);
+    clockMs += 1000;
+    await exhaustLimit(from);
   });
 
   it('[find A3] serves valid credentials, even unused ones, from an address over the limit', async () => {
     const from = newAddress();
-    await exhaust(from);
+    await exhaustLimit(from);
     const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":{}}}';
-    const fresh = await toolhost.key();
+    const fresh = await toolhost.createKey();
     for (const bearer of [key, fresh]) {
       const headers = { ...json, authorization: `Bearer ${bearer}` };
       assert.equal((await send(from, 'POST', '/mcp/keyed', headers, call)).status, 200);
       assert.equal((await send(from, 'GET', '/api/v1/servers', headers)).status, 200);
       assert.equal((await send(from, 'POST', '/mcp/manage', headers, ping)).status, 200);
     }
-    const theirs = { ...json, authorization: 'Bearer token-of-the-upstream' };
-    assert.equal((await send(from, 'POST', '/mcp/forwarding', theirs, call)).status, 200);
+    const callerTokenHeaders = { ...json, authorization: 'Bearer token-of-the-upstream' };
+    assert.equal((await send(from, 'POST', '/mcp/forwarding', callerTokenHeaders, call)).status, 200);
     for (const path of ['/livez', '/readyz', '/schema/server.json', '/api/v1/openapi.json'])
       assert.equal((await send(from, 'GET', path, {})).status, 200, path);
-    assert.equal((await refuse(from)).status, 429);
+    assert.equal((await sendRejected(from)).status, 429);
   });
 
   it('[find A3] counts a /64 of IPv6 addresses as one address', async () => {
-    await exhaust('2001:db8:1:2::1');
-    assert.equal((await refuse('2001:db8:1:2:ffff::9')).status, 429);
-    assert.equal((await refuse('2001:db8:1:3::1')).status, 404);
-    await exhaust('203.0.113.9');
-    assert.equal((await refuse('10.1.2.3, 203.0.113.9')).status, 429);
-    assert.equal((await refuse('::ffff:203.0.113.9')).status, 429);
+    await exhaustLimit('2001:db8:1:2::1');
+    assert.equal((await sendRejected('2001:db8:1:2:ffff::9')).status, 429);
+    assert.equal((await sendRejected('2001:db8:1:3::1')).status, 404);
+    await exhaustLimit('203.0.113.9');
+    assert.equal((await sendRejected('10.1.2.3, 203.0.113.9')).status, 429);
+    assert.equal((await sendRejected('::ffff:203.0.113.9')).status, 429);
   });
 
   it('[find A3] limits the /56 and the /48 around a /64 to four and sixteen times as many requests', async () => {
-    at += 60_000;
+    clockMs += 60_000;
     let sent = 0;
     /** Counts how many of these rejected requests, each from its own /64, are within the limit. */
-    const within = async (networkOf: (n: number) => string, requests: number) => {
-      const statuses = Array.from({ length: requests }, async () => (await refuse(`${networkOf(++sent)}::1`)).status);
+    const countWithinLimit = async (getNetwork: (n: number) => string, requests: number) => {
+      const statuses = Array.from(
+        { length: requests },
+        async () => (await sendRejected(`${getNetwork(++sent)}::1`)).status,
+      );
       return (await Promise.all(statuses)).filter((status) => status === 404).length;
     };
-    assert.equal(await within((n) => `2001:db8:77:${(n & 255).toString(16)}`, 5 * perMinute), 4 * perMinute);
-    assert.equal(await within((n) => `2001:db8:77:${(256 + n).toString(16)}`, perMinute), perMinute);
-    assert.equal(await within((n) => `2001:db8:77:${((n & 255) << 8).toString(16)}`, 16 * perMinute), 11 * perMinute);
-    assert.equal(await within((n) => `2001:db8:78:${n.toString(16)}`, perMinute), perMinute);
-    at += 60_000;
-    assert.equal((await refuse('2001:db8:77:1::1')).status, 404);
+    assert.equal(await countWithinLimit((n) => `2001:db8:77:${(n & 255).toString(16)}`, 5 * perMinute), 4 * perMinute);
+    assert.equal(await countWithinLimit((n) => `2001:db8:77:${(256 + n).toString(16)}`, perMinute), perMinute);
+    assert.equal(
+      await countWithinLimit((n) => `2001:db8:77:${((n & 255) << 8).toString(16)}`, 16 * perMinute),
+      11 * perMinute,
+    );
+    assert.equal(await countWithinLimit((n) => `2001:db8:78:${n.toString(16)}`, perMinute), perMinute);
+    clockMs += 60_000;
+    assert.equal((await sendRejected('2001:db8:77:1::1')).status, 404);
   });
 
   it('[find A3] recognizes an address in every form that proxies write', async () => {
-    await exhaust('203.0.113.20:51000');
+    await exhaustLimit('203.0.113.20:51000');
     for (const form of [
       '203.0.113.20',
       '203.0.113.20:51001',
@@ -170,8 +176,8 @@ describe('the limit of rejected requests per address', () => {
       '::ffff:203.0.113.20:51004',
       '10.1.2.3:1, 198.51.100.200 ,\t203.0.113.20:51005 ',
     ])
-      assert.equal((await refuse(form)).status, 429, form);
-    await exhaust('[2001:db8:1:4::1]:51000');
+      assert.equal((await sendRejected(form)).status, 429, form);
+    await exhaustLimit('[2001:db8:1:4::1]:51000');
     for (const form of [
       '2001:db8:1:4::2',
       '[2001:DB8:1:4::3]',
@@ -181,13 +187,13 @@ describe('the limit of rejected requests per address', () => {
       '[2001:db8:1:4::7%25eth0.1]:51003',
       '2001:db8:1:4:1:2:3:4:51004',
     ])
-      assert.equal((await refuse(form)).status, 429, form);
+      assert.equal((await sendRejected(form)).status, 429, form);
     for (const other of ['203.0.113.21:51000', '[2001:db8:1:5::1]:51000'])
-      assert.equal((await refuse(other)).status, 404, other);
+      assert.equal((await sendRejected(other)).status, 404, other);
   });
 
   it('[find A3] charges invalid forwarded addresses to the proxy that wrote them, not to a new address each', async () => {
-    const made = (n: number) => [
+    const invalidForms = (n: number) => [
       ...['unknown', `_hidden${n}`, `unknown:${n}`, `"`, `[]:${n}`, `${n}`, `0x${n}.1`, `203.0.113.${300 + n}`],
       ...[
         `203.0.113.9.${n}:1`,
@@ -199,13 +205,13 @@ describe('the limit of rejected requests per address', () => {
       ],
       ...[`203.0.113.${n} 203.0.113.9`, `for=203.0.113.${n}`, `${'9'.repeat(8000)}${n}`, `10.1.2.3, `],
     ];
-    const all = Array.from({ length: 4 }, (_, n) => made(n)).flat();
-    for (const text of all.slice(0, perMinute)) assert.equal((await refuse(text)).status, 404, text);
-    for (const text of all) assert.equal((await refuse(text)).status, 429, text);
-    const direct = await wire(`${toolhost.url}/mcp/nobody`, { method: 'POST', headers: json }, ping);
+    const allForms = Array.from({ length: 4 }, (_, n) => invalidForms(n)).flat();
+    for (const text of allForms.slice(0, perMinute)) assert.equal((await sendRejected(text)).status, 404, text);
+    for (const text of allForms) assert.equal((await sendRejected(text)).status, 429, text);
+    const direct = await sendRawRequest(`${toolhost.url}/mcp/nobody`, { method: 'POST', headers: json }, ping);
     assert.equal(direct.status, 429);
-    assert.equal((await refuse(newAddress())).status, 404);
-    at += 60_000;
+    assert.equal((await sendRejected(newAddress())).status, 404);
+    clockMs += 60_000;
   });
 
   it('[find A3] does not count errors of an authenticated caller', async () => {
@@ -215,20 +221,20 @@ describe('the limit of rejected requests per address', () => {
       assert.equal((await send(from, 'POST', '/mcp/keyed', headers, 'no json')).status, 400);
       assert.equal((await send(from, 'GET', '/api/v1/servers/nobody', headers)).status, 404);
     }
-    assert.equal((await refuse(from)).status, 404);
+    assert.equal((await sendRejected(from)).status, 404);
   });
 });
 
 for (const engine of engines) {
   describe(`addresses over their limit, on ${engine}`, () => {
     it('[find A3] send few queries to the database, and a valid key is still served', async () => {
-      const { toolhost, stop, wait } = await startOn(engine, {
+      const { toolhost, stop, advanceTime } = await startToolhostOnEngine(engine, {
         env: { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' },
       });
       try {
-        const key = await toolhost.key({ scopes: ['manage'] });
+        const key = await toolhost.createKey({ scopes: ['manage'] });
         const send = (bearer: string) =>
-          wire(
+          sendRawRequest(
             `${toolhost.url}/mcp/manage`,
             {
               method: 'POST',
@@ -236,14 +242,14 @@ for (const engine of engines) {
             },
             ping,
           );
-        for (let n = 1; n <= 6; n++) await send(madeUpKey(n));
-        const flood = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 10)));
+        for (let n = 1; n <= 6; n++) await send(formatUnknownKey(n));
+        const flood = Array.from({ length: 100 }, (_, n) => send(formatUnknownKey(n + 10)));
         assert.deepEqual([...new Set((await Promise.all(flood)).map(({ status }) => status))], [429]);
-        await wait(1000);
+        await advanceTime(1000);
         assert.equal((await send(key)).status, 200);
-        const again = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 120)));
+        const secondFlood = Array.from({ length: 100 }, (_, n) => send(formatUnknownKey(n + 120)));
         assert.equal((await send(key)).status, 200);
-        await Promise.all(again);
+        await Promise.all(secondFlood);
       } finally {
         await stop();
       }

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
-import { operate } from '../support/toolhost/operate.ts';
+import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
+import { runOperatorOperation } from '../support/toolhost/operate.ts';
 import {
   type Json,
   type Reply,
@@ -21,12 +21,13 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 const stored = { authentication: { type: 'Bearer', token: 'stored' } };
 const minuteMs = 60_000;
 const noon = Date.parse('2026-11-20T12:00:00Z');
-const count = (replies: readonly Reply[], status: number) => replies.filter((reply) => reply.status === status).length;
-const messageOf = (reply: Reply) => String((reply.body.error as Json | undefined)?.message);
-const call = (toolhost: TestToolhost, slug: string, key: string) =>
+const countStatus = (replies: readonly Reply[], status: number) =>
+  replies.filter((reply) => reply.status === status).length;
+const getMessage = (reply: Reply) => String((reply.body.error as Json | undefined)?.message);
+const callTool = (toolhost: TestToolhost, slug: string, key: string) =>
   toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} });
-const calls = (toolhost: TestToolhost, slug: string, key: string, times: number) =>
-  Promise.all(Array.from({ length: times }, () => call(toolhost, slug, key)));
+const callTools = (toolhost: TestToolhost, slug: string, key: string, times: number) =>
+  Promise.all(Array.from({ length: times }, () => callTool(toolhost, slug, key)));
 
 for (const engine of engines) {
   describe(`call quotas on ${engine}`, () => {
@@ -45,16 +46,16 @@ for (const engine of engines) {
       upstream = await startRecordingUpstream();
       dataDir = mkdtempSync(join(tmpdir(), 'toolhost-quotas-'));
       const url = await postgres?.createDatabase();
-      clock = url === undefined ? undefined : await movableClock(url);
+      clock = url === undefined ? undefined : await createMovableClock(url);
       await clock?.stopAt(now);
       options = {
-        egress: [upstream.port],
+        egressPorts: [upstream.port],
         env: { ...(url !== undefined && { DATABASE_URL: url }) },
-        surroundings: { now: () => now, clock: () => now - noon, queueMs: 1000 },
+        runtimeOptions: { now: () => now, clock: () => now - noon, queueMs: 1000 },
         dataDir,
       };
       toolhost = await startToolhost(options);
-      key = await toolhost.key();
+      key = await toolhost.createKey();
     });
     after(async () => {
       await Promise.all([toolhost.stop(), upstream.close()]);
@@ -63,165 +64,168 @@ for (const engine of engines) {
     });
     beforeEach(async () => {
       slug = `quota-${++servers}`;
-      await toolhost.createServer(serverAt(slug, upstream.url, stored));
+      await toolhost.createServer(buildServerAt(slug, upstream.url, stored));
       upstream.take();
     });
-    const wait = async (ms: number) => {
+    const advanceClock = async (ms: number) => {
       await clock?.stopAt(now + ms);
       now += ms;
       await toolhost.running.app.runner.onCommitted();
     };
-    const set = (limits: Json) => toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: limits });
+    const setLimits = (limits: Json) => toolhost.rest('PATCH', `/servers/${slug}/limits`, { body: limits });
 
     it("[find C6] rejects calls above a server's quota per minute, with the quota and the time to wait", async () => {
-      assert.equal((await set({ calls_per_minute: 5 })).status, 200);
-      const replies = await calls(toolhost, slug, key, 8);
-      assert.deepEqual([count(replies, 200), count(replies, 429)], [5, 3]);
+      assert.equal((await setLimits({ calls_per_minute: 5 })).status, 200);
+      const replies = await callTools(toolhost, slug, key, 8);
+      assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [5, 3]);
       const refused = replies.find(({ status }) => status === 429) as Reply;
       const seconds = Number(refused.headers.get('retry-after'));
       assert.ok(seconds >= 1 && seconds <= 60, String(seconds));
       assert.match(
-        messageOf(refused),
+        getMessage(refused),
         /this server gets at most 5 per minute, and all of them were used\. The call was not made; retry in \d+ s\.$/,
       );
       assert.equal(upstream.requests.length, 5);
       const shown = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
       assert.deepEqual(shown.calls_per_minute, { limit: 5, from: 'set', set: 5 });
-      await wait(minuteMs);
-      assert.equal(count(await calls(toolhost, slug, key, 6), 200), 5);
-      assert.equal((await set({ calls_per_minute: null })).body.calls_per_minute, undefined);
-      assert.equal((await call(toolhost, slug, key)).status, 200);
+      await advanceClock(minuteMs);
+      assert.equal(countStatus(await callTools(toolhost, slug, key, 6), 200), 5);
+      assert.equal((await setLimits({ calls_per_minute: null })).body.calls_per_minute, undefined);
+      assert.equal((await callTool(toolhost, slug, key)).status, 200);
     });
 
     it("[find C6] keeps the use of a server's daily quota across a restart, and resets it the next day", async () => {
-      await set({ calls_per_day: 6 });
-      assert.equal(count(await calls(toolhost, slug, key, 4), 200), 4);
+      await setLimits({ calls_per_day: 6 });
+      assert.equal(countStatus(await callTools(toolhost, slug, key, 4), 200), 4);
       await toolhost.stop();
       toolhost = await startToolhost(options);
-      const replies = await calls(toolhost, slug, key, 6);
-      assert.deepEqual([count(replies, 200), count(replies, 429)], [2, 4]);
+      const replies = await callTools(toolhost, slug, key, 6);
+      assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [2, 4]);
       const refused = replies.find(({ status }) => status === 429) as Reply;
-      assert.match(messageOf(refused), /this server gets at most 6 per day, and all of them were used/);
+      assert.match(getMessage(refused), /this server gets at most 6 per day, and all of them were used/);
       assert.ok(Number(refused.headers.get('retry-after')) > 3600);
-      await wait(24 * 60 * minuteMs);
-      assert.equal(count(await calls(toolhost, slug, key, 8), 200), 6);
-      await set({ calls_per_day: 7 });
-      assert.equal(count(await calls(toolhost, slug, key, 3), 200), 1);
+      await advanceClock(24 * 60 * minuteMs);
+      assert.equal(countStatus(await callTools(toolhost, slug, key, 8), 200), 6);
+      await setLimits({ calls_per_day: 7 });
+      assert.equal(countStatus(await callTools(toolhost, slug, key, 3), 200), 1);
     });
 
     it('[find C6] counts all servers of a workspace together against quotas set by the operator', async () => {
       const other = `${slug}-other`;
-      await toolhost.createServer(serverAt(other, upstream.url, stored));
-      await wait(24 * 60 * minuteMs);
-      await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_day: 6, calls_per_minute: 4 });
+      await toolhost.createServer(buildServerAt(other, upstream.url, stored));
+      await advanceClock(24 * 60 * minuteMs);
+      await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', { calls_per_day: 6, calls_per_minute: 4 });
       try {
-        const replies = [...(await calls(toolhost, slug, key, 3)), ...(await calls(toolhost, other, key, 3))];
-        assert.deepEqual([count(replies, 200), count(replies, 429)], [4, 2]);
+        const replies = [...(await callTools(toolhost, slug, key, 3)), ...(await callTools(toolhost, other, key, 3))];
+        assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [4, 2]);
         assert.match(
-          messageOf(replies.at(-1) as Reply),
+          getMessage(replies.at(-1) as Reply),
           /all servers of this workspace together get at most 4 per minute/,
         );
-        await wait(minuteMs);
-        const more = await calls(toolhost, other, key, 5);
-        assert.deepEqual([count(more, 200), count(more, 429)], [2, 3]);
-        assert.match(messageOf(more.find(({ status }) => status === 429) as Reply), /together get at most 6 per day/);
+        await advanceClock(minuteMs);
+        const more = await callTools(toolhost, other, key, 5);
+        assert.deepEqual([countStatus(more, 200), countStatus(more, 429)], [2, 3]);
+        assert.match(getMessage(more.find(({ status }) => status === 429) as Reply), /together get at most 6 per day/);
         const shown = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
         assert.deepEqual(shown.calls_per_day, { limit: 6, from: 'workspace' });
       } finally {
-        await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_day: null, calls_per_minute: null });
+        await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', {
+          calls_per_day: null,
+          calls_per_minute: null,
+        });
       }
     });
 
     it('[find C6] applies a rate, a quota per minute, and a quota per day to a key, set at creation or later', async () => {
       const body = { name: 'limited', scopes: ['call'], calls_per_minute: 3, calls_per_day: 5 };
-      const made = (await toolhost.rest('POST', '/keys', { body })).body;
-      assert.deepEqual(made.limits, { calls_per_minute: 3, calls_per_day: 5 });
-      const limited = String(made.key);
-      const replies = await calls(toolhost, slug, limited, 4);
-      assert.deepEqual([count(replies, 200), count(replies, 429)], [3, 1]);
+      const created = (await toolhost.rest('POST', '/keys', { body })).body;
+      assert.deepEqual(created.limits, { calls_per_minute: 3, calls_per_day: 5 });
+      const limited = String(created.key);
+      const replies = await callTools(toolhost, slug, limited, 4);
+      assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [3, 1]);
       assert.match(
-        messageOf(replies.find(({ status }) => status === 429) as Reply),
+        getMessage(replies.find(({ status }) => status === 429) as Reply),
         /an API key and the keys created with it together get at most 3 per minute/,
       );
-      await wait(minuteMs);
-      const more = await calls(toolhost, slug, limited, 3);
+      await advanceClock(minuteMs);
+      const more = await callTools(toolhost, slug, limited, 3);
       assert.match(
-        messageOf(more.find(({ status }) => status === 429) as Reply),
+        getMessage(more.find(({ status }) => status === 429) as Reply),
         /keys created with it together get at most 5 per day/,
       );
-      assert.equal((await call(toolhost, slug, key)).status, 200);
-      const path = `/keys/${made.id}/limits`;
+      assert.equal((await callTool(toolhost, slug, key)).status, 200);
+      const path = `/keys/${created.id}/limits`;
       const changed = await toolhost.rest('PATCH', path, {
         body: { calls_per_day: null, calls_per_second: 2, calls_per_minute: 100 },
       });
-      assert.deepEqual(changed.body, { id: made.id, limits: { calls_per_second: 2, calls_per_minute: 100 } });
+      assert.deepEqual(changed.body, { id: created.id, limits: { calls_per_second: 2, calls_per_minute: 100 } });
       await eventually(async () => {
-        const flood = await calls(toolhost, slug, limited, 6);
+        const flood = await callTools(toolhost, slug, limited, 6);
         assert.ok(
-          flood.some((reply) => /keys created with it together get at most 2 per second/.test(messageOf(reply))),
+          flood.some((reply) => /keys created with it together get at most 2 per second/.test(getMessage(reply))),
         );
       });
       const listed = (await toolhost.rest('GET', '/keys?limit=200')).body.keys as Json[];
-      assert.deepEqual(listed.find(({ id }) => id === made.id)?.limits, changed.body.limits);
+      assert.deepEqual(listed.find(({ id }) => id === created.id)?.limits, changed.body.limits);
       assert.equal((await toolhost.rest('PATCH', '/keys/key_nobody/limits', { body: {} })).status, 404);
       for (const wrong of [0, -1, 1.5, 1_000_000_001])
         assert.equal((await toolhost.rest('PATCH', path, { body: { calls_per_day: wrong } })).status, 400);
     });
 
     it('counts the calls of a key and of all keys created with it together [find F2]', async () => {
-      await wait(24 * 60 * minuteMs);
-      const make = async (with_: string, limits: Json): Promise<{ id: string; key: string }> => {
+      await advanceClock(24 * 60 * minuteMs);
+      const createKey = async (parentKey: string, limits: Json): Promise<{ id: string; key: string }> => {
         const body = { name: 'family', scopes: ['manage', 'call'], ...limits };
-        const { status, text, body: made } = await toolhost.rest('POST', '/keys', { key: with_, body });
+        const { status, text, body: created } = await toolhost.rest('POST', '/keys', { key: parentKey, body });
         assert.equal(status, 201, text);
-        return made as { id: string; key: string };
+        return created as { id: string; key: string };
       };
-      const parent = await make(key, { calls_per_day: 6 });
-      const child = await make(parent.key, { calls_per_day: 2 });
-      const grandchild = await make(child.key, {});
-      const sibling = await make(parent.key, {});
-      const succeeded = async ({ key: own }: { key: string }, times: number) =>
-        count(await calls(toolhost, slug, own, times), 200);
-      assert.equal(await succeeded(grandchild, 1), 1);
-      assert.equal(await succeeded(child, 3), 1, 'the child and the grandchild share two calls');
-      assert.equal(await succeeded(sibling, 3), 3);
-      assert.equal(await succeeded(parent, 3), 1);
-      const refused = await call(toolhost, slug, sibling.key);
-      assert.match(messageOf(refused), /an API key and the keys created with it together get at most 6 per day/);
-      const tried = { key: sibling.key, body: { arguments: {} } };
-      assert.equal((await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, tried)).status, 429);
-      assert.equal((await call(toolhost, slug, key)).status, 200);
+      const parent = await createKey(key, { calls_per_day: 6 });
+      const child = await createKey(parent.key, { calls_per_day: 2 });
+      const grandchild = await createKey(child.key, {});
+      const sibling = await createKey(parent.key, {});
+      const countSuccessful = async ({ key: callerKey }: { key: string }, times: number) =>
+        countStatus(await callTools(toolhost, slug, callerKey, times), 200);
+      assert.equal(await countSuccessful(grandchild, 1), 1);
+      assert.equal(await countSuccessful(child, 3), 1, 'the child and the grandchild share two calls');
+      assert.equal(await countSuccessful(sibling, 3), 3);
+      assert.equal(await countSuccessful(parent, 3), 1);
+      const refused = await callTool(toolhost, slug, sibling.key);
+      assert.match(getMessage(refused), /an API key and the keys created with it together get at most 6 per day/);
+      const testCall = { key: sibling.key, body: { arguments: {} } };
+      assert.equal((await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, testCall)).status, 429);
+      assert.equal((await callTool(toolhost, slug, key)).status, 200);
 
-      const set = (limits: Json) => toolhost.rest('PATCH', `/keys/${parent.id}/limits`, { body: limits });
-      assert.equal((await set({ calls_per_day: 8 })).status, 200);
+      const setParentLimits = (limits: Json) => toolhost.rest('PATCH', `/keys/${parent.id}/limits`, { body: limits });
+      assert.equal((await setParentLimits({ calls_per_day: 8 })).status, 200);
       await toolhost.running.app.runner.onCommitted();
-      assert.equal(await succeeded(parent, 3), 2);
-      assert.equal((await set({ calls_per_day: null, calls_per_second: 2 })).status, 200);
+      assert.equal(await countSuccessful(parent, 3), 2);
+      assert.equal((await setParentLimits({ calls_per_day: null, calls_per_second: 2 })).status, 200);
       const removed = { key, body: { calls_per_day: null, calls_per_second: null } };
       assert.equal((await toolhost.rest('PATCH', `/keys/${sibling.id}/limits`, removed)).status, 200);
       await toolhost.running.app.runner.onCommitted();
-      assert.equal(await succeeded(sibling, 6), 3, 'one second of its rate immediately, and one more call');
-      assert.equal(await succeeded(parent, 1), 0, 'the child without a limit used up the rate of its parent');
-      const again = await toolhost.rest('PATCH', `/keys/${parent.id}/limits`, {
+      assert.equal(await countSuccessful(sibling, 6), 3, 'one second of its rate immediately, and one more call');
+      assert.equal(await countSuccessful(parent, 1), 0, 'the child without a limit used up the rate of its parent');
+      const refusedChange = await toolhost.rest('PATCH', `/keys/${parent.id}/limits`, {
         key: sibling.key,
         body: { calls_per_second: null },
       });
-      assert.equal(again.status, 400, again.text);
+      assert.equal(refusedChange.status, 400, refusedChange.text);
     });
 
     it('[find C6] counts test calls of tools against the key, over REST and over MCP', async () => {
       const body = { name: 'tries', scopes: ['call', 'manage:read'], calls_per_day: 2 };
-      const made = (await toolhost.rest('POST', '/keys', { body })).body;
-      const limited = String(made.key);
+      const created = (await toolhost.rest('POST', '/keys', { body })).body;
+      const limited = String(created.key);
       const input = { slug, tool: 'get', arguments: {} };
-      const tryOut = () =>
+      const callOverRest = () =>
         toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key: limited, body: { arguments: {} } });
-      assert.equal((await tryOut()).status, 200);
+      assert.equal((await callOverRest()).status, 200);
       assert.equal(
         (await toolhost.rpc('manage', limited, 'tools/call', { name: 'callTool', arguments: input })).status,
         200,
       );
-      const overRest = await tryOut();
+      const overRest = await callOverRest();
       assert.equal(overRest.status, 429);
       assert.match(
         String(overRest.body.detail),
@@ -230,26 +234,26 @@ for (const engine of engines) {
       assert.ok(Number(overRest.headers.get('retry-after')) > 0);
       const overMcp = await toolhost.rpc('manage', limited, 'tools/call', { name: 'callTool', arguments: input });
       assert.equal(overMcp.status, 429);
-      assert.match(messageOf(overMcp), /keys created with it together get at most 2 per day/);
-      assert.equal(messageOf(await call(toolhost, slug, limited)).includes('2 per day'), true);
+      assert.match(getMessage(overMcp), /keys created with it together get at most 2 per day/);
+      assert.equal(getMessage(await callTool(toolhost, slug, limited)).includes('2 per day'), true);
     });
 
     it('[find C6] does not count calls that are rejected for another reason', async () => {
-      await set({ calls_per_day: 3, concurrent_calls: 1 });
+      await setLimits({ calls_per_day: 3, concurrent_calls: 1 });
       upstream.on('*', () => 'hold');
-      const many = calls(toolhost, slug, key, 3);
-      const held = await upstream.waitForRequest();
-      const replies = many;
+      const pendingReplies = callTools(toolhost, slug, key, 3);
+      const heldRequest = await upstream.waitForRequest();
+      const replies = pendingReplies;
       upstream.on('*', () => ({ body: {} }));
       await eventually(async () => {
         const { use } = (await toolhost.rest('GET', `/servers/${slug}/limits`)).body as { use: Json };
         assert.equal(use.refused, 2);
       });
-      held.release({ body: {} });
-      assert.deepEqual([count(await replies, 200), count(await replies, 429)], [1, 2]);
-      assert.equal(count(await Promise.all([call(toolhost, slug, key)]), 200), 1);
-      assert.equal(count(await Promise.all([call(toolhost, slug, key)]), 200), 1);
-      assert.equal((await call(toolhost, slug, key)).status, 429);
+      heldRequest.release({ body: {} });
+      assert.deepEqual([countStatus(await replies, 200), countStatus(await replies, 429)], [1, 2]);
+      assert.equal(countStatus(await Promise.all([callTool(toolhost, slug, key)]), 200), 1);
+      assert.equal(countStatus(await Promise.all([callTool(toolhost, slug, key)]), 200), 1);
+      assert.equal((await callTool(toolhost, slug, key)).status, 429);
     });
   });
 }

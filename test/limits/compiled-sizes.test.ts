@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { configWith, toolWith } from '../support/configurations.ts';
+import { buildServerConfig, buildToolConfig } from '../support/configurations.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('a compiled server', () => {
@@ -9,8 +9,10 @@ describe('a compiled server', () => {
     t.after(() => toolhost.stop());
     const anyOf = Array.from({ length: 20 }, (_, i) => ({ pattern: `${i}${'abcdefghij'.repeat(98)}` }));
     const input_schema = { type: 'object', properties: { a: { type: 'string', anyOf } } };
-    const tools = Array.from({ length: 100 }, (_, i) => toolWith({ name: `t${i}`, method: 'POST', input_schema }));
-    const { body } = await toolhost.rest('POST', '/check', { body: configWith({ tools }) });
+    const tools = Array.from({ length: 100 }, (_, i) =>
+      buildToolConfig({ name: `t${i}`, method: 'POST', input_schema }),
+    );
+    const { body } = await toolhost.rest('POST', '/check', { body: buildServerConfig({ tools }) });
     const problems = body.problems as { path: string; message: string }[];
     assert.deepEqual(
       problems.map(({ path }) => path),

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as command, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const usual = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
+const defaultLimits = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
 
 /** Works directly on the database of a running service. */
 describe('toolhost limits', () => {
@@ -15,19 +15,19 @@ describe('toolhost limits', () => {
   let env: Record<string, string>;
   before(async () => {
     upstream = await startRecordingUpstream();
-    running = await startToolhost({ egress: [upstream.port], env: usual });
+    running = await startToolhost({ egressPorts: [upstream.port], env: defaultLimits });
     env = { DATA_DIR: running.dataDir };
-    await running.createServer(serverAt('operated', upstream.url));
+    await running.createServer(buildServerAt('operated', upstream.url));
   });
   after(() => Promise.all([running.stop(), upstream.close()]));
 
-  const limits = (...args: string[]) => toolhostJson<Json>(['limits', ...args], { env });
-  const shown = async (path: string) => (await running.rest('GET', path)).body;
+  const limits = (...args: string[]) => runToolhostJson<Json>(['limits', ...args], { env });
+  const getJson = async (path: string) => (await running.rest('GET', path)).body;
 
   it('sets and resets the limits of a workspace and a server, and the running service applies them', async () => {
     const set = await limits('set', '--calls-per-second', '1', '--concurrent-calls', '90');
     assert.deepEqual(set.calls_per_second, { limit: 1, from: 'set', set: 1 });
-    assert.deepEqual((await shown('/workspace/limits')).concurrent_calls, { limit: 90, from: 'set', set: 90 });
+    assert.deepEqual((await getJson('/workspace/limits')).concurrent_calls, { limit: 90, from: 'set', set: 90 });
     const calls = () =>
       Promise.all(
         Array.from({ length: 4 }, () =>
@@ -35,8 +35,8 @@ describe('toolhost limits', () => {
         ),
       );
     await eventually(async () => assert.ok((await calls()).some((reply) => reply.status === 429)));
-    const own = await limits('set', '--server', 'operated', '--calls-per-second', '500');
-    assert.deepEqual(own.calls_per_second, { limit: 1, from: 'workspace', set: 500 });
+    const serverLimits = await limits('set', '--server', 'operated', '--calls-per-second', '500');
+    assert.deepEqual(serverLimits.calls_per_second, { limit: 1, from: 'workspace', set: 500 });
     assert.deepEqual((await limits('reset')).calls_per_second, { limit: 300, from: 'default' });
     assert.deepEqual((await limits('show', '--server', 'operated')).calls_per_second, {
       limit: 300,
@@ -44,8 +44,8 @@ describe('toolhost limits', () => {
       set: 500,
     });
     await limits('reset', '--server', 'operated');
-    assert.deepEqual((await shown('/servers/operated/limits')).calls_per_second, { limit: 60, from: 'default' });
-    const events = (await shown('/audit')).events as Json[];
+    assert.deepEqual((await getJson('/servers/operated/limits')).calls_per_second, { limit: 60, from: 'default' });
+    const events = (await getJson('/audit')).events as Json[];
     assert.ok(events.some((event) => event.operation === 'setWorkspaceLimits' && event.actor_kind === 'operator'));
   });
 
@@ -65,7 +65,7 @@ describe('toolhost limits', () => {
       command(['limits', 'show', '--workspace', 'wsp_none'], { env }),
     ]);
     assert.deepEqual(
-      [zero, nothing, slug, workspace].map((end) => end.code),
+      [zero, nothing, slug, workspace].map((ended) => ended.code),
       [2, 2, 1, 1],
     );
     assert.match(zero.stderr, /allowed: a whole number from 1 to 100000/);
@@ -90,10 +90,10 @@ describe('toolhost limits', () => {
     assert.doesNotMatch(await run('limits', 'show'), /calls per day/);
     await run('keys', 'create', '--name', 'k', '--scopes', 'call', '--calls-per-day', '5');
     const { keys } = (await running.rest('GET', '/keys?limit=200')).body as { keys: Json[] };
-    const made = keys.find(({ name }) => name === 'k') as Json;
-    assert.deepEqual(made.limits, { calls_per_day: 5 });
+    const created = keys.find(({ name }) => name === 'k') as Json;
+    assert.deepEqual(created.limits, { calls_per_day: 5 });
     assert.match(
-      await run('keys', 'limit', String(made.id), '--calls-per-day', '0', '--calls-per-second', '2'),
+      await run('keys', 'limit', String(created.id), '--calls-per-day', '0', '--calls-per-second', '2'),
       /2 calls per second\./,
     );
   });

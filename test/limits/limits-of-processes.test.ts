@@ -1,21 +1,22 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { fromNoon } from '../support/from-noon.ts';
+import { createNoonClock } from '../support/from-noon.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { movableClock } from '../support/toolhost/movable-clock.ts';
-import { operate } from '../support/toolhost/operate.ts';
+import { createMovableClock } from '../support/toolhost/movable-clock.ts';
+import { runOperatorOperation } from '../support/toolhost/operate.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored' } };
-const count = (replies: readonly Reply[], status: number) => replies.filter((reply) => reply.status === status).length;
-const call = (toolhost: TestToolhost, slug: string, key: string) =>
+const countStatus = (replies: readonly Reply[], status: number) =>
+  replies.filter((reply) => reply.status === status).length;
+const callTool = (toolhost: TestToolhost, slug: string, key: string) =>
   toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} });
-const calls = (toolhost: TestToolhost, slug: string, key: string, times: number) =>
-  Promise.all(Array.from({ length: times }, () => call(toolhost, slug, key)));
+const callTools = (toolhost: TestToolhost, slug: string, key: string, times: number) =>
+  Promise.all(Array.from({ length: times }, () => callTool(toolhost, slug, key)));
 
 describe('limits of several processes', () => {
   let postgres: TestPostgres;
@@ -26,9 +27,9 @@ describe('limits of several processes', () => {
     [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
     const url = await postgres.createDatabase();
     // The clock is stopped, so the day of the quota does not end, and no pause makes a process look dead.
-    const noon = fromNoon()();
+    const noon = createNoonClock()();
     const now = () => noon;
-    await (await movableClock(url)).stopAt(noon);
+    await (await createMovableClock(url)).stopAt(noon);
     const env = {
       DATABASE_URL: url,
       MASTER_KEY: randomBytes(32).toString('hex'),
@@ -38,12 +39,14 @@ describe('limits of several processes', () => {
       REFUSALS_PER_MINUTE: '30',
     };
     replicas = await Promise.all(
-      [1, 2, 3].map(() => startToolhost({ egress: [upstream.port], env, surroundings: { now, clock: () => 0 } })),
+      [1, 2, 3].map(() =>
+        startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { now, clock: () => 0 } }),
+      ),
     );
     const [first] = replicas as [TestToolhost];
-    key = await first.key();
-    await first.createServer(serverAt('shared', upstream.url, stored));
-    await first.createServer(serverAt('daily', upstream.url, stored));
+    key = await first.createKey();
+    await first.createServer(buildServerAt('shared', upstream.url, stored));
+    await first.createServer(buildServerAt('daily', upstream.url, stored));
     await first.rest('PATCH', '/servers/daily/limits', { body: { calls_per_day: 20 } });
     // Each process learns the number of processes within a second.
     await eventually(async () => {
@@ -64,7 +67,7 @@ describe('limits of several processes', () => {
 
   it('[find C6] run no more concurrent calls together than one process', async () => {
     upstream.on('*', () => 'hold');
-    const flood = replicas.flatMap((replica) => Array.from({ length: 9 }, () => call(replica, 'shared', key)));
+    const flood = replicas.flatMap((replica) => Array.from({ length: 9 }, () => callTool(replica, 'shared', key)));
     await upstream.waitForRequest(9);
     // All other calls are queued until they are rejected.
     await eventually(async () => {
@@ -82,34 +85,34 @@ describe('limits of several processes', () => {
   it('[find C6] apply a limit that was set in one of them, for a server and for its workspace', async () => {
     upstream.on('*', () => ({ body: {} }));
     const [first, second] = replicas as [TestToolhost, TestToolhost, TestToolhost];
-    const isLimited = async () => count(await calls(second, 'shared', key, 4), 429) > 0;
+    const isLimited = async () => countStatus(await callTools(second, 'shared', key, 4), 429) > 0;
     assert.equal(await isLimited(), false);
-    const set = (calls_per_second: number | null) =>
+    const setRate = (calls_per_second: number | null) =>
       first.rest('PATCH', '/servers/shared/limits', { body: { calls_per_second } });
-    await set(1);
+    await setRate(1);
     await eventually(async () => assert.equal(await isLimited(), true));
-    await set(null);
+    await setRate(null);
     await eventually(async () => assert.equal(await isLimited(), false));
-    await operate(first, 'setWorkspaceLimits', 'local', { calls_per_second: 1 });
+    await runOperatorOperation(first, 'setWorkspaceLimits', 'local', { calls_per_second: 1 });
     await eventually(async () => assert.equal(await isLimited(), true));
-    await operate(first, 'setWorkspaceLimits', 'local', { calls_per_second: null });
+    await runOperatorOperation(first, 'setWorkspaceLimits', 'local', { calls_per_second: null });
     await eventually(async () => assert.equal(await isLimited(), false));
   });
 
   it('[find C6] together allow one address no more rejected requests than one process', async () => {
     const replies = await Promise.all(
-      replicas.flatMap((replica) => Array.from({ length: 20 }, () => call(replica, 'shared', 'made-up-key'))),
+      replicas.flatMap((replica) => Array.from({ length: 20 }, () => callTool(replica, 'shared', 'made-up-key'))),
     );
-    assert.deepEqual([count(replies, 401), count(replies, 429)], [30, 30]);
+    assert.deepEqual([countStatus(replies, 401), countStatus(replies, 429)], [30, 30]);
   });
 
   it('[find C6] together count a daily quota once, however calls are distributed', async () => {
     upstream.on('*', () => ({ body: {} }));
     const [first, second, third] = replicas as [TestToolhost, TestToolhost, TestToolhost];
     const replies = [
-      ...(await calls(first, 'daily', key, 12)),
-      ...(await Promise.all([...Array(10).keys()].map((n) => call(n % 2 ? second : third, 'daily', key)))),
+      ...(await callTools(first, 'daily', key, 12)),
+      ...(await Promise.all([...Array(10).keys()].map((n) => callTool(n % 2 ? second : third, 'daily', key)))),
     ];
-    assert.deepEqual([count(replies, 200), count(replies, 429)], [20, 2]);
+    assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [20, 2]);
   });
 });

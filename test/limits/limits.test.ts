@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { createLoopLag } from '../../src/app/observability/loop-lag.ts';
 import { defaultRuntimeOptions } from '../../src/process/start.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import {
   type Json,
   type Reply,
@@ -24,45 +24,45 @@ describe('call limits', () => {
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Time of the service in ms. The limits use no other clock. */
-  let at: number;
-  const start = async (env: Record<string, string>, surroundings: StartOptions['surroundings'] = {}) => {
-    at = 1_000_000;
+  let clockMs: number;
+  const start = async (env: Record<string, string>, runtimeOptions: StartOptions['runtimeOptions'] = {}) => {
+    clockMs = 1_000_000;
     toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env,
-      surroundings: { clock: () => at, ...surroundings },
+      runtimeOptions: { clock: () => clockMs, ...runtimeOptions },
     });
-    for (const slug of ['busy', 'quiet']) await toolhost.createServer(serverAt(slug, upstream.url, stored));
+    for (const slug of ['busy', 'quiet']) await toolhost.createServer(buildServerAt(slug, upstream.url, stored));
   };
   const call = (slug: string, token: string) => toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: {} });
   const statuses = (replies: readonly Reply[]) => replies.map((reply) => reply.status);
   const count = (replies: readonly Reply[], status: number) =>
-    statuses(replies).filter((found) => found === status).length;
+    statuses(replies).filter((each) => each === status).length;
 
   it('[mcp 34] reject calls above the rate of one server with the time to wait, and no others', async () => {
     await start({ CALLS_PER_SECOND: '5' });
-    const token = await toolhost.key();
+    const token = await toolhost.createKey();
     const replies = await Promise.all(Array.from({ length: 20 }, () => call('busy', token)));
-    const served = count(replies, 200);
-    assert.ok(served >= 5 && served <= 6, String(served));
-    assert.equal(count(replies, 429), 20 - served);
+    const servedCount = count(replies, 200);
+    assert.ok(servedCount >= 5 && servedCount <= 6, String(servedCount));
+    assert.equal(count(replies, 429), 20 - servedCount);
     const refused = replies.find((reply) => reply.status === 429);
     assert.match(refused?.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     assert.equal(refused?.body.id, 1);
     assert.match(String((refused?.body.error as Json | undefined)?.message), /Too many calls.*retry in \d+ s/);
-    assert.equal(upstream.requests.length, served);
+    assert.equal(upstream.requests.length, servedCount);
     assert.equal((await call('quiet', token)).status, 200);
     assert.equal((await toolhost.rpc('busy', token, 'tools/list')).status, 200);
-    at += 1000;
+    clockMs += 1000;
     assert.equal((await call('busy', token)).status, 200);
     const { body } = await toolhost.rest('GET', '/calls?outcome=limited&limit=200');
-    assert.ok((body.calls as Json[]).length >= 20 - served);
+    assert.ok((body.calls as Json[]).length >= 20 - servedCount);
   });
 
   it('[mcp 34] queue calls above the concurrency of a server, up to a maximum number and time', async () => {
     await start({ CONCURRENT_CALLS: '2', CONCURRENT_CALLS_PER_KEY: '0' });
     upstream.on('*', () => 'hold');
-    const token = await toolhost.key();
+    const token = await toolhost.createKey();
     const calls = Array.from({ length: 54 }, () => call('busy', token));
     const [first, second] = [await upstream.waitForRequest(1), await upstream.waitForRequest(2)];
     const overflow = await Promise.race(calls);
@@ -80,7 +80,7 @@ describe('call limits', () => {
   it('[mcp 34] reject a call that has waited too long, and free its slot in the queue', async () => {
     await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '0' }, { queueMs: defaultRuntimeOptions.queueMs });
     upstream.on('*', () => 'hold');
-    const token = await toolhost.key();
+    const token = await toolhost.createKey();
     const running = call('busy', token);
     const request = await upstream.waitForRequest();
     const waited = await call('busy', token);
@@ -93,26 +93,26 @@ describe('call limits', () => {
 
   it('[mcp 34] limit one API key to its own share of a server', async () => {
     await start({ CONCURRENT_CALLS: '3', CONCURRENT_CALLS_PER_KEY: '1' });
-    const [greedy, modest] = [await toolhost.key(), await toolhost.key()];
+    const [greedy, modest] = [await toolhost.createKey(), await toolhost.createKey()];
     upstream.on('*', () => 'hold');
     const flood = Array.from({ length: 20 }, () => call('busy', greedy));
-    const held = await upstream.waitForRequest();
+    const heldRequest = await upstream.waitForRequest();
     upstream.on('*', () => ({ body: {} }));
     assert.equal((await call('busy', modest)).status, 200);
-    held.release({ body: {} });
+    heldRequest.release({ body: {} });
     assert.equal(count(await Promise.all(flood), 200), 20);
   });
 
   it('free slots after calls of every outcome', async () => {
     await start({ CONCURRENT_CALLS: '1', CONCURRENT_CALLS_PER_KEY: '1' });
-    const token = await toolhost.key();
-    for (const answer of [
+    const token = await toolhost.createKey();
+    for (const response of [
       { status: 500 },
       { status: 302 },
       { headers: { 'content-type': 'application/json' }, body: '{' },
       { body: { fine: true } },
     ]) {
-      upstream.on('*', () => answer);
+      upstream.on('*', () => response);
       for (let n = 0; n < 3; n += 1) assert.equal((await call('busy', token)).status, 200);
       assert.equal(
         (await toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: { unknown: 1 } })).status,
@@ -129,10 +129,10 @@ describe('[sec 4.1] an overloaded event loop', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({
-      egress: [upstream.port],
-      surroundings: { createLoopLag: () => lag },
+      egressPorts: [upstream.port],
+      runtimeOptions: { createLoopLag: () => lag },
     });
-    await toolhost.createServer(serverAt('shed', upstream.url));
+    await toolhost.createServer(buildServerAt('shed', upstream.url));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
@@ -152,7 +152,7 @@ describe('[sec 4.1] an overloaded event loop', () => {
     assert.equal(upstream.requests.length, 1);
 
     assert.equal((await toolhost.rpc('shed', 'any-token', 'tools/list')).status, 200);
-    assert.equal((await toolhost.rpc('manage', await toolhost.key(), 'tools/list')).status, 200);
+    assert.equal((await toolhost.rpc('manage', await toolhost.createKey(), 'tools/list')).status, 200);
     assert.equal((await toolhost.rest('GET', '/servers')).status, 200);
     for (const path of ['/livez', '/readyz']) assert.equal((await fetch(toolhost.url + path)).status, 200);
     const { body } = await toolhost.rest('GET', '/calls?outcome=limited');
@@ -184,21 +184,21 @@ describe('the event loop lag measurement', () => {
   it('requires two measurements in a row: neither one long pause nor startup is overload', async () => {
     const times = [0, 100, 500, 600, 1000, 1400, 1500];
     const ticks = new EventEmitter();
-    let read = 0;
-    const alive = setTimeout(() => undefined, 60_000);
+    let readCount = 0;
+    const keepAliveTimer = setTimeout(() => undefined, 60_000);
     const lag = createLoopLag(() => {
       ticks.emit('read');
-      return times[read++] ?? 0;
+      return times[readCount++] ?? 0;
     });
-    assert.equal(read, 0);
+    assert.equal(readCount, 0);
     lag.start();
-    const shown = [lag.ms];
-    while (read < times.length) {
+    const measured = [lag.ms];
+    while (readCount < times.length) {
       await once(ticks, 'read');
-      shown.push(lag.ms);
+      measured.push(lag.ms);
     }
     lag.stop();
-    clearTimeout(alive);
-    assert.deepEqual(shown, [0, 0, 0, 0, 0, 300, 0]);
+    clearTimeout(keepAliveTimer);
+    assert.deepEqual(measured, [0, 0, 0, 0, 0, 300, 0]);
   });
 });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { scrape } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -17,8 +17,8 @@ describe('limit metrics', () => {
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
   const start = async (env: Record<string, string>) => {
-    toolhost = await startToolhost({ egress: [upstream.port], env, surroundings: { clock: () => 0 } });
-    await toolhost.createServer(serverAt('busy', upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { clock: () => 0 } });
+    await toolhost.createServer(buildServerAt('busy', upstream.url));
   };
   const call = () => toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: {} });
 
@@ -26,7 +26,7 @@ describe('limit metrics', () => {
     await start({ CALLS_PER_SECOND: '2' });
     const replies = await Promise.all(Array.from({ length: 20 }, call));
     const refused = replies.filter(({ status }) => status === 429).length;
-    const metrics = await scrape(toolhost.url);
+    const metrics = await scrapeMetrics(toolhost.url);
     assert.ok(refused > 0);
     assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'limited' }), refused);
     assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'ok' }), 20 - refused);
@@ -40,31 +40,31 @@ describe('limit metrics', () => {
     const calls = [call(), call(), call()];
     const first = await upstream.waitForRequest();
     await eventually(async () => {
-      const metrics = await scrape(toolhost.url);
+      const metrics = await scrapeMetrics(toolhost.url);
       assert.equal(metrics.value('toolhost_calls_in_progress', { state: 'running' }), 1);
       assert.equal(metrics.value('toolhost_calls_in_progress', { state: 'waiting' }), 2);
     });
     upstream.on('*', () => ({ body: {} }));
     first.release({ body: {} });
     await Promise.all(calls);
-    const metrics = await scrape(toolhost.url);
+    const metrics = await scrapeMetrics(toolhost.url);
     assert.equal(metrics.sum('toolhost_calls_in_progress'), 0);
     const [waited, total] = ['toolhost_call_wait_seconds_sum', 'toolhost_call_duration_seconds_sum'].map((name) =>
       metrics.value(name),
     ) as [number, number];
     assert.ok(waited > 0 && waited < total);
     // Queue time is neither upstream time nor the service's own overhead.
-    const parts = ['toolhost_upstream_duration_seconds_sum', 'toolhost_own_duration_seconds_sum'];
-    const sum = parts.reduce((all, name) => all + metrics.value(name), waited);
+    const durationMetrics = ['toolhost_upstream_duration_seconds_sum', 'toolhost_own_duration_seconds_sum'];
+    const sum = durationMetrics.reduce((all, name) => all + metrics.value(name), waited);
     assert.ok(Math.abs(total - sum) < 1e-6, `${total} ${sum}`);
   });
 
   it('report open circuit breakers', async () => {
     await start({});
     upstream.on('*', () => ({ status: 503 }));
-    assert.equal((await scrape(toolhost.url)).sum('toolhost_circuit_breakers'), 0);
+    assert.equal((await scrapeMetrics(toolhost.url)).sum('toolhost_circuit_breakers'), 0);
     for (let n = 0; n < 25; n++) await call();
-    const metrics = await scrape(toolhost.url);
+    const metrics = await scrapeMetrics(toolhost.url);
     assert.equal(metrics.value('toolhost_circuit_breakers', { state: 'open' }), 1);
     assert.equal(metrics.value('toolhost_circuit_breakers', { state: 'half_open' }), 0);
     assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'circuit_open' }), 5);
@@ -79,23 +79,23 @@ describe('login metrics', () => {
   after(() => world.stop());
 
   it('count logins that are started, finished, failed, and refreshed', async () => {
-    const slug = await world.serve();
-    const client = await world.client(slug);
-    const { access_token } = await world.tokens(client);
-    const events = async () => {
-      const metrics = await scrape(world.toolhost.url);
+    const slug = await world.createServer();
+    const client = await world.registerClient(slug);
+    const { access_token } = await world.getTokens(client);
+    const getLoginEvents = async () => {
+      const metrics = await scrapeMetrics(world.toolhost.url);
       return ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'].map((event) =>
         metrics.value('toolhost_logins_total', { event }),
       );
     };
-    assert.deepEqual(await events(), [1, 1, 0, 0, 0]);
+    assert.deepEqual(await getLoginEvents(), [1, 1, 0, 0, 0]);
     world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
-    await world.returned(client.authorization());
-    assert.deepEqual(await events(), [2, 1, 1, 0, 0]);
+    await world.returnFromProvider(client.authorization());
+    assert.deepEqual(await getLoginEvents(), [2, 1, 1, 0, 0]);
     world.provider.onToken();
-    world.wait(3582_000);
-    await world.call(slug, access_token);
-    assert.deepEqual(await events(), [2, 1, 1, 1, 0]);
-    assert.ok((await scrape(world.toolhost.url)).value('toolhost_cache_misses_total', { cache: 'logins' }) >= 1);
+    world.advanceClock(3582_000);
+    await world.callTool(slug, access_token);
+    assert.deepEqual(await getLoginEvents(), [2, 1, 1, 1, 0]);
+    assert.ok((await scrapeMetrics(world.toolhost.url)).value('toolhost_cache_misses_total', { cache: 'logins' }) >= 1);
   });
 });

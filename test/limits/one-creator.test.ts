@@ -9,9 +9,9 @@ import { createPreemptibleSlots } from '../../src/domain/work/places.ts';
 import { Limits } from '../../src/gateway/limits/limits.ts';
 import { maxConcurrentModels } from '../../src/operations/quotas/gate.ts';
 import { ThreadPool } from '../../src/threads/thread-pool.ts';
-import { personSession } from '../support/browser/dashboard.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -22,79 +22,84 @@ describe('[find A8] model requests', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', () => 'hold');
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await upstream.close();
     await toolhost.stop();
   });
 
-  const model = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
+  const getModelCounts = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
 
   /** Sends model requests from a workspace with two keys, as many as one workspace may have. */
-  async function askWith(slug: string, keys: readonly string[]): Promise<Promise<unknown>[]> {
+  async function startModelRequests(slug: string, keys: readonly string[]): Promise<Promise<unknown>[]> {
     const [key = ''] = keys;
     const saved = { kind: 'anthropic', url: `${upstream.url}/v1`, model: 'held' };
-    const server = await toolhost.rest('POST', '/servers', { key, body: serverAt(slug, upstream.url) });
+    const server = await toolhost.rest('POST', '/servers', { key, body: buildServerAt(slug, upstream.url) });
     const stored = await toolhost.rest('PUT', '/models/held', { key, body: saved });
     assert.deepEqual([server.status, stored.status], [201, 200], server.text + stored.text);
     const body = { model: { saved: 'held' }, messages: [{ role: 'user', text: 'Hello' }] };
     return keys
-      .flatMap((each) => Array.from({ length: maxConcurrentModels.perTenant / 2 }, () => each))
-      .map((each) => toolhost.rest('POST', `/servers/${slug}/playground`, { key: each, body }).catch(() => undefined));
+      .flatMap((key) => Array.from({ length: maxConcurrentModels.perTenant / 2 }, () => key))
+      .map((key) => toolhost.rest('POST', `/servers/${slug}/playground`, { key: key, body }).catch(() => undefined));
   }
 
   it('of many workspaces of one creator are limited like those of one workspace, and all creators together by the total', async () => {
     const { perTenant, total } = maxConcurrentModels;
-    const session = await personSession(toolhost, { name: 'Ada' });
-    const as = async (path: string, body: Json) => (await personRequest(toolhost, session, 'POST', path, body)).body;
-    const asked: Promise<unknown>[] = [];
+    const session = await createPersonSession(toolhost, { name: 'Ada' });
+    const requestAs = async (path: string, body: Json) =>
+      (await personRequest(toolhost, session, 'POST', path, body)).body;
+    const started: Promise<unknown>[] = [];
     for (const slug of ['ada-1', 'ada-2', 'ada-3']) {
-      await as('/workspaces', { name: slug });
-      const keys = [1, 2].map(async (n) => (await as('/keys', { name: `${n}`, scopes: ['manage', 'call'] })).key);
-      asked.push(...(await askWith(slug, (await Promise.all(keys)).map(String))));
+      await requestAs('/workspaces', { name: slug });
+      const keys = [1, 2].map(
+        async (n) => (await requestAs('/keys', { name: `${n}`, scopes: ['manage', 'call'] })).key,
+      );
+      started.push(...(await startModelRequests(slug, (await Promise.all(keys)).map(String))));
     }
-    await eventually(() => assert.deepEqual([model().running, model().waiting], [perTenant, 2 * perTenant]));
+    await eventually(() =>
+      assert.deepEqual([getModelCounts().running, getModelCounts().waiting], [perTenant, 2 * perTenant]),
+    );
     for (let n = 0; n < total / perTenant + 3; n++) {
       const workspace = `of person ${n}`;
-      const keys = [await toolhost.key({ workspace }), await toolhost.key({ workspace })];
-      asked.push(...(await askWith(`person-${n}`, keys)));
-      await eventually(() => assert.equal(model().running + model().waiting, asked.length));
+      const keys = [await toolhost.createKey({ workspace }), await toolhost.createKey({ workspace })];
+      started.push(...(await startModelRequests(`person-${n}`, keys)));
+      await eventually(() => assert.equal(getModelCounts().running + getModelCounts().waiting, started.length));
     }
-    assert.equal(model().running, total);
+    assert.equal(getModelCounts().running, total);
     await upstream.waitForRequest(total);
     assert.equal(upstream.requests.length, total);
   });
 });
 
 /** Requests units of a share alternately for these workspaces. Resolves with the number of granted units. */
-type Take = (workspaceIds: readonly string[]) => Promise<number> | number;
+type ClaimShare = (workspaceIds: readonly string[]) => Promise<number> | number;
 
-const turns = Array.from({ length: 20 }, (_, n) => n);
-const inTurn = (ids: readonly string[]) => turns.map((n) => ids[n % ids.length] as string);
-const never = () => new Promise<never>(() => undefined);
+const indexes = Array.from({ length: 20 }, (_, n) => n);
+const alternate = (ids: readonly string[]) => indexes.map((n) => ids[n % ids.length] as string);
+const pendingForever = () => new Promise<never>(() => undefined);
 
-const shares: Record<string, Take> = {
+const processShares: Record<string, ClaimShare> = {
   'concurrency limiter slots'(ids) {
-    const gate = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, maxQueued: 0 });
-    for (const [n, workspaceId] of inTurn(ids).entries())
-      gate.run({ workspaceId, id: `usr_${n}` }, never).catch(() => undefined);
-    return gate.getCounts().running;
+    const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, maxQueued: 0 });
+    for (const [n, workspaceId] of alternate(ids).entries())
+      limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
+    return limiter.getCounts().running;
   },
   'concurrency limiter CPU time'(ids) {
-    const gate = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 });
-    for (const [n, workspaceId] of inTurn(ids).entries())
-      gate.run({ workspaceId, id: `usr_${n}` }, never).catch(() => undefined);
-    return gate.getCounts().running;
+    const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 });
+    for (const [n, workspaceId] of alternate(ids).entries())
+      limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
+    return limiter.getCounts().running;
   },
   'memory budget'(ids) {
     const budget = new MemoryBudget(12);
-    return inTurn(ids).filter((id) => budget.reserve(id).grow(1)).length;
+    return alternate(ids).filter((id) => budget.reserve(id).grow(1)).length;
   },
   'preemptible slots'(ids) {
-    let begun = 0;
+    let startedCount = 0;
     const limits = { perTenant: 3, total: 12 };
-    const inPlace = createPreemptibleSlots({
+    const runInSlot = createPreemptibleSlots({
       limits,
       minHoldMs: 1000,
       clock: () => 0,
@@ -102,18 +107,18 @@ const shares: Record<string, Take> = {
       evictedMessage: 'lost',
     });
     const work = () => {
-      begun++;
-      return never();
+      startedCount++;
+      return pendingForever();
     };
-    for (const id of inTurn(ids)) inPlace(id, work).catch(() => undefined);
-    return begun;
+    for (const id of alternate(ids)) runInSlot(id, work).catch(() => undefined);
+    return startedCount;
   },
   async 'thread pool queue'(ids) {
     const { threads, queue } = { threads: 1, queue: { perTenant: 4, total: 12 } };
     const ms = { longJobMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
     const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
     const input = { schema: '{}', args: '{}' };
-    for (const workspaceId of inTurn(ids))
+    for (const workspaceId of alternate(ids))
       pool
         .run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 })
         .catch(() => undefined);
@@ -122,33 +127,37 @@ const shares: Record<string, Take> = {
     return running + waiting;
   },
   'fair cache entries'(ids) {
-    const memory = createFairCache<{ owner: string }>({ max: 12, getOwner: ({ owner }) => owner });
-    for (const n of [1, 2, 3]) memory.set(`kept ${n}`, { owner: 'another' });
-    for (const [n, owner] of inTurn(ids).entries()) memory.set(`${n}`, { owner });
-    return memory.size();
+    const cache = createFairCache<{ owner: string }>({ max: 12, getOwner: ({ owner }) => owner });
+    for (const n of [1, 2, 3]) cache.set(`kept ${n}`, { owner: 'another' });
+    for (const [n, owner] of alternate(ids).entries()) cache.set(`${n}`, { owner });
+    return cache.size();
   },
   async 'concurrent calls'(ids) {
-    const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 12 });
-    const none = { callsPerSecond: 0, concurrentCalls: 0 };
-    const anyone = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
-    const entered = inTurn(ids).map(async (workspaceId) =>
-      gate.enter({ id: `server of ${workspaceId}`, workspaceId, limits: { server: none, workspace: none } }, anyone),
+    const limits = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 12 });
+    const noLimits = { callsPerSecond: 0, concurrentCalls: 0 };
+    const anonymousCaller = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
+    const admitted = alternate(ids).map(async (workspaceId) =>
+      limits.enter(
+        { id: `server of ${workspaceId}`, workspaceId, limits: { server: noLimits, workspace: noLimits } },
+        anonymousCaller,
+      ),
     );
-    return (await Promise.allSettled(entered)).filter(({ status }) => status === 'fulfilled').length;
+    return (await Promise.allSettled(admitted)).filter(({ status }) => status === 'fulfilled').length;
   },
 };
 
 describe('[find A8] a process-wide share', () => {
   const random = (bytes: number) => randomBytes(bytes);
-  const workspacesOf = (creator: string) => turns.map(() => newWorkspaceId(random, `usr_${creator.repeat(22)}`));
+  const createWorkspaceIds = (creator: string) =>
+    indexes.map(() => newWorkspaceId(random, `usr_${creator.repeat(22)}`));
 
-  for (const [name, take] of Object.entries(shares)) {
+  for (const [name, claim] of Object.entries(processShares)) {
     it(`is no larger for many workspaces of one creator than for one workspace: ${name}`, async () => {
-      const [ada, bea, cleo] = ['a', 'b', 'c'].map(workspacesOf) as [string[], string[], string[]];
-      const ofOne = await take(ada.slice(0, 1));
-      assert.equal(await take(ada), ofOne);
-      const ofSeveral = await take([ada, bea, cleo].flatMap((ids) => ids.slice(0, 1)));
-      assert.ok(ofSeveral > ofOne, `${ofSeveral} for three creators, ${ofOne} for one`);
+      const [ada, bea, cleo] = ['a', 'b', 'c'].map(createWorkspaceIds) as [string[], string[], string[]];
+      const forOne = await claim(ada.slice(0, 1));
+      assert.equal(await claim(ada), forOne);
+      const forSeveral = await claim([ada, bea, cleo].flatMap((ids) => ids.slice(0, 1)));
+      assert.ok(forSeveral > forOne, `${forSeveral} for three creators, ${forOne} for one`);
     });
   }
 });

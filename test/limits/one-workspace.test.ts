@@ -5,26 +5,27 @@ import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { divideProcessMemory } from '../../src/app/process-memory.ts';
 import { Limits } from '../../src/gateway/limits/limits.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { mirrors, modernMessage } from '../support/mcp.ts';
-import { operate } from '../support/toolhost/operate.ts';
-import { countGivenUp } from '../support/toolhost/scrape.ts';
+import { buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
+import { runOperatorOperation } from '../support/toolhost/operate.ts';
+import { countShedWork } from '../support/toolhost/scrape.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const megabyte = 1024 * 1024;
 const token = 'token-of-the-caller';
-const messageOf = (reply: Reply | undefined) => String((reply?.body.error as Json | undefined)?.message);
-const count = (replies: readonly Reply[], status: number) => replies.filter((reply) => reply.status === status).length;
+const getMessage = (reply: Reply | undefined) => String((reply?.body.error as Json | undefined)?.message);
+const countStatus = (replies: readonly Reply[], status: number) =>
+  replies.filter((reply) => reply.status === status).length;
 
 describe('[sec M9] workspace limits', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   /** The monotonic clock of the service. */
-  let at: number;
+  let clockMs: number;
   beforeEach(async () => {
-    at = 1_000_000;
+    clockMs = 1_000_000;
     upstream = await startRecordingUpstream();
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
@@ -32,21 +33,21 @@ describe('[sec M9] workspace limits', () => {
   /** Creates servers `slug-1` and so on, each with the path `/slug-1` upstream. */
   const start = async (env: Record<string, string>, servers: number) => {
     toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env,
-      surroundings: { clock: () => at, queueMs: 60_000 },
+      runtimeOptions: { clock: () => clockMs, queueMs: 60_000 },
     });
-    await serve('greedy', servers);
-    await serve('modest', 1);
+    await createServers('greedy', servers);
+    await createServers('modest', 1);
   };
-  const serve = async (workspace: string, servers: number) => {
-    const key = await toolhost.key({ workspace });
+  const createServers = async (workspace: string, servers: number) => {
+    const key = await toolhost.createKey({ workspace });
     for (let n = 1; n <= servers; n += 1) {
-      const tool = toolAt(`${upstream.url}/${workspace}-${n}`, {
+      const tool = buildToolAt(`${upstream.url}/${workspace}-${n}`, {
         input_schema: { n: { type: 'integer', optional: true } },
         timeout_ms: 20_000,
       });
-      const body = serverAt(`${workspace}-${n}`, '', { tools: [tool] });
+      const body = buildServerAt(`${workspace}-${n}`, '', { tools: [tool] });
       assert.equal((await toolhost.rest('POST', '/servers', { key, body })).status, 201);
     }
   };
@@ -54,8 +55,8 @@ describe('[sec M9] workspace limits', () => {
     toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: args });
   const flood = (servers: number, each: number) =>
     Array.from({ length: servers * each }, (_, n) => call(`greedy-${(n % servers) + 1}`));
-  const held = (path: string) => upstream.requests.filter(({ url }) => url.startsWith(path));
-  const answerAll = () => {
+  const findRequests = (path: string) => upstream.requests.filter(({ url }) => url.startsWith(path));
+  const respondToAll = () => {
     upstream.on('*', () => ({ body: {} }));
     for (const request of upstream.requests) request.release({ body: {} });
   };
@@ -64,17 +65,17 @@ describe('[sec M9] workspace limits', () => {
     await start({ CALLS_PER_SECOND: '2' }, 6);
     // An idle limiter immediately allows one second of its rate, and the next call.
     const replies = await Promise.all(flood(6, 3));
-    assert.deepEqual([count(replies, 200), count(replies, 429)], [11, 7]);
+    assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [11, 7]);
     const refused = replies.find((reply) => reply.status === 429);
-    assert.match(messageOf(refused), /all servers of this workspace together get at most 10 per second/);
-    assert.match(messageOf(refused), /The call was not made; retry in 1 s/);
+    assert.match(getMessage(refused), /all servers of this workspace together get at most 10 per second/);
+    assert.match(getMessage(refused), /The call was not made; retry in 1 s/);
     assert.equal(refused?.headers.get('retry-after'), '1');
     assert.equal(upstream.requests.length, 11);
     assert.equal((await call('modest-1')).status, 200);
-    const key = await toolhost.key({ workspace: 'greedy' });
+    const key = await toolhost.createKey({ workspace: 'greedy' });
     const { body } = await toolhost.rest('GET', '/calls?outcome=limited', { key });
     assert.equal((body.calls as Json[]).length, 7);
-    at += 1000;
+    clockMs += 1000;
     assert.equal((await call('greedy-6')).status, 200);
   });
 
@@ -83,14 +84,14 @@ describe('[sec M9] workspace limits', () => {
     upstream.on('*', () => 'hold');
     const calls = flood(6, 2);
     await upstream.waitForRequest(10);
-    const modest = call('modest-1');
+    const modestCall = call('modest-1');
     const request = await upstream.waitForRequest(11);
     assert.match(request.url, /^\/modest-1/);
     request.release({ body: {} });
-    assert.equal((await modest).status, 200);
-    assert.equal(held('/greedy').length, 10);
-    answerAll();
-    assert.equal(count(await Promise.all(calls), 200), 12);
+    assert.equal((await modestCall).status, 200);
+    assert.equal(findRequests('/greedy').length, 10);
+    respondToAll();
+    assert.equal(countStatus(await Promise.all(calls), 200), 12);
   });
 
   it('[sec F5] return 429 for a slow upstream, while another workspace is served immediately', async () => {
@@ -100,64 +101,64 @@ describe('[sec M9] workspace limits', () => {
     const calls = flood(6, 100);
     await upstream.waitForRequest(10);
     for (let n = 0; n < 10; n += 1) assert.equal((await call('modest-1')).status, 200);
-    const early: Reply[] = [];
-    for (const each of calls) void each.then((reply) => early.push(reply));
-    await eventually(() => assert.ok(count(early, 429) >= 288, String(early.length)));
-    assert.equal(held('/greedy').length, 10);
-    answerAll();
+    const earlyReplies: Reply[] = [];
+    for (const each of calls) void each.then((reply) => earlyReplies.push(reply));
+    await eventually(() => assert.ok(countStatus(earlyReplies, 429) >= 288, String(earlyReplies.length)));
+    assert.equal(findRequests('/greedy').length, 10);
+    respondToAll();
     const replies = await Promise.all(calls);
-    assert.deepEqual([count(replies, 200), count(replies, 429)], [312, 288]);
+    assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [312, 288]);
     assert.equal((await call('greedy-1')).status, 200);
   });
 
   it('start queued calls in order, alternating between servers', async () => {
     await start({}, 3);
-    await operate(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
+    await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
     upstream.on('*', () => 'hold');
-    const key = await toolhost.key({ workspace: 'greedy' });
-    const use = async () => (await toolhost.rest('GET', '/workspace/limits', { key })).body.use;
+    const key = await toolhost.createKey({ workspace: 'greedy' });
+    const getUse = async () => (await toolhost.rest('GET', '/workspace/limits', { key })).body.use;
     const calls: Promise<Reply>[] = [];
     for (const [waiting, server] of [1, 1, 1, 2, 3, 3].entries()) {
       calls.push(call(`greedy-${server}`, { n: waiting + 1 }));
-      await eventually(async () => assert.deepEqual(await use(), { running: 1, waiting, refused: 0 }));
+      await eventually(async () => assert.deepEqual(await getUse(), { running: 1, waiting, refused: 0 }));
     }
     for (const [index, expected] of ['1', '4', '5', '2', '6', '3'].entries()) {
       const request = await upstream.waitForRequest(index + 1);
       assert.equal(request.url.split('n=')[1], expected);
       request.release({ body: {} });
     }
-    assert.equal(count(await Promise.all(calls), 200), 6);
-    assert.deepEqual(await use(), { running: 0, waiting: 0, refused: 0 });
+    assert.equal(countStatus(await Promise.all(calls), 200), 6);
+    assert.deepEqual(await getUse(), { running: 0, waiting: 0, refused: 0 });
   });
 
   it('remove a call that is canceled while it is queued, and never send it', async () => {
     await start({}, 2);
-    await operate(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
+    await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'greedy', { concurrent_calls: 1 });
     upstream.on('*', () => 'hold');
     const running = call('greedy-1');
     const request = await upstream.waitForRequest();
-    const leaving = new AbortController();
+    const abortController = new AbortController();
     const waiting = fetch(`${toolhost.url}/mcp/greedy-2`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
         authorization: `Bearer ${token}`,
-        ...mirrors('tools/call', 'get'),
+        ...mirrorHeaders('tools/call', 'get'),
       },
-      body: JSON.stringify(modernMessage('tools/call', { name: 'get', arguments: {} })),
-      signal: leaving.signal,
+      body: JSON.stringify(buildStatelessMessage('tools/call', { name: 'get', arguments: {} })),
+      signal: abortController.signal,
     });
-    const key = await toolhost.key({ workspace: 'greedy' });
-    const isWaiting = (n: number) =>
+    const key = await toolhost.createKey({ workspace: 'greedy' });
+    const assertWaiting = (n: number) =>
       eventually(async () => {
         const { body } = await toolhost.rest('GET', '/workspace/limits', { key });
         assert.equal((body.use as Json).waiting, n);
       });
-    await isWaiting(1);
-    leaving.abort();
+    await assertWaiting(1);
+    abortController.abort();
     await assert.rejects(waiting, { name: 'AbortError' });
-    await isWaiting(0);
+    await assertWaiting(0);
     request.release({ body: {} });
     assert.equal((await running).status, 200);
     assert.equal(upstream.requests.length, 1);
@@ -174,15 +175,15 @@ describe('[sec M9] the fair share of a process', () => {
     server: { callsPerSecond: 0, concurrentCalls: 0 },
     workspace: { callsPerSecond: 0, concurrentCalls: 0 },
   };
-  const anybody = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
-  const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
+  const anonymousCaller = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
+  const getServer = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
   it('gives a workspace at most half of the free capacity', async () => {
-    const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 9 });
+    const limits = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 9 });
     const enterAll = async (workspace: string) => {
       const slots = [];
       try {
-        for (;;) slots.push(await gate.enter(serverOf(workspace), anybody));
+        for (;;) slots.push(await limits.enter(getServer(workspace), anonymousCaller));
       } catch (error) {
         assert.match(String(error), /The service is busy, and the workspaces of this owner have used their share/);
       }
@@ -192,12 +193,12 @@ describe('[sec M9] the fair share of a process', () => {
     const second = await enterAll('second');
     const third = await enterAll('third');
     assert.deepEqual([first.length, second.length, third.length], [5, 2, 1]);
-    assert.deepEqual(gate.snapshot(), {
+    assert.deepEqual(limits.snapshot(), {
       running: 8,
       waiting: 0,
-      refused: { ...Object.fromEntries(Object.keys(gate.snapshot().refused).map((by) => [by, 0])), fair_share: 3 },
+      refused: { ...Object.fromEntries(Object.keys(limits.snapshot().refused).map((by) => [by, 0])), fair_share: 3 },
     });
-    for (const place of [...first, ...second, ...third]) gate.leave(place, anybody);
+    for (const slot of [...first, ...second, ...third]) limits.leave(slot, anonymousCaller);
     assert.equal((await enterAll('third')).length, 5);
   });
 });
@@ -205,16 +206,16 @@ describe('[sec M9] the fair share of a process', () => {
 describe('[find A7] the memory of calls', () => {
   let toolhost: TestToolhost;
   let upstream: Server;
-  let held: ServerResponse[];
+  let heldResponses: ServerResponse[];
   let keys: Record<'greedy' | 'modest', string>;
   before(async () => {
-    held = [];
+    heldResponses = [];
     // The path states how many megabytes are sent. A response at /held is not completed.
     upstream = createServer((request, response) => {
       const [, kind, megabytes] = (request.url ?? '').split('/');
       request.resume();
       response.setHeader('Content-Type', 'text/plain');
-      if (kind === 'held') held.push(response);
+      if (kind === 'held') heldResponses.push(response);
       const body = 'x'.repeat(Number(megabytes) * megabyte);
       if (kind === 'held' && body !== '') response.write(body);
       else if (kind !== 'held') response.end(body);
@@ -222,18 +223,21 @@ describe('[find A7] the memory of calls', () => {
     await once(upstream, 'listening');
     const { port } = upstream.address() as AddressInfo;
     const divideMemory = () => ({ ...divideProcessMemory(1), work: 40 * megabyte, queuedInputs: 20 * megabyte });
-    toolhost = await startToolhost({ egress: [port], surroundings: { divideMemory, queueMs: 60_000 } });
-    keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
+    toolhost = await startToolhost({ egressPorts: [port], runtimeOptions: { divideMemory, queueMs: 60_000 } });
+    keys = {
+      greedy: await toolhost.createKey({ workspace: 'greedy' }),
+      modest: await toolhost.createKey({ workspace: 'modest' }),
+    };
     const url = `http://127.0.0.1:${port}`;
     const wait = { timeout_ms: 20_000, method: 'POST', input_schema: { a: { type: 'object' } } };
     const tools = [
-      toolAt(`${url}/whole/3`),
-      toolAt(`${url}/held/5`, { name: 'long', timeout_ms: 20_000 }),
-      toolAt(`${url}/held/0`, { ...wait, name: 'wait' }),
+      buildToolAt(`${url}/whole/3`),
+      buildToolAt(`${url}/held/5`, { name: 'long', timeout_ms: 20_000 }),
+      buildToolAt(`${url}/held/0`, { ...wait, name: 'wait' }),
     ];
     for (const [slug, key] of Object.entries(keys)) {
-      const made = await toolhost.rest('POST', '/servers', { key, body: { name: slug, slug, tools } });
-      assert.equal(made.status, 201, made.text);
+      const created = await toolhost.rest('POST', '/servers', { key, body: { name: slug, slug, tools } });
+      assert.equal(created.status, 201, created.text);
     }
   });
   after(async () => {
@@ -249,7 +253,7 @@ describe('[find A7] the memory of calls', () => {
     const replies: Reply[] = [];
     const all = Array.from({ length: 6 }, () => call('greedy', 'long').then((reply) => replies.push(reply)));
     await eventually(() => assert.equal(replies.length, 2));
-    assert.ok((await countGivenUp(toolhost.url, 'memory')) >= 2);
+    assert.ok((await countShedWork(toolhost.url, 'memory')) >= 2);
     assert.doesNotMatch((await call('modest', 'get')).text, /isError":true/);
     for (const { status, text } of replies) {
       assert.equal(status, 200);
@@ -258,7 +262,7 @@ describe('[find A7] the memory of calls', () => {
         /no memory left for its response and the workspaces of this owner have used their share; .* fewer parallel large calls/,
       );
     }
-    for (const response of held.splice(0)) response.end();
+    for (const response of heldResponses.splice(0)) response.end();
     await Promise.all(all);
     await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
   });
@@ -269,20 +273,20 @@ describe('[find A7] the memory of calls', () => {
     const all = Array.from({ length: 20 }, () => call('greedy', 'wait', { a }).then((reply) => replies.push(reply)));
     await eventually(() => assert.ok(replies.length > 8, `${replies.length} were refused`), 20_000);
     for (const { text } of replies) assert.match(text, /no memory left for /);
-    const before = held.length;
-    let said: string | undefined;
-    const own = call('modest', 'wait', { a }).then(({ text }) => {
-      said = text;
+    const before = heldResponses.length;
+    let resultText: string | undefined;
+    const modestCall = call('modest', 'wait', { a }).then(({ text }) => {
+      resultText = text;
     });
-    await eventually(() => assert.ok(held.length > before));
+    await eventually(() => assert.ok(heldResponses.length > before));
     assert.doesNotMatch((await call('modest', 'get')).text, /isError":true|error/);
     // Other calls of the greedy workspace may still be on their way to the upstream.
     await eventually(() => {
-      for (const response of held.splice(0)) response.end('done');
-      assert.ok(said !== undefined && replies.length === all.length);
+      for (const response of heldResponses.splice(0)) response.end('done');
+      assert.ok(resultText !== undefined && replies.length === all.length);
     }, 20_000);
-    await Promise.all([own, ...all]);
-    assert.match(said ?? '', /done/);
+    await Promise.all([modestCall, ...all]);
+    assert.match(resultText ?? '', /done/);
     await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
   });
 });

@@ -4,10 +4,10 @@ import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { formatApiKey } from '../../src/domain/ids.ts';
-import { tries } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const json = { 'content-type': 'application/json' };
 const unknownKey = formatApiKey(new Uint8Array(9).fill(7), new Uint8Array(32).fill(9)).key;
@@ -29,20 +29,20 @@ describe('requests that are rejected by their headers', () => {
   before(async () => {
     toolhost = await startToolhost();
     const authentication = { type: 'Bearer', token: 'stored' };
-    await toolhost.createServer(serverAt('keyed', 'https://api.example', { authentication }));
+    await toolhost.createServer(buildServerAt('keyed', 'https://api.example', { authentication }));
   });
   after(() => toolhost.stop());
 
-  const refuse = (path: string, headers: Record<string, string>, body: string | Buffer) =>
-    wire(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
+  const sendRejected = (path: string, headers: Record<string, string>, body: string | Buffer) =>
+    sendRawRequest(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
   /** Returns the ID of an error response as text, with all its digits, or undefined without one. */
-  const idOf = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
-  const echoed = async (body: string) => idOf((await refuse('/mcp/nobody-here', {}, body)).text);
+  const getId = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
+  const getEchoedId = async (body: string) => getId((await sendRejected('/mcp/nobody-here', {}, body)).text);
 
   it('[find A3] get a response with the message ID, whatever rejects them', async () => {
-    for (const [what, path, headers, status] of refusals) {
-      const reply = await refuse(path, headers, '{"jsonrpc":"2.0","id":"mine","method":"ping"}');
-      assert.deepEqual([reply.status, idOf(reply.text)], [status, '"mine"'], what);
+    for (const [problem, path, headers, status] of refusals) {
+      const reply = await sendRejected(path, headers, '{"jsonrpc":"2.0","id":"mine","method":"ping"}');
+      assert.deepEqual([reply.status, getId(reply.text)], [status, '"mine"'], problem);
     }
   });
 
@@ -89,17 +89,20 @@ describe('requests that are rejected by their headers', () => {
       ['{id:1}', undefined],
       ['\ufeff{"id":1}', undefined],
     ];
-    for (const [body, id] of cases) assert.equal(await echoed(body), id, body);
-    assert.equal(idOf((await refuse('/mcp/nobody-here', {}, Buffer.from('{"id":"\xff"}', 'latin1'))).text), undefined);
+    for (const [body, id] of cases) assert.equal(await getEchoedId(body), id, body);
+    assert.equal(
+      getId((await sendRejected('/mcp/nobody-here', {}, Buffer.from('{"id":"\xff"}', 'latin1'))).text),
+      undefined,
+    );
   });
 
   it('[find A3] get an ID at the start of a long body, but not at its end', async () => {
-    const long = JSON.stringify({ text: 'x'.repeat(400_000) });
-    assert.equal(await echoed(`{"jsonrpc":"2.0","id":"first","params":${long}}`), '"first"');
-    assert.equal(await echoed(`{"jsonrpc":"2.0","params":${long},"id":"last"}`), undefined);
-    assert.equal(await echoed(`{"id":"${'x'.repeat(400_000)}"}`), undefined);
-    assert.equal(await echoed(`{"id":${'1'.repeat(400_000)}}`), undefined);
-    assert.equal(await echoed(`{"id":5,"params":{"text":"broken`.padEnd(400_000, 'x')), '5');
+    const longParams = JSON.stringify({ text: 'x'.repeat(400_000) });
+    assert.equal(await getEchoedId(`{"jsonrpc":"2.0","id":"first","params":${longParams}}`), '"first"');
+    assert.equal(await getEchoedId(`{"jsonrpc":"2.0","params":${longParams},"id":"last"}`), undefined);
+    assert.equal(await getEchoedId(`{"id":"${'x'.repeat(400_000)}"}`), undefined);
+    assert.equal(await getEchoedId(`{"id":${'1'.repeat(400_000)}}`), undefined);
+    assert.equal(await getEchoedId(`{"id":5,"params":{"text":"broken`.padEnd(400_000, 'x')), '5');
   });
 
   it('[find A3] get the ID that a parser finds, for a message of any form (property)', async () => {
@@ -114,16 +117,16 @@ describe('requests that are rejected by their headers', () => {
         const body = JSON.stringify(message, undefined, space);
         fc.pre(Buffer.byteLength(body) < 4000);
         const { id } = JSON.parse(body) as { id?: unknown };
-        assert.equal(await echoed(body), isId(id) ? JSON.stringify(id) : undefined);
+        assert.equal(await getEchoedId(body), isId(id) ? JSON.stringify(id) : undefined);
       }),
-      { numRuns: tries(200) },
+      { numRuns: getRunCount(200) },
     );
   });
 
   /** Returns the beginning of a request that announces more than it sends. */
-  const unfinished = (path: string, announced: string, start: string) =>
+  const formatUnfinished = (path: string, announced: string, start: string) =>
     `POST ${path} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: application/json\r\n${announced}\r\n\r\n${start}`;
-  const open = (bytes: string) => {
+  const openSocket = (bytes: string) => {
     const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
     socket.on('error', () => undefined);
     socket.write(bytes);
@@ -131,22 +134,22 @@ describe('requests that are rejected by their headers', () => {
   };
 
   it('[find A3] get a response without waiting for the rest of a body, or for a body that never arrives', async () => {
-    const first = `{"id":"early","params":"${'x'.repeat(5000)}`;
+    const bodyStart = `{"id":"early","params":"${'x'.repeat(5000)}`;
     for (const [path, start, id] of [
-      ['/mcp/nobody-here', first, '"early"'],
-      ['/mcp/keyed', first, '"early"'],
+      ['/mcp/nobody-here', bodyStart, '"early"'],
+      ['/mcp/keyed', bodyStart, '"early"'],
       ['/mcp/keyed', '', undefined],
     ] as const) {
-      const socket = open(unfinished(path, 'Content-Length: 400000', start));
-      const [answer] = (await once(socket, 'data')) as [Buffer];
-      const [head = '', body = ''] = String(answer).split('\r\n\r\n');
+      const socket = openSocket(formatUnfinished(path, 'Content-Length: 400000', start));
+      const [response] = (await once(socket, 'data')) as [Buffer];
+      const [head = '', body = ''] = String(response).split('\r\n\r\n');
       assert.match(head, /^HTTP\/1\.1 40[14] /);
-      assert.equal(idOf(body), id);
+      assert.equal(getId(body), id);
       socket.destroy();
     }
   });
 
-  const endless: [request: string, type: string, size: number][] = [
+  const endlessRequests: [request: string, type: string, size: number][] = [
     ['POST /mcp/nobody-here', 'application/json', 16_384],
     ['POST /mcp/keyed', 'text/plain', 16],
     ['GET /mcp/keyed', 'application/json', 16_384],
@@ -157,16 +160,16 @@ describe('requests that are rejected by their headers', () => {
     ['POST /mcp/keyed/../x', 'application/json', 16_384],
   ];
   it('[find A3] are cut off after one or two megabytes of an endless body, at every path', async () => {
-    for (const [request, type, size] of endless) {
+    for (const [request, type, size] of endlessRequests) {
       const head = `${request} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
-      const socket = open(head);
+      const socket = openSocket(head);
       socket.resume();
-      const pieces = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(65_536 / size);
+      const chunks = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(65_536 / size);
       const closed = new Promise((resolve) => socket.once('close', resolve));
       let sent = 0;
       while (!socket.destroyed && sent < 400) {
         sent++;
-        await Promise.race([new Promise((resolve) => socket.write(pieces, resolve)), closed]);
+        await Promise.race([new Promise((resolve) => socket.write(chunks, resolve)), closed]);
       }
       assert.ok(sent < 400, `${request}: ${sent} × 64 KB`);
       await closed;
@@ -184,18 +187,18 @@ describe('static documents', () => {
   it('[find A3] have an entity tag, and are not sent again to a client that has them', async () => {
     for (const path of ['/api/v1/openapi.json', '/schema/server.json']) {
       const url = toolhost.url + path;
-      const { status, headers, text } = await wire(url);
+      const { status, headers, text } = await sendRawRequest(url);
       assert.equal(status, 200);
       assert.match(String(headers['content-type']), /^application\/json/);
       const etag = String(headers.etag);
       assert.match(etag, /^"[\w-]+"$/);
-      assert.equal((await wire(url)).text, text);
+      assert.equal((await sendRawRequest(url)).text, text);
       for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-        const same = await wire(url, { headers: { 'if-none-match': tag } });
-        assert.deepEqual([same.status, same.text, same.headers.etag], [304, '', etag]);
+        const unchanged = await sendRawRequest(url, { headers: { 'if-none-match': tag } });
+        assert.deepEqual([unchanged.status, unchanged.text, unchanged.headers.etag], [304, '', etag]);
       }
-      assert.equal((await wire(url, { headers: { 'if-none-match': '"other"' } })).status, 200);
-      const head = await wire(url, { method: 'HEAD' });
+      assert.equal((await sendRawRequest(url, { headers: { 'if-none-match': '"other"' } })).status, 200);
+      const head = await sendRawRequest(url, { method: 'HEAD' });
       assert.deepEqual([head.status, head.text, head.headers.etag], [200, '', etag]);
     }
   });

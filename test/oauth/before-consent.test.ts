@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { wellKnownVendors } from '../../src/domain/clients/redirect-schemes.ts';
-import { isWhole, tries } from '../sets.ts';
-import { type Changes, leadsTo, type Page, visibleText } from '../support/browser/browser.ts';
+import { getRunCount, isFullSuite } from '../sets.ts';
+import { type Changes, getRedirectTarget, type Page, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, post } from '../support/oauth/oauth-client.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 
 /** Requests with one invalid parameter; the error can be sent to the client's redirect URI. */
-const answerable: [what: string, changes: Changes, error: string][] = [
+const redirectedErrors: [what: string, changes: Changes, error: string][] = [
   ['no response_type', { response_type: undefined }, 'invalid_request'],
   ['an implicit response_type', { response_type: 'token' }, 'unsupported_response_type'],
   ['a hybrid response_type', { response_type: 'code id_token' }, 'unsupported_response_type'],
@@ -27,7 +27,7 @@ const answerable: [what: string, changes: Changes, error: string][] = [
 ];
 
 /** Requests whose error can be sent to no one, because the client is not known. */
-const unanswerable: [what: string, change: (url: URL, client: OAuthClient) => void][] = [
+const unredirectedErrors: [what: string, change: (url: URL, client: OAuthClient) => void][] = [
   ['no client_id', (url) => url.searchParams.delete('client_id')],
   ['an unknown client_id', (url) => url.searchParams.set('client_id', 'thc_e30.x')],
   ['a second client_id', (url, { id }) => url.searchParams.append('client_id', id)],
@@ -39,7 +39,7 @@ const unanswerable: [what: string, change: (url: URL, client: OAuthClient) => vo
 ];
 
 /** Redirect URIs that anyone can register, and those that an error may be redirected to automatically. */
-const strangers = [
+const unverifiedRedirectUris = [
   'https://evil.example/cb',
   'https://evil.example/cb?a=1',
   'com.evil.agent:/cb',
@@ -47,7 +47,7 @@ const strangers = [
   'cursor://evil.extension/cb',
   'vscode://file/x',
 ];
-const known = [
+const verifiedRedirectUris = [
   'http://127.0.0.1:9/cb',
   'http://localhost/cb',
   'http://[::1]:9/cb',
@@ -55,12 +55,12 @@ const known = [
   'cursor://anysphere.cursor-mcp/oauth/callback',
 ];
 
-let turn = 0;
+let nextIndex = 0;
 /**
  * Returns the whole list, or only one item per call, a different one each time, unless the whole test set runs. There
  * are far more combinations than there are differences.
  */
-const someOf = <T>(all: readonly T[]): readonly T[] => (isWhole ? all : [all[turn++ % all.length] as T]);
+const sample = <T>(all: readonly T[]): readonly T[] => (isFullSuite ? all : [all[nextIndex++ % all.length] as T]);
 
 describe('authorization before consent', () => {
   let site: ClientDocumentSite;
@@ -69,8 +69,8 @@ describe('authorization before consent', () => {
 
   before(async () => {
     site = await startClientDocuments();
-    world = await startLoginWorld({ surroundings: site.surroundings });
-    slugs = [await world.serve(), await world.serve({}, { token_mode: 'passthrough' }), 'manage'];
+    world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
+    slugs = [await world.createServer(), await world.createServer({}, { token_mode: 'passthrough' }), 'manage'];
   });
   after(async () => {
     await world.stop();
@@ -78,15 +78,18 @@ describe('authorization before consent', () => {
   });
 
   /** Creates a client that registered itself, and one that a document describes, with the same redirect URI. */
-  async function clientsWith(slug: string, redirectUri: string): Promise<OAuthClient[]> {
+  async function createClients(slug: string, redirectUri: string): Promise<OAuthClient[]> {
     const path = `/${Buffer.from(redirectUri).toString('hex')}.json`;
     const id = site.publish(path, { redirect_uris: [redirectUri] }, { 'cache-control': 'max-age=600' });
-    return [await world.client(slug, { redirectUri }), clientWithId(id, { issuer: world.issuer(slug), redirectUri })];
+    return [
+      await world.registerClient(slug, { redirectUri }),
+      clientWithId(id, { issuer: world.issuer(slug), redirectUri }),
+    ];
   }
 
   /** Asserts that the page is one of this service that runs nothing and leads nowhere automatically. */
-  function assertStays(page: Page, what: string): void {
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined], what);
+  function assertNoRedirect(page: Page, what: string): void {
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], what);
     assert.equal(page.headers.get('refresh'), null);
     assert.deepEqual(page.headers.getSetCookie(), []);
     assert.doesNotMatch(page.html, /<script|http-equiv|<form|<iframe|<img/i);
@@ -94,17 +97,17 @@ describe('authorization before consent', () => {
     assert.equal(page.headers.get('cache-control'), 'no-store');
   }
 
-  const linkOf = (page: Page) => /<a class="button" href="([^"]*)">/.exec(page.html)?.[1]?.replaceAll('&amp;', '&');
+  const getLink = (page: Page) => /<a class="button" href="([^"]*)">/.exec(page.html)?.[1]?.replaceAll('&amp;', '&');
 
   it('[find B4] shows an error of an unverified client on a page with its redirect URI, without redirecting', async () => {
     for (const slug of slugs) {
-      for (const redirectUri of strangers) {
-        for (const client of await clientsWith(slug, redirectUri)) {
-          for (const [what, changes, error] of someOf(answerable)) {
+      for (const redirectUri of unverifiedRedirectUris) {
+        for (const client of await createClients(slug, redirectUri)) {
+          for (const [what, changes, error] of sample(redirectedErrors)) {
             const { url, state } = client.authorization(changes);
-            const page = await world.browser().get(url);
-            assertStays(page, `${slug} ${redirectUri} ${what}`);
-            const link = new URL(linkOf(page) ?? assert.fail(page.html));
+            const page = await world.newBrowser().get(url);
+            assertNoRedirect(page, `${slug} ${redirectUri} ${what}`);
+            const link = new URL(getLink(page) ?? assert.fail(page.html));
             assert.ok(link.href.startsWith(redirectUri), link.href);
             const { searchParams } = link;
             assert.deepEqual(
@@ -123,11 +126,11 @@ describe('authorization before consent', () => {
 
   it('[find B4] redirects an error automatically to a program on this device and to the URL of a verified client', async () => {
     for (const slug of slugs) {
-      for (const redirectUri of known) {
-        for (const client of await clientsWith(slug, redirectUri)) {
-          for (const [what, changes, error] of someOf(answerable)) {
-            const page = await world.browser().get(client.authorization(changes).url);
-            const target = leadsTo(page);
+      for (const redirectUri of verifiedRedirectUris) {
+        for (const client of await createClients(slug, redirectUri)) {
+          for (const [what, changes, error] of sample(redirectedErrors)) {
+            const page = await world.newBrowser().get(client.authorization(changes).url);
+            const target = getRedirectTarget(page);
             assert.ok(target?.href.startsWith(redirectUri), `${slug} ${redirectUri} ${what}`);
             assert.equal(target?.searchParams.get('error'), error);
           }
@@ -138,13 +141,13 @@ describe('authorization before consent', () => {
 
   it('[find B4] shows a page without a link when the request identifies no client', async () => {
     for (const slug of slugs) {
-      for (const redirectUri of [...strangers, ...known]) {
-        for (const client of await clientsWith(slug, redirectUri)) {
-          for (const [what, change] of someOf(unanswerable)) {
+      for (const redirectUri of [...unverifiedRedirectUris, ...verifiedRedirectUris]) {
+        for (const client of await createClients(slug, redirectUri)) {
+          for (const [what, change] of sample(unredirectedErrors)) {
             const { url } = client.authorization();
             change(url, client);
-            const page = await world.browser().get(url);
-            assertStays(page, `${slug} ${redirectUri} ${what}`);
+            const page = await world.newBrowser().get(url);
+            assertNoRedirect(page, `${slug} ${redirectUri} ${what}`);
             assert.doesNotMatch(page.html, /<a /);
           }
         }
@@ -153,38 +156,40 @@ describe('authorization before consent', () => {
   });
 
   it('[find B4] redirects to an unverified client for no combination of errors', async () => {
-    const clients = (await Promise.all(slugs.map((slug) => clientsWith(slug, 'https://evil.example/cb')))).flat();
-    const parts = fc.record({
+    const clients = (await Promise.all(slugs.map((slug) => createClients(slug, 'https://evil.example/cb')))).flat();
+    const combinations = fc.record({
       client: fc.constantFrom(...clients),
-      changes: fc.subarray(answerable.map(([, changes]) => changes)),
-      others: fc.subarray(unanswerable.map(([, change]) => change)),
+      changes: fc.subarray(redirectedErrors.map(([, changes]) => changes)),
+      others: fc.subarray(unredirectedErrors.map(([, change]) => change)),
       more: fc.dictionary(
         fc.constantFrom('prompt', 'error', 'max_age', 'display', 'scope', 'nonce'),
         fc.string({ maxLength: 20 }),
       ),
     });
     await fc.assert(
-      fc.asyncProperty(parts, async ({ client, changes, others, more }) => {
+      fc.asyncProperty(combinations, async ({ client, changes, others, more }) => {
         const { url } = client.authorization(Object.assign({}, more, ...changes));
         for (const change of others) change(url, client);
-        const page = await world.browser().get(url);
-        assert.equal(leadsTo(page), undefined);
+        const page = await world.newBrowser().get(url);
+        assert.equal(getRedirectTarget(page), undefined);
         assert.equal(page.headers.get('refresh'), null);
         assert.ok(page.status === 200 || page.status === 400, String(page.status));
       }),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
   });
 
   it("[find B4] renders the client's name as text on an error page", async () => {
     const [slug = ''] = slugs;
     const name = '</dd><script>alert(1)</script><a href="https://evil.example">';
-    const client = await world.client(slug, {
+    const client = await world.registerClient(slug, {
       name,
       redirectUri: 'https://evil.example/cb?x="\''.replaceAll('"', '%22'),
     });
-    const page = await world.browser().get(client.authorization({ response_type: 'token', state: '"><script>' }).url);
-    assertStays(page, 'markup');
+    const page = await world
+      .newBrowser()
+      .get(client.authorization({ response_type: 'token', state: '"><script>' }).url);
+    assertNoRedirect(page, 'markup');
     assert.equal(page.html.match(/<a /g)?.length, 1);
   });
 
@@ -227,7 +232,7 @@ describe('authorization before consent', () => {
 
   it('[find B4] rejects redirect schemes other than https, loopback http, reversed domains, and those of known clients', async () => {
     const [slug = ''] = slugs;
-    const honest = await world.client(slug);
+    const honest = await world.registerClient(slug);
     const forms = fc.constantFrom(
       ':x',
       '://host/cb',
@@ -245,12 +250,12 @@ describe('authorization before consent', () => {
         const metadata = { redirect_uris: [uri] };
         const reply = await post(`${world.issuer(slug)}/register`, metadata, { 'x-forwarded-for': address });
         assertOAuthError(reply, 400, 'invalid_redirect_uri');
-        assertStays(await world.browser().get(honest.authorization({ redirect_uri: uri }).url), uri);
+        assertNoRedirect(await world.newBrowser().get(honest.authorization({ redirect_uri: uri }).url), uri);
         const id = site.publish('/scheme.json', metadata, { 'cache-control': 'no-store' });
         const documented = clientWithId(id, { issuer: world.issuer(slug), redirectUri: uri });
-        assertStays(await world.browser().get(documented.authorization().url), uri);
+        assertNoRedirect(await world.newBrowser().get(documented.authorization().url), uri);
       }),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
   });
 
@@ -262,11 +267,11 @@ describe('authorization before consent', () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(domains, fc.constantFrom(...allowedSchemes.slice(2))), async (scheme) => {
         for (const form of [':/cb', '://cb', '://host/oauth/cb']) {
-          const client = await world.client(slug, { redirectUri: scheme + form });
-          assert.equal((await world.browser().get(client.authorization().url)).status, 200, scheme + form);
+          const client = await world.registerClient(slug, { redirectUri: scheme + form });
+          assert.equal((await world.newBrowser().get(client.authorization().url)).status, 200, scheme + form);
         }
       }),
-      { numRuns: tries(30) },
+      { numRuns: getRunCount(30) },
     );
   });
 });

@@ -20,7 +20,7 @@ const views: { name: string; options: BrowserContextOptions }[] = [400, 1440].fl
 const programRedirect = 'com.example.agent:/callback';
 
 /** Names that try to be more than text, and the text that the page may show for them. */
-const hostileNames = [
+const adversarialNames = [
   ['<script>document.title="owned"</script>', '<script>document.title="owned"</script>'],
   ['<img src=x onerror=alert(1)>"\'&amp;', '<img src=x onerror=alert(1)>"\'&amp;'],
   ['</dd></dl><h1>Verified</h1>', '</dd></dl><h1>Verified</h1>'],
@@ -40,7 +40,7 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
   before(async () => {
     [provider, agent] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
     agent.on('*', () => ({ headers: { 'content-type': 'text/html' }, body: '<h1>The agent has it</h1>' }));
-    toolhost = await startToolhost({ egress: [provider.port, agent.port] });
+    toolhost = await startToolhost({ egressPorts: [provider.port, agent.port] });
     await createServer('items', 'Project tracker');
     browser = await launchChromium();
   });
@@ -54,7 +54,7 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
       name,
       slug,
       authentication: { type: 'Bearer' },
-      oauth: await provider.oauthFor(`${toolhost.url}/mcp/${slug}/callback`),
+      oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/${slug}/callback`),
       tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${agent.url}/items` }],
     });
   }
@@ -80,7 +80,7 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
   }
 
   /** Opens a new browser profile. Asserts at the end that no script ran and that the policy had nothing to block. */
-  async function inPage(options: BrowserContextOptions, use: (page: Page) => Promise<void>): Promise<void> {
+  async function withPage(options: BrowserContextOptions, use: (page: Page) => Promise<void>): Promise<void> {
     const context = await browser.newContext(options);
     const blocked: string[] = [];
     try {
@@ -114,14 +114,14 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
   }
 
   /** Returns the label and the outline of the focused button. */
-  async function focused(page: Page): Promise<string> {
+  async function describeFocus(page: Page): Promise<string> {
     const label = await page.locator(':focus').textContent();
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outline');
     return `${label}: ${outline}`;
   }
 
   /** Returns the parameters that the browser brought back to the agent. */
-  async function answerToAgent(page: Page): Promise<Record<string, string>> {
+  async function getRedirectParams(page: Page): Promise<Record<string, string>> {
     await page.getByText('The agent has it').waitFor();
     const url = new URL(page.url());
     assert.equal(url.origin + url.pathname, `${agent.url}/callback`);
@@ -130,12 +130,12 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
 
   it('can be used with only the keyboard, to allow and to cancel [mcp 59]', async () => {
     const url = await authorizationUrl('Claude Code');
-    await inPage({}, async (page) => {
+    await withPage({}, async (page) => {
       await page.goto(url);
       await page.keyboard.press('Tab');
-      assert.match(await focused(page), /^Allow and log in: .*solid 3px$/);
+      assert.match(await describeFocus(page), /^Allow and log in: .*solid 3px$/);
       await page.keyboard.press('Tab');
-      assert.match(await focused(page), /^Cancel: .*solid 3px$/);
+      assert.match(await describeFocus(page), /^Cancel: .*solid 3px$/);
       await page.keyboard.press('Shift+Tab');
       await page.keyboard.press('Enter');
       await page.waitForURL(`${provider.url}/login/**`);
@@ -143,7 +143,7 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
       await page.keyboard.press('Tab');
       await page.keyboard.type(password);
       await page.keyboard.press('Enter');
-      const { code, ...more } = await answerToAgent(page);
+      const { code, ...more } = await getRedirectParams(page);
       assert.match(code ?? '', /^\w{43}$/);
       assert.deepEqual(more, { state: 'of-the-agent', iss: `${toolhost.url}/mcp/items` });
 
@@ -151,34 +151,34 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
       await page.keyboard.press('Tab');
       await page.keyboard.press('Tab');
       await page.keyboard.press('Space');
-      const { error, state, iss } = await answerToAgent(page);
+      const { error, state, iss } = await getRedirectParams(page);
       assert.deepEqual([error, state, iss], ['access_denied', 'of-the-agent', `${toolhost.url}/mcp/items`]);
     });
   });
 
   it('leaves a person whose client is a program on a page that confirms the login', async () => {
     const url = await authorizationUrl('Cursor', programRedirect);
-    await inPage({}, async (page) => {
+    await withPage({}, async (page) => {
       await page.goto(url);
       const started = page.waitForEvent('request', (request) => request.url().startsWith(programRedirect));
       await logIn(page);
-      const answer = new URL((await started).url()).searchParams;
-      assert.match(answer.get('code') ?? '', /^\w{43}$/);
-      assert.equal(answer.get('iss'), `${toolhost.url}/mcp/items`);
+      const redirectParams = new URL((await started).url()).searchParams;
+      assert.match(redirectParams.get('code') ?? '', /^\w{43}$/);
+      assert.equal(redirectParams.get('iss'), `${toolhost.url}/mcp/items`);
       await page.getByRole('heading', { name: 'You are logged in' }).waitFor();
-      const again = await page.getByRole('link', { name: 'Back to your client' }).getAttribute('href');
-      assert.equal(again, (await started).url());
+      const linkUrl = await page.getByRole('link', { name: 'Back to your client' }).getAttribute('href');
+      assert.equal(linkUrl, (await started).url());
     });
   });
 
   it('shows adversarial names as plain text', async () => {
-    for (const [name, seen] of hostileNames) {
+    for (const [name, shownName] of adversarialNames) {
       const url = await authorizationUrl(name);
-      await inPage({}, async (page) => {
+      await withPage({}, async (page) => {
         await page.goto(url);
-        assert.equal(await page.locator('h1').textContent(), `Allow “${seen}” to use Project tracker?`);
-        assert.equal(await page.locator('dl dd bdi').first().textContent(), seen);
-        assert.equal(await page.title(), `Allow ${seen}?`);
+        assert.equal(await page.locator('h1').textContent(), `Allow “${shownName}” to use Project tracker?`);
+        assert.equal(await page.locator('dl dd bdi').first().textContent(), shownName);
+        assert.equal(await page.title(), `Allow ${shownName}?`);
         assert.equal(await page.locator('script, img, h1 ~ h1').count(), 0);
       });
     }
@@ -207,51 +207,54 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
   });
 
   /** Asserts that the page does not scroll sideways. */
-  async function checkFit(page: Page): Promise<void> {
+  async function assertFits(page: Page): Promise<void> {
     const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
     assert.ok(overflow <= 0, `${page.url()} is ${overflow} px too wide`);
   }
 
   /** Asserts that axe finds nothing serious on the page with this heading. */
-  async function check(page: Page, heading: string | RegExp): Promise<void> {
+  async function assertAccessible(page: Page, heading: string | RegExp): Promise<void> {
     await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-    await checkFit(page);
+    await assertFits(page);
     await page.evaluate(axe.source);
     const { violations, passes } = (await page.evaluate('axe.run()')) as axe.AxeResults;
     assert.ok(passes.some(({ id }) => id === 'color-contrast'));
     const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-    const found = serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
-    assert.deepEqual(found, []);
+    const findings = serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+    assert.deepEqual(findings, []);
   }
 
   for (const { name, options } of views) {
     it(`fits and is accessible: ${name}`, async () => {
-      await inPage(options, async (page) => {
+      await withPage(options, async (page) => {
         const url = await authorizationUrl('Claude Code');
         await stayAfterConsent(page);
         await page.goto(url);
-        await check(page, /^Allow/);
+        await assertAccessible(page, /^Allow/);
         await page.getByRole('button', { name: 'Allow and log in' }).click();
-        await check(page, /^Log in at/);
+        await assertAccessible(page, /^Log in at/);
         await page.goto(url);
         await page.getByRole('button', { name: 'Cancel' }).click();
-        await check(page, 'You did not log in');
+        await assertAccessible(page, 'You did not log in');
         await page.goto(url.replace('client_id=thc_', 'client_id=other_'));
-        await check(page, 'Something went wrong');
+        await assertAccessible(page, 'Something went wrong');
         await page.goto(`${toolhost.url}/mcp/nobody/desk`);
-        await check(page, 'There is no server at this URL');
-        const stray = await authorizationUrl('Claude Code', `https://${'long-name.'.repeat(20)}example/callback`);
-        await page.goto(stray.replace('response_type=code', 'response_type=token'));
-        await check(page, 'This login cannot start');
+        await assertAccessible(page, 'There is no server at this URL');
+        const longRedirectUrl = await authorizationUrl(
+          'Claude Code',
+          `https://${'long-name.'.repeat(20)}example/callback`,
+        );
+        await page.goto(longRedirectUrl.replace('response_type=code', 'response_type=token'));
+        await assertAccessible(page, 'This login cannot start');
         for (const large of largeNames) {
           await page.goto(await authorizationUrl(large));
-          await checkFit(page);
+          await assertFits(page);
         }
       });
-      await inPage(options, async (page) => {
+      await withPage(options, async (page) => {
         await page.goto(await authorizationUrl('Cursor', programRedirect));
         await logIn(page);
-        await check(page, 'You are logged in');
+        await assertAccessible(page, 'You are logged in');
       });
     });
   }

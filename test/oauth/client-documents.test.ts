@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { leadsTo, next, visibleText } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
-import { assertOAuthError, clientWithId, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import { examine } from '../support/toolhost/doctor-command.ts';
+import { getNextUrl, getRedirectTarget, visibleText } from '../support/browser/browser.ts';
+import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, clientWithId, expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
+import { runDoctor } from '../support/toolhost/doctor-command.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { startWebPortListener } from '../support/upstreams/listener.ts';
@@ -17,8 +17,8 @@ describe('clients with a metadata document', () => {
 
   before(async () => {
     site = await startClientDocuments();
-    world = await startLoginWorld({ surroundings: site.surroundings });
-    slug = await world.serve();
+    world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
+    slug = await world.createServer();
   });
   beforeEach(() => {
     site.take();
@@ -28,25 +28,25 @@ describe('clients with a metadata document', () => {
     await site.close();
   });
 
-  const clientAt = (id: string, redirect = redirectUri): OAuthClient =>
+  const createClient = (id: string, redirect = redirectUri): OAuthClient =>
     clientWithId(id, { issuer: world.issuer(slug), redirectUri: redirect });
-  const consentOf = (client: OAuthClient) => world.browser().get(client.authorization().url);
+  const openConsentPage = (client: OAuthClient) => world.newBrowser().get(client.authorization().url);
 
   async function assertRefused(id: string): Promise<void> {
-    const page = await consentOf(clientAt(id));
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined], id);
+    const page = await openConsentPage(createClient(id));
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], id);
     assert.match(visibleText(page), /invalid_client/);
-    assertOAuthError(await clientAt(id).redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
+    assertOAuthError(await createClient(id).redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
   }
 
   it('[mcp 55] logs a client with a metadata document in, at a redirect URI of the document', async () => {
-    const client = clientAt(
+    const client = createClient(
       site.publish('/agent.json', {
         token_endpoint_auth_method: 'private_key_jwt',
         token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'],
       }),
     );
-    const page = await consentOf(client);
+    const page = await openConsentPage(client);
     assert.equal(page.status, 200);
     const text = visibleText(page);
     for (const part of [
@@ -57,22 +57,22 @@ describe('clients with a metadata document', () => {
     ]) {
       assert.match(text, part);
     }
-    const { access_token } = await world.tokens(client);
-    assert.equal((await world.list(slug, access_token)).status, 200);
+    const { access_token } = await world.getTokens(client);
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
     for (const other of [
       'http://localhost:3118/other',
       'https://agents.example.com/callback',
       'http://127.0.0.1:3118/callback',
     ]) {
-      assert.equal((await consentOf(clientAt(client.id, other))).status, 400, other);
+      assert.equal((await openConsentPage(createClient(client.id, other))).status, 400, other);
     }
   });
 
   it('[sec D19] rejects a document that does not match its URL', async () => {
-    const own = (path: string) => site.publish(path).replace(path, '');
+    const getOrigin = (path: string) => site.publish(path).replace(path, '');
     const wrong = [
-      site.publish('/other-id', { client_id: `${own('/x')}/elsewhere` }),
-      site.publish('/slash', { client_id: `${own('/x')}/slash/` }),
+      site.publish('/other-id', { client_id: `${getOrigin('/x')}/elsewhere` }),
+      site.publish('/slash', { client_id: `${getOrigin('/x')}/slash/` }),
       site.publish('/no-name', { client_name: undefined }),
       site.publish('/no-uris', { redirect_uris: [] }),
       site.publish('/text-uris', { redirect_uris: redirectUri }),
@@ -87,7 +87,7 @@ describe('clients with a metadata document', () => {
       site.serve('/missing', { status: 404 }),
       site.serve('/created', {
         status: 201,
-        body: { client_id: `${own('/x')}/created`, client_name: 'x', redirect_uris: [redirectUri] },
+        body: { client_id: `${getOrigin('/x')}/created`, client_name: 'x', redirect_uris: [redirectUri] },
       }),
       site.serve('/array', { body: [] }),
       site.serve('/null', { body: 'null' }),
@@ -101,26 +101,29 @@ describe('clients with a metadata document', () => {
 
   it('[mcp 60] logs known clients in with a built-in copy of their document when it cannot be fetched, at its redirect URIs', async () => {
     for (const id of knownIds) {
-      const client = clientAt(id);
-      const { access_token, refresh_token } = await world.tokens(client);
-      assert.equal((await world.list(slug, access_token)).status, 200);
+      const client = createClient(id);
+      const { access_token, refresh_token } = await world.getTokens(client);
+      assert.equal((await world.listTools(slug, access_token)).status, 200);
       assert.equal((await client.refresh(refresh_token)).status, 200);
       for (const other of [
         'http://localhost:3118/other',
         'https://claude.ai/callback',
         'https://evil.example/callback',
       ])
-        assert.equal((await consentOf(clientAt(id, other))).status, 400, other);
+        assert.equal((await openConsentPage(createClient(id, other))).status, 400, other);
     }
     await assertRefused(`${claudeCode}?x`);
     await assertRefused('https://claude.ai/oauth/another-client-metadata');
   });
 
   it('[mcp 60] explains the failure and the remedy on the page, without revealing which hostnames resolve', async (t) => {
-    const textAt = async (id: string) => visibleText(await consentOf(clientAt(id)));
-    assert.match(await textAt(site.serve('/none', { status: 404 })), /, cannot be used: its host returned status 404/);
-    assert.match(await textAt(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
-    assert.match(await textAt(site.publish('/no-id', { client_id: undefined })), /client_id must be a text/);
+    const getPageText = async (id: string) => visibleText(await openConsentPage(createClient(id)));
+    assert.match(
+      await getPageText(site.serve('/none', { status: 404 })),
+      /, cannot be used: its host returned status 404/,
+    );
+    assert.match(await getPageText(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
+    assert.match(await getPageText(site.publish('/no-id', { client_id: undefined })), /client_id must be a text/);
     const listener = await startWebPortListener();
     t.after(listener.close);
     const [closed, unknown, internal] = [
@@ -130,31 +133,35 @@ describe('clients with a metadata document', () => {
     ] as const;
     for (const id of [closed, unknown, internal]) {
       const { host } = new URL(id);
-      const said = `could not fetch the client's metadata document from ${host}: there is no connection to that host. The operator can allow connections to that host, or set CLIENT_METADATA_DOCUMENTS=off`;
-      assert.ok((await textAt(id)).includes(said), await textAt(id));
+      const expected = `could not fetch the client's metadata document from ${host}: there is no connection to that host. The operator can allow connections to that host, or set CLIENT_METADATA_DOCUMENTS=off`;
+      assert.ok((await getPageText(id)).includes(expected), await getPageText(id));
     }
   });
 
   it('[mcp 60] fetches nothing with CLIENT_METADATA_DOCUMENTS=known, and neither announces nor accepts documents when it is off', async (t) => {
-    const outcomeOf = async (CLIENT_METADATA_DOCUMENTS: string) => {
-      const own = await startLoginWorld({ env: { CLIENT_METADATA_DOCUMENTS }, surroundings: site.surroundings });
-      t.after(own.stop);
-      const server = await own.serve();
-      const issuer = own.issuer(server);
+    const getOutcome = async (CLIENT_METADATA_DOCUMENTS: string) => {
+      const ownWorld = await startLoginWorld({
+        env: { CLIENT_METADATA_DOCUMENTS },
+        runtimeOptions: site.runtimeOptions,
+      });
+      t.after(ownWorld.stop);
+      const server = await ownWorld.createServer();
+      const issuer = ownWorld.issuer(server);
       const path = new URL(issuer).pathname;
-      const metadata = await fetch(`${own.toolhost.url}/.well-known/oauth-authorization-server${path}`);
+      const metadata = await fetch(`${ownWorld.toolhost.url}/.well-known/oauth-authorization-server${path}`);
       const { client_id_metadata_document_supported: isAnnounced } = (await metadata.json()) as Json;
-      const pageFor = (id: string) => own.browser().get(clientWithId(id, { issuer, redirectUri }).authorization().url);
+      const pageFor = (id: string) =>
+        ownWorld.newBrowser().get(clientWithId(id, { issuer, redirectUri }).authorization().url);
       const [known, other] = [await pageFor(claudeCode), await pageFor(site.publish('/other.json'))];
-      const { checks } = await examine(issuer);
+      const { checks } = await runDoctor(issuer);
       const found = checks.find(({ id }) => id === 'client_documents')?.status;
       return { isAnnounced, found, statuses: [known.status, other.status], text: visibleText(other) };
     };
     const { connections } = site;
-    const known = await outcomeOf('known');
+    const known = await getOutcome('known');
     assert.deepEqual([known.isAnnounced, known.found, known.statuses], [true, 'ok', [200, 400]]);
     assert.match(known.text, /accepts metadata documents from only known clients/);
-    const off = await outcomeOf('off');
+    const off = await getOutcome('off');
     assert.deepEqual([off.isAnnounced, off.found, off.statuses], [undefined, undefined, [400, 400]]);
     assert.match(off.text, /register the client instead, or ask the operator to change CLIENT_METADATA_DOCUMENTS/);
     assert.equal(site.connections, connections);
@@ -172,15 +179,16 @@ describe('clients with a metadata document', () => {
     const id = site.serve('/late', { status: 503 });
     await assertRefused(id);
     site.publish('/late', {}, { 'cache-control': 'max-age=60' });
-    assert.equal((await consentOf(clientAt(id))).status, 200);
+    assert.equal((await openConsentPage(createClient(id))).status, 200);
     const unstored = site.publish('/unstored', {}, { 'cache-control': 'no-store' });
-    for (const client of [id, id, unstored, unstored]) assert.equal((await consentOf(clientAt(client))).status, 200);
-    const asked = site.take();
-    assert.deepEqual(asked, ['/late', '/late', '/late', '/unstored', '/unstored']);
+    for (const client of [id, id, unstored, unstored])
+      assert.equal((await openConsentPage(createClient(client))).status, 200);
+    const requestedPaths = site.take();
+    assert.deepEqual(requestedPaths, ['/late', '/late', '/late', '/unstored', '/unstored']);
   });
 
   it('fetches a document without credentials, cookies, or anything else of the caller', async () => {
-    await consentOf(clientAt(site.publish('/plain')));
+    await openConsentPage(createClient(site.publish('/plain')));
     const [request] = site.requests.slice(-1);
     assert.deepEqual(Object.keys(request?.headers ?? {}).sort(), [
       'accept',
@@ -221,58 +229,65 @@ describe('clients with a metadata document', () => {
 
   it("keeps a client's login working while its document cannot be fetched", async () => {
     const id = site.publish('/gone', {}, { 'cache-control': 'no-store' });
-    const client = clientAt(id);
-    const tokens = await world.tokens(client);
+    const client = createClient(id);
+    const tokens = await world.getTokens(client);
     site.serve('/gone', { status: 500 });
-    const refreshed = tokensOf(await client.refresh(tokens.refresh_token));
+    const refreshed = expectTokens(await client.refresh(tokens.refresh_token));
     assert.equal((await client.revoke(refreshed.access_token)).status, 200);
-    assert.equal((await world.list(slug, refreshed.access_token)).status, 401);
-    const stranger = clientAt(site.serve('/stranger', { status: 500 }));
-    assertOAuthError(await stranger.refresh(refreshed.refresh_token), 401, 'invalid_client');
+    assert.equal((await world.listTools(slug, refreshed.access_token)).status, 401);
+    const otherClient = createClient(site.serve('/stranger', { status: 500 }));
+    assertOAuthError(await otherClient.refresh(refreshed.refresh_token), 401, 'invalid_client');
   });
 
   it('[sec D11] issues separate tokens at each server to a client with the same client ID', async () => {
     const passing = { token_mode: 'passthrough' };
-    const others = [await world.serve(), await world.serve({}, passing), await world.serve({}, passing)];
+    const others = [
+      await world.createServer(),
+      await world.createServer({}, passing),
+      await world.createServer({}, passing),
+    ];
     const id = site.publish('/everywhere');
     const [first, second, third, fourth] = [slug, ...others].map((server) =>
       clientWithId(id, { issuer: world.issuer(server), redirectUri }),
     ) as [OAuthClient, OAuthClient, OAuthClient, OAuthClient];
-    await world.tokens(second);
+    await world.getTokens(second);
     const { code, verifier } = await world.logIn(first);
     for (const other of [second, third]) assertOAuthError(await other.redeem(code, verifier), 400, 'invalid_grant');
-    const { access_token, refresh_token } = tokensOf(await first.redeem(code, verifier));
+    const { access_token, refresh_token } = expectTokens(await first.redeem(code, verifier));
     assertOAuthError(await second.refresh(refresh_token), 400, 'invalid_grant');
     assert.equal((await second.revoke(access_token)).status, 200);
-    assert.equal((await world.list(slug, access_token)).status, 200);
-    const passed = await world.tokens(third);
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
+    const passed = await world.getTokens(third);
     for (const other of [first, fourth]) {
       assertOAuthError(await other.refresh(passed.refresh_token), 400, 'invalid_grant');
     }
   });
 
   it('redirects only to the redirect URI of the document', async () => {
-    const client = clientAt(site.publish('/answer'));
-    const page = await world.returned(client.authorization());
-    const { origin, pathname } = next(page);
+    const client = createClient(site.publish('/answer'));
+    const page = await world.returnFromProvider(client.authorization());
+    const { origin, pathname } = getNextUrl(page);
     assert.equal(origin + pathname, redirectUri);
   });
 
   it('[find B7] does not reach an address of EGRESS_ALLOW, which tools and token endpoints do reach', async (t) => {
-    const { resolve } = site.surroundings;
-    const excepting = await startLoginWorld({ egress: [site.port], surroundings: { resolve } });
-    t.after(excepting.stop);
+    const { resolve } = site.runtimeOptions;
+    const ownWorld = await startLoginWorld({ egressPorts: [site.port], runtimeOptions: { resolve } });
+    t.after(ownWorld.stop);
     const id = site.publish('/excepted.json');
     const token_url = site.serve('/token', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 60 } });
-    const own = await excepting.serve({ tools: [toolAt(site.serve('/things', { body: {} }))] }, { token_url });
+    const ownSlug = await ownWorld.createServer(
+      { tools: [createTool(site.serve('/things', { body: {} }))] },
+      { token_url },
+    );
     const before = site.connections;
-    const stranger = clientWithId(id, { issuer: excepting.issuer(own), redirectUri });
-    const page = await excepting.browser().get(stranger.authorization().url);
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
-    assertOAuthError(await stranger.redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
+    const otherClient = clientWithId(id, { issuer: ownWorld.issuer(ownSlug), redirectUri });
+    const page = await ownWorld.newBrowser().get(otherClient.authorization().url);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
+    assertOAuthError(await otherClient.redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
     assert.equal(site.connections, before);
-    const { access_token } = await excepting.tokens(await excepting.client(own));
-    assert.notEqual((await excepting.call(own, access_token)).isError, true);
+    const { access_token } = await ownWorld.getTokens(await ownWorld.registerClient(ownSlug));
+    assert.notEqual((await ownWorld.callTool(ownSlug, access_token)).isError, true);
     assert.deepEqual(site.take().slice(-2), ['/token', '/things']);
   });
 });

@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { isWhole } from '../sets.ts';
+import { isFullSuite } from '../sets.ts';
 import { createBrowser } from '../support/browser/browser.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
 import { type LoginClient, type LoginClientKind, loginClients } from '../support/oauth/oauth-clients.ts';
-import { textOf } from '../support/one-tool.ts';
+import { getResultText } from '../support/one-tool.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import {
-  type Presented,
+  type PresentedToken,
   type ProtectedUpstream,
   startProtectedUpstream,
 } from '../support/upstreams/protected-upstream.ts';
@@ -35,14 +35,14 @@ type Config = { authentication: Json; oauth?: Json };
 async function startService(provider: HonestProvider, upstream: ProtectedUpstream, { authentication, oauth }: Config) {
   let aheadMs = 0;
   const toolhost = await startToolhost({
-    egress: [provider.port, upstream.port],
-    surroundings: { now: () => Date.now() + aheadMs },
+    egressPorts: [provider.port, upstream.port],
+    runtimeOptions: { now: () => Date.now() + aheadMs },
   });
   await toolhost.createServer({
     name: 'Items',
     slug: 'items',
     authentication,
-    oauth: { ...(await provider.oauthFor(`${toolhost.url}/mcp/items/callback`)), ...oauth },
+    oauth: { ...(await provider.createOAuthConfig(`${toolhost.url}/mcp/items/callback`)), ...oauth },
     tools: [
       {
         name: 'read_item',
@@ -54,10 +54,10 @@ async function startService(provider: HonestProvider, upstream: ProtectedUpstrea
       },
     ],
   });
-  const wait = (ms: number) => {
+  const advanceClock = (ms: number) => {
     aheadMs += ms;
   };
-  return { toolhost, wait };
+  return { toolhost, wait: advanceClock };
 }
 
 describe('MCP clients that log a person in', { concurrency: 2 }, () => {
@@ -72,22 +72,26 @@ describe('MCP clients that log a person in', { concurrency: 2 }, () => {
     client: LoginClient;
     provider: HonestProvider;
     upstream: ProtectedUpstream;
-    wait(ms: number): void;
+    advanceClock(ms: number): void;
     /** Makes one call, which must succeed. Returns the credentials that the upstream received. */
-    read(item: string): Promise<Presented[]>;
+    read(item: string): Promise<PresentedToken[]>;
   };
 
   /** Removes the provider's tokens first, because they are random and may contain a Toolhost prefix by chance. */
-  const assertNoneOfOurs = ({ issued }: HonestProvider, { requests }: ProtectedUpstream) => {
-    const shown = issued.reduce((text, token) => text.replaceAll(token, ''), JSON.stringify(requests));
-    assert.doesNotMatch(shown, /\bth[acpr]_\w/, 'a Toolhost token reached the upstream');
+  const assertNoToolhostToken = ({ issued }: HonestProvider, { requests }: ProtectedUpstream) => {
+    const sentText = issued.reduce((text, token) => text.replaceAll(token, ''), JSON.stringify(requests));
+    assert.doesNotMatch(sentText, /\bth[acpr]_\w/, 'a Toolhost token reached the upstream');
   };
 
   /** Starts a provider, an upstream, a service, and a client that a person has just logged in. */
-  async function loggedIn(kind: LoginClientKind, config: Config, use: (scene: Scene) => Promise<void>): Promise<void> {
+  async function withLoggedInClient(
+    kind: LoginClientKind,
+    config: Config,
+    use: (scene: Scene) => Promise<void>,
+  ): Promise<void> {
     const provider = await startHonestProvider({ accessTokenSeconds: providerTokenSeconds });
     const upstream = await startProtectedUpstream(provider);
-    const { toolhost, wait } = await startService(provider, upstream, config);
+    const { toolhost, wait: advanceClock } = await startService(provider, upstream, config);
     const person = `Anna of ${kind.name}`;
     const browser = createBrowser();
     let client: LoginClient | undefined;
@@ -95,53 +99,53 @@ describe('MCP clients that log a person in', { concurrency: 2 }, () => {
       const connected = await kind.connect({
         url: `${toolhost.url}/mcp/items`,
         home: mkdtempSync(join(directory, 'home-')),
-        visit: (url) => logIn(browser, url, person),
+        completeLogin: (url) => logIn(browser, url, person),
       });
       client = connected;
       const read = async (item: string) => {
         upstream.take();
         const { isError, content } = await connected.callTool('read_item', { item });
         assert.notEqual(isError, true, JSON.stringify(content));
-        assert.deepEqual(JSON.parse(textOf({ content })), { person, item });
+        assert.deepEqual(JSON.parse(getResultText({ content })), { person, item });
         return upstream.take();
       };
-      await use({ client, provider, upstream, wait, read });
+      await use({ client, provider, upstream, advanceClock, read });
     } finally {
       await client?.close();
       await Promise.all([toolhost.stop(), upstream.close(), provider.close()]);
     }
   }
 
-  for (const [index, kind] of (isWhole ? loginClients : sdks).entries()) {
+  for (const [index, kind] of (isFullSuite ? loginClients : sdks).entries()) {
     const { authentication, location } = types[index % types.length] ?? assert.fail();
     it(`logs in once with ${kind.name} and sends the provider's token upstream as ${authentication.type} [mcp 59]`, async () => {
-      await loggedIn(kind, { authentication }, async ({ client, provider, upstream, wait, read }) => {
+      await withLoggedInClient(kind, { authentication }, async ({ client, provider, upstream, advanceClock, read }) => {
         assert.equal(await client.revision(), kind.revision);
         assert.deepEqual(await client.toolNames(), ['read_item']);
         assert.match(client.token?.() ?? 'tha_', /^tha_/);
         const [first, ...repeated] = await read('first');
-        assert.deepEqual([first?.location, first?.live, repeated], [location, true, []]);
+        assert.deepEqual([first?.location, first?.isLive, repeated], [location, true, []]);
 
         // The provider ends its token early: the token is rejected once, renewed, and sent again.
-        await provider.endAccessTokens();
+        await provider.revokeAccessTokens();
         const [refused, renewed, ...more] = await read('after a refusal');
-        assert.deepEqual(refused, { ...first, live: false });
-        assert.deepEqual([renewed?.location, renewed?.live, more], [location, true, []]);
+        assert.deepEqual(refused, { ...first, isLive: false });
+        assert.deepEqual([renewed?.location, renewed?.isLive, more], [location, true, []]);
 
         // The provider's token has expired: it is renewed before it is sent.
-        await provider.endAccessTokens();
-        wait(providerTokenSeconds * 1000);
-        const [fresh, ...again] = await read('after its time');
-        assert.deepEqual([fresh?.location, fresh?.live, again], [location, true, []]);
+        await provider.revokeAccessTokens();
+        advanceClock(providerTokenSeconds * 1000);
+        const [fresh, ...otherCalls] = await read('after its time');
+        assert.deepEqual([fresh?.location, fresh?.isLive, otherCalls], [location, true, []]);
 
         // The Toolhost token has expired too: the client renews it.
-        await provider.endAccessTokens();
-        wait(2 * hourMs);
+        await provider.revokeAccessTokens();
+        advanceClock(2 * hourMs);
         const [last, ...none] = await read('after the time of our token');
-        assert.deepEqual([last?.location, last?.live, none], [location, true, []]);
+        assert.deepEqual([last?.location, last?.isLive, none], [location, true, []]);
 
         assert.equal(provider.logins, 1, 'a person was asked to log in again');
-        assertNoneOfOurs(provider, upstream);
+        assertNoToolhostToken(provider, upstream);
       });
     });
   }
@@ -149,30 +153,34 @@ describe('MCP clients that log a person in', { concurrency: 2 }, () => {
   for (const kind of sdks) {
     it(`gives ${kind.name} the provider's own token in passthrough mode, and renews it [mcp 59]`, async () => {
       const config = { authentication: { type: 'Bearer' }, oauth: { token_mode: 'passthrough' } };
-      await loggedIn(kind, config, async ({ client, provider, upstream, wait, read }) => {
+      await withLoggedInClient(kind, config, async ({ client, provider, upstream, advanceClock, read }) => {
         const [first, ...repeated] = await read('first');
-        assert.deepEqual([first?.token, first?.live, repeated], [client.token?.(), true, []]);
+        assert.deepEqual([first?.token, first?.isLive, repeated], [client.token?.(), true, []]);
 
-        await provider.endAccessTokens();
-        wait(2 * hourMs);
+        await provider.revokeAccessTokens();
+        advanceClock(2 * hourMs);
         const [refused, renewed, ...more] = await read('after its time');
-        assert.deepEqual(refused, { ...first, live: false });
-        assert.deepEqual([renewed?.token, renewed?.live, more], [client.token?.(), true, []]);
+        assert.deepEqual(refused, { ...first, isLive: false });
+        assert.deepEqual([renewed?.token, renewed?.isLive, more], [client.token?.(), true, []]);
 
         assert.equal(provider.logins, 1, 'a person was asked to log in again');
-        assertNoneOfOurs(provider, upstream);
+        assertNoToolhostToken(provider, upstream);
       });
     });
 
     it(`sends ${kind.name} to log in again once the provider has ended the login [mcp 59]`, async () => {
-      await loggedIn(kind, { authentication: { type: 'Bearer' } }, async ({ client, provider, wait, read }) => {
-        await read('first');
-        await provider.endAccessTokens();
-        await provider.endRefreshTokens();
-        wait(providerTokenSeconds * 1000);
-        await assert.rejects(client.callTool('read_item', { item: 'second' }), /Unauthorized/);
-        assert.equal(provider.logins, 2);
-      });
+      await withLoggedInClient(
+        kind,
+        { authentication: { type: 'Bearer' } },
+        async ({ client, provider, advanceClock, read }) => {
+          await read('first');
+          await provider.revokeAccessTokens();
+          await provider.revokeRefreshTokens();
+          advanceClock(providerTokenSeconds * 1000);
+          await assert.rejects(client.callTool('read_item', { item: 'second' }), /Unauthorized/);
+          assert.equal(provider.logins, 2);
+        },
+      );
     });
   }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { assertOAuthError, basicOf, clientWithId, post, tokensOf } from '../support/oauth/oauth-client.ts';
+import { assertOAuthError, clientWithId, expectTokens, formatBasicAuth, post } from '../support/oauth/oauth-client.ts';
 import type { Reply } from '../support/toolhost/toolhost.ts';
 
 const methods = ['client_secret_basic', 'client_secret_post'] as const;
@@ -12,7 +12,7 @@ describe('confidential clients', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve();
+    slug = await world.createServer();
   });
   after(() => world.stop());
 
@@ -41,33 +41,33 @@ describe('confidential clients', () => {
     (typeof methods)[number],
   ][]) {
     it(`[mcp 61] logs in, refreshes, and revokes with ${authMethod}, and accepts ${other} from the same client`, async () => {
-      const client = await world.client(slug, { authMethod });
-      const { access_token, refresh_token } = await world.tokens(client);
-      assert.equal((await world.list(slug, access_token)).status, 200);
-      const next = tokensOf(await client.refresh(refresh_token));
+      const client = await world.registerClient(slug, { authMethod });
+      const { access_token, refresh_token } = await world.getTokens(client);
+      assert.equal((await world.listTools(slug, access_token)).status, 200);
+      const next = expectTokens(await client.refresh(refresh_token));
       const sameClient = clientWithId(client.id, { issuer: world.issuer(slug), authMethod: other }, client.secret);
-      const last = tokensOf(await sameClient.refresh(next.refresh_token));
+      const last = expectTokens(await sameClient.refresh(next.refresh_token));
       assert.equal((await client.revoke(last.access_token)).status, 200);
-      assert.equal((await world.list(slug, last.access_token)).status, 401);
+      assert.equal((await world.listTools(slug, last.access_token)).status, 401);
     });
   }
 
   it('[mcp 61] rejects codes and tokens of a confidential client without its secret', async () => {
-    const client = await world.client(slug, { authMethod: 'client_secret_post' });
-    const another = await world.client(slug, { authMethod: 'client_secret_post' });
+    const client = await world.registerClient(slug, { authMethod: 'client_secret_post' });
+    const another = await world.registerClient(slug, { authMethod: 'client_secret_post' });
     const { code, verifier } = await world.logIn(client);
-    const { access_token, refresh_token } = await world.tokens(client);
+    const { access_token, refresh_token } = await world.getTokens(client);
     for (const client_secret of [undefined, '', 'x', another.secret, client.id, `${client.secret}x`]) {
       assertOAuthError(await client.redeem(code, verifier, { client_secret }), 401, 'invalid_client');
       assertOAuthError(await client.refresh(refresh_token, { client_secret }), 401, 'invalid_client');
       assertOAuthError(await client.revoke(access_token, { client_secret }), 401, 'invalid_client');
     }
-    assert.equal((await world.list(slug, access_token)).status, 200);
-    tokensOf(await client.redeem(code, verifier));
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
+    expectTokens(await client.redeem(code, verifier));
   });
 
   it('[mcp 61] names Basic in the challenge after Basic, and Bearer otherwise, when it rejects a client (RFC 6749, 5.2)', async () => {
-    const client = await world.client(slug, { authMethod: 'client_secret_basic' });
+    const client = await world.registerClient(slug, { authMethod: 'client_secret_basic' });
     const redeem = (authorization: string | undefined, form: Record<string, string>): Promise<Reply> =>
       post(
         `${world.issuer(slug)}/token`,
@@ -75,8 +75,8 @@ describe('confidential clients', () => {
         authorization === undefined ? {} : { authorization },
       );
     for (const authorization of [
-      basicOf(client.id, 'wrong'),
-      basicOf(client.id, ''),
+      formatBasicAuth(client.id, 'wrong'),
+      formatBasicAuth(client.id, ''),
       'Basic',
       'basic !',
       'Basic YWJj',
@@ -91,27 +91,27 @@ describe('confidential clients', () => {
   });
 
   it('[mcp 61] rejects credentials in two places, and accepts a client_id in the form that names the same client', async () => {
-    const client = await world.client(slug, { authMethod: 'client_secret_basic' });
-    const { refresh_token } = await world.tokens(client);
+    const client = await world.registerClient(slug, { authMethod: 'client_secret_basic' });
+    const { refresh_token } = await world.getTokens(client);
     for (const twice of [{ client_secret: client.secret }, { client_id: 'another' }])
       assertOAuthError(await client.refresh(refresh_token, twice), 400, 'invalid_request');
-    tokensOf(await client.refresh(refresh_token, { client_id: client.id }));
+    expectTokens(await client.refresh(refresh_token, { client_id: client.id }));
   });
 
   it('[mcp 61] requires no secret from a public client, with or without Basic', async () => {
-    const client = await world.client(slug, { authMethod: 'none' });
+    const client = await world.registerClient(slug, { authMethod: 'none' });
     assert.equal(client.secret, undefined);
-    const { refresh_token } = await world.tokens(client);
+    const { refresh_token } = await world.getTokens(client);
     const basic = clientWithId(client.id, { issuer: world.issuer(slug), authMethod: 'client_secret_basic' }, '');
-    const next = tokensOf(await basic.refresh(refresh_token));
-    tokensOf(await client.refresh(next.refresh_token, { client_secret: '' }));
+    const next = expectTokens(await basic.refresh(refresh_token));
+    expectTokens(await client.refresh(next.refresh_token, { client_secret: '' }));
   });
 
   it("[mcp 61] rejects the client's secret at another server", async () => {
-    const client = await world.client(slug, { authMethod: 'client_secret_basic' });
+    const client = await world.registerClient(slug, { authMethod: 'client_secret_basic' });
     const elsewhere = clientWithId(
       client.id,
-      { issuer: world.issuer(await world.serve()), authMethod: 'client_secret_basic' },
+      { issuer: world.issuer(await world.createServer()), authMethod: 'client_secret_basic' },
       client.secret,
     );
     assertOAuthError(await elsewhere.refresh('thr_x'), 401, 'invalid_client');

@@ -6,9 +6,9 @@ import { after, before, describe, it } from 'node:test';
 import { createBrowser } from '../support/browser/browser.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
-import { runScript, transcript } from '../support/toolhost/run-script.ts';
+import { formatTranscript, runScript } from '../support/toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 
 const suite = join(
   import.meta.dirname,
@@ -29,12 +29,12 @@ describe('official conformance suite for authorization', () => {
   before(async () => {
     directory = mkdtempSync(join(tmpdir(), 'toolhost-oauth-conformance-'));
     provider = await startHonestProvider();
-    toolhost = await startToolhost({ egress: [provider.port] });
+    toolhost = await startToolhost({ egressPorts: [provider.port] });
     await toolhost.createServer({
       name: 'Items',
       slug: 'items',
       authentication: { type: 'Bearer' },
-      oauth: await provider.oauthFor(`${toolhost.url}/mcp/items/callback`),
+      oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/items/callback`),
       tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${provider.url}/me` }],
     });
   });
@@ -44,26 +44,26 @@ describe('official conformance suite for authorization', () => {
   });
 
   async function register(redirectUri: string): Promise<string> {
-    const answer = await fetch(`${toolhost.url}/mcp/items/register`, {
+    const response = await fetch(`${toolhost.url}/mcp/items/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ client_name: 'Conformance suite', redirect_uris: [redirectUri] }),
     });
-    return ((await answer.json()) as { client_id: string }).client_id;
+    return ((await response.json()) as { client_id: string }).client_id;
   }
 
   /** Runs the suite, and logs a person in when it asks for it. */
   async function run(resource: readonly string[]): Promise<void> {
-    const port = await freePort();
+    const port = await findFreePort();
     const issuer = `${toolhost.url}/mcp/items`;
     const client = ['--client-id', await register(`http://127.0.0.1:${port}/callback`), '-p', String(port)];
     const browser = createBrowser();
     const logInAndReturn = async (url: string) => void (await fetch(await logIn(browser, url, 'Anna')));
     const onLine = (line: string) => (line.startsWith(`${issuer}/authorize?`) ? logInAndReturn(line) : undefined);
     const args = ['authorization', '--url', issuer, ...client, ...resource, '-o', directory];
-    const ended = await runScript(suite, args, directory, { onLine });
-    assert.equal(ended.code, 0, transcript(ended));
-    assert.match(ended.stdout, /^Total: 3 passed, 0 failed$/m, transcript(ended));
+    const result = await runScript(suite, args, directory, { onLine });
+    assert.equal(result.code, 0, formatTranscript(result));
+    assert.match(result.stdout, /^Total: 3 passed, 0 failed$/m, formatTranscript(result));
   }
 
   it('passes as an authorization server [mcp 59]', () => run([]));

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { type Browser, type Changes, leadsTo, next, type Page, visibleText } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
-import { challengeOf, type OAuthClient } from '../support/oauth/oauth-client.ts';
+import {
+  type Browser,
+  type Changes,
+  getNextUrl,
+  getRedirectTarget,
+  type Page,
+  visibleText,
+} from '../support/browser/browser.ts';
+import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { createChallenge, type OAuthClient } from '../support/oauth/oauth-client.ts';
 
 const minuteMs = 60_000;
 
@@ -13,34 +20,34 @@ describe('consent', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve();
-    client = await world.client(slug);
+    slug = await world.createServer();
+    client = await world.registerClient(slug);
   });
   beforeEach(() => {
-    world.provider.takeLogins();
-    world.provider.takeTokens();
+    world.provider.takeLoginRequests();
+    world.provider.takeTokenRequests();
   });
   after(() => world.stop());
 
   /** Allows the client, up to the page that leads to the provider's login page. */
-  async function departure(browser: Browser): Promise<Page> {
+  async function goToProvider(browser: Browser): Promise<Page> {
     return browser.press(await browser.get(client.authorization().url), 'Allow and log in');
   }
 
   /** Returns the provider's redirect, before it reaches the service. */
-  async function providerAnswer(browser: Browser): Promise<URL> {
-    return next(await browser.get(next(await departure(browser))));
+  async function getProviderRedirect(browser: Browser): Promise<URL> {
+    return getNextUrl(await browser.get(getNextUrl(await goToProvider(browser))));
   }
 
   function assertRefused(page: Page, status: number): void {
-    assert.deepEqual([page.status, leadsTo(page)], [status, undefined], page.html);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [status, undefined], page.html);
     assert.deepEqual(page.headers.getSetCookie(), []);
-    assert.deepEqual(world.provider.takeTokens(), []);
+    assert.deepEqual(world.provider.takeTokenRequests(), []);
   }
 
   it('[sec D1] [mcp 46] asks for consent with the client, the server, and the scopes, before it contacts the provider', async () => {
-    const page = await world.browser().get(client.authorization().url);
-    assert.deepEqual([page.status, leadsTo(page)], [200, undefined]);
+    const page = await world.newBrowser().get(client.authorization().url);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [200, undefined]);
     const text = visibleText(page);
     const { host: providerHost } = new URL(world.provider.url);
     const { host: upstreamHost } = new URL(world.upstream.url);
@@ -63,29 +70,29 @@ describe('consent', () => {
     assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
     const [cookie, ...others] = page.headers.getSetCookie();
     assert.match(cookie ?? '', /^toolhost-consent-[0-9a-f]{16}=\w{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
-    assert.deepEqual([others, world.provider.takeLogins(), world.provider.takeTokens()], [[], [], []]);
+    assert.deepEqual([others, world.provider.takeLoginRequests(), world.provider.takeTokenRequests()], [[], [], []]);
   });
 
   it('warns when the redirect stays on the device, and does not let a scheme pose as a host', async () => {
     const warning = /a program on this device/;
-    assert.doesNotMatch(visibleText(await world.browser().get(client.authorization().url)), warning);
+    assert.doesNotMatch(visibleText(await world.newBrowser().get(client.authorization().url)), warning);
     for (const [redirectUri, shown] of [
       ['http://127.0.0.1:9/cb', '127.0.0.1:9'],
       ['com.evil://claude.ai/cb', 'com.evil://claude.ai'],
       ['com.example.agent:/cb', 'com.example.agent:'],
     ] as const) {
-      const local = await world.client(slug, { redirectUri });
-      const text = visibleText(await world.browser().get(local.authorization().url));
+      const local = await world.registerClient(slug, { redirectUri });
+      const text = visibleText(await world.newBrowser().get(local.authorization().url));
       assert.match(text, warning);
       assert.ok(text.includes(`Redirects to ${shown} `), text);
     }
   });
 
   it('responds to the form with a page that leads to the provider, and with a cookie for this login only', async () => {
-    const browser = world.browser();
-    const page = await departure(browser);
+    const browser = world.newBrowser();
+    const page = await goToProvider(browser);
     assert.equal(page.status, 200);
-    const { origin, pathname, searchParams } = next(page);
+    const { origin, pathname, searchParams } = getNextUrl(page);
     assert.equal(origin + pathname, `${world.provider.url}/authorize`);
     assert.equal(searchParams.get('scope'), 'read write');
     const [cookie] = page.headers.getSetCookie();
@@ -94,37 +101,37 @@ describe('consent', () => {
   });
 
   it('[sec D2] [mcp 47] asks for consent for every client and at every login', async () => {
-    const browser = world.browser();
+    const browser = world.newBrowser();
     await world.logIn(client, browser);
-    world.provider.takeLogins();
-    const second = await world.client(slug, { name: 'Second agent' });
-    for (const [again, name] of [
+    world.provider.takeLoginRequests();
+    const second = await world.registerClient(slug, { name: 'Second agent' });
+    for (const [agent, name] of [
       [second, 'Second agent'],
       [client, 'Test agent'],
     ] as const) {
-      const page = await browser.get(again.authorization({ prompt: 'none' }).url);
-      assert.deepEqual([page.status, leadsTo(page)], [200, undefined]);
+      const page = await browser.get(agent.authorization({ prompt: 'none' }).url);
+      assert.deepEqual([page.status, getRedirectTarget(page)], [200, undefined]);
       assert.ok(visibleText(page).includes(name));
     }
-    assert.deepEqual(world.provider.takeLogins(), []);
+    assert.deepEqual(world.provider.takeLoginRequests(), []);
   });
 
   it('[sec D3] [mcp 48] stops a login that returns to a different browser than the one that consented', async () => {
-    const [attacker, victim] = [world.browser(), world.browser()];
-    const captured = next(await departure(attacker));
+    const [attacker, victim] = [world.newBrowser(), world.newBrowser()];
+    const captured = getNextUrl(await goToProvider(attacker));
     // The victim has unfinished logins here and is logged in at the provider.
-    await departure(victim);
-    const returned = next(await victim.get(captured));
+    await goToProvider(victim);
+    const returned = getNextUrl(await victim.get(captured));
     assertRefused(await victim.get(returned), 403);
-    assertRefused(await world.browser().get(returned), 403);
+    assertRefused(await world.newBrowser().get(returned), 403);
     // The login still works for the attacker's own browser.
-    assert.ok(next(await attacker.get(returned)).searchParams.has('code'));
+    assert.ok(getNextUrl(await attacker.get(returned)).searchParams.has('code'));
   });
 
   it("[sec D3] rejects the cookie of another login in place of the login's own", async () => {
-    const [attacker, victim] = [world.browser(), world.browser()];
-    const returned = await providerAnswer(attacker);
-    await departure(victim);
+    const [attacker, victim] = [world.newBrowser(), world.newBrowser()];
+    const returned = await getProviderRedirect(attacker);
+    await goToProvider(victim);
     const [[name] = []] = [...attacker.cookies('127.0.0.1')].filter(([key]) => key.startsWith('toolhost-login-'));
     const values = [...victim.cookies('127.0.0.1').values()];
     for (const value of [...values, '', 'x']) {
@@ -135,11 +142,11 @@ describe('consent', () => {
   });
 
   it('[sec D4] [mcp 46] rejects a form other than the one that this service showed to this browser', async () => {
-    const [browser, other] = [world.browser(), world.browser()];
+    const [browser, other] = [world.newBrowser(), world.newBrowser()];
     const form = await browser.get(client.authorization().url);
     const [ownCookie] = browser.cookies('127.0.0.1').keys();
     const foreign = await other.get(client.authorization().url);
-    const elsewhere = await world.client(await world.serve());
+    const elsewhere = await world.registerClient(await world.createServer());
     const otherServer = await browser.get(elsewhere.authorization().url);
     const sealed = (page: Page) => /name="request" value="([^"]*)"/.exec(page.html)?.[1] ?? assert.fail();
     const own = sealed(form);
@@ -162,28 +169,28 @@ describe('consent', () => {
     assertRefused(await browser.press(form, 'Allow and log in', { headers: types }), 400);
     for (const origin of ['https://evil.example', 'null', world.provider.url]) {
       const page = await browser.press(form, 'Allow and log in', { headers: { origin } });
-      assert.deepEqual([page.status, leadsTo(page)], [403, undefined], origin);
+      assert.deepEqual([page.status, getRedirectTarget(page)], [403, undefined], origin);
     }
-    assert.deepEqual(world.provider.takeLogins(), []);
+    assert.deepEqual(world.provider.takeLoginRequests(), []);
     assert.equal((await browser.press(form, 'Allow and log in')).status, 200);
   });
 
   it('[sec D4] accepts the forms of two tabs that were opened at the same time, each with its own cookie', async () => {
-    const browser = world.browser();
-    const elsewhere = await world.client(await world.serve());
+    const browser = world.newBrowser();
+    const elsewhere = await world.registerClient(await world.createServer());
     // Neither request carries a cookie, because both are sent before a response arrives.
     const open = ({ url }: { url: URL }) => browser.get(url, { cookie: undefined });
     const tabs = [await open(client.authorization()), await open(elsewhere.authorization())];
     for (const tab of tabs) {
       const page = await browser.press(tab, 'Allow and log in');
-      const back = next(await browser.get(next(await browser.get(next(page)))));
-      assert.ok(back.searchParams.has('code'));
+      const redirect = getNextUrl(await browser.get(getNextUrl(await browser.get(getNextUrl(page)))));
+      assert.ok(redirect.searchParams.has('code'));
     }
     assert.deepEqual([...browser.cookies('127.0.0.1').keys()], []);
   });
 
   it('[find A5] leaves at most the newest 20 form cookies and 20 login cookies in a browser', async () => {
-    const browser = world.browser();
+    const browser = world.newBrowser();
     const counted = (prefix: string) =>
       [...browser.cookies('127.0.0.1').keys()].filter((name) => name.startsWith(prefix)).length;
     const forms: Page[] = [];
@@ -191,36 +198,36 @@ describe('consent', () => {
     assert.equal(counted('toolhost-consent-'), 20);
     assert.equal((await browser.press(forms.at(-1) ?? assert.fail(), 'Cancel')).status, 200);
     assert.equal(counted('toolhost-consent-'), 19);
-    for (let n = 0; n < 22; n++) await departure(browser);
+    for (let n = 0; n < 22; n++) await goToProvider(browser);
     assert.deepEqual([counted('toolhost-consent-'), counted('toolhost-login-')], [19, 20]);
   });
 
   it('[sec D4] accepts a form once, even after its login is over, and only for ten minutes', async () => {
-    const browser = world.browser();
+    const browser = world.newBrowser();
     const form = await browser.get(client.authorization().url);
-    const returned = next(await browser.get(next(await browser.press(form, 'Allow and log in'))));
+    const returned = getNextUrl(await browser.get(getNextUrl(await browser.press(form, 'Allow and log in'))));
     assertRefused(await browser.press(form, 'Allow and log in'), 403);
     assert.equal((await browser.get(returned)).status, 302);
-    world.provider.takeTokens();
+    world.provider.takeTokenRequests();
     assertRefused(await browser.press(form, 'Allow and log in'), 403);
     const late = await browser.get(client.authorization().url);
-    world.wait(10 * minuteMs + 1000);
+    world.advanceClock(10 * minuteMs + 1000);
     assertRefused(await browser.press(late, 'Allow and log in'), 403);
   });
 
   it('reports a canceled login to the client with a page, not with a redirect after a form', async () => {
-    const browser = world.browser();
+    const browser = world.newBrowser();
     const { url, state } = client.authorization();
     const page = await browser.press(await browser.get(url), 'Cancel');
     assert.deepEqual([page.status, page.headers.get('location')], [200, null]);
-    const { href, searchParams } = next(page);
+    const { href, searchParams } = getNextUrl(page);
     assert.ok(href.startsWith(`${client.redirectUri}?`));
     assert.partialDeepStrictEqual(Object.fromEntries(searchParams), {
       error: 'access_denied',
       state,
       iss: world.issuer(slug),
     });
-    assert.deepEqual([searchParams.has('code'), world.provider.takeLogins()], [false, []]);
+    assert.deepEqual([searchParams.has('code'), world.provider.takeLoginRequests()], [false, []]);
   });
 
   it('[mcp 42] appends to the query of a redirect URI, which stays as it is written (RFC 6749, 3.1.2)', async () => {
@@ -233,26 +240,26 @@ describe('consent', () => {
       ['https://agent.example/cb?code=old&error=x&stat%65=y&iss=z&a=%20b', 'https://agent.example/cb?a=%20b'],
       [similar, similar],
     ] as const) {
-      const agent = await world.client(slug, { redirectUri: registered });
-      const { href, searchParams } = next(await world.returned(agent.authorization()));
+      const agent = await world.registerClient(slug, { redirectUri: registered });
+      const { href, searchParams } = getNextUrl(await world.returnFromProvider(agent.authorization()));
       assert.equal(href.slice(0, href.indexOf('&code=')), expected);
       assert.deepEqual([...searchParams.keys()].slice(-3), ['code', 'state', 'iss']);
-      const browser = world.browser();
-      const cancelled = next(await browser.press(await browser.get(agent.authorization().url), 'Cancel'));
+      const browser = world.newBrowser();
+      const cancelled = getNextUrl(await browser.press(await browser.get(agent.authorization().url), 'Cancel'));
       assert.equal(cancelled.href.slice(0, cancelled.href.indexOf('&error=')), expected);
     }
   });
 
   it('[mcp 42] keeps the state of a redirect URI when the request has none', async () => {
-    const agent = await world.client(slug, { redirectUri: 'https://agent.example/cb?state=own&code=old' });
-    const { searchParams } = next(await world.returned(agent.authorization({ state: undefined })));
+    const agent = await world.registerClient(slug, { redirectUri: 'https://agent.example/cb?state=own&code=old' });
+    const { searchParams } = getNextUrl(await world.returnFromProvider(agent.authorization({ state: undefined })));
     assert.deepEqual([searchParams.getAll('state'), searchParams.getAll('code').length], [['own'], 1]);
     assert.deepEqual([...searchParams.keys()], ['state', 'code', 'iss']);
   });
 
   it('[sec D12] [mcp 48] accepts a provider response once, with its state, in time, and at its server', async () => {
-    const browser = world.browser();
-    const returned = await providerAnswer(browser);
+    const browser = world.newBrowser();
+    const returned = await getProviderRedirect(browser);
     const changed = (change: (url: URL) => void) => {
       const url = new URL(returned);
       change(url);
@@ -262,22 +269,22 @@ describe('consent', () => {
     assertRefused(await changed((url) => url.searchParams.set('state', '')), 400);
     assertRefused(await changed((url) => url.searchParams.set('state', 'x'.repeat(43))), 400);
     assertRefused(await changed((url) => url.searchParams.append('state', 'x')), 400);
-    const other = await world.serve();
+    const other = await world.createServer();
     assertRefused(await changed((url) => (url.pathname = `/mcp/${other}/callback`)), 400);
     assert.equal((await browser.get(returned)).status, 302);
-    world.provider.takeTokens();
+    world.provider.takeTokenRequests();
     assertRefused(await browser.get(returned), 400);
-    const late = await providerAnswer(browser);
-    world.wait(10 * minuteMs + 1000);
+    const late = await getProviderRedirect(browser);
+    world.advanceClock(10 * minuteMs + 1000);
     assertRefused(await browser.get(late), 400);
   });
 
   it('completes two logins in one browser independently', async () => {
-    const browser = world.browser();
-    const [first, second] = [await providerAnswer(browser), await providerAnswer(browser)];
+    const browser = world.newBrowser();
+    const [first, second] = [await getProviderRedirect(browser), await getProviderRedirect(browser)];
     for (const returned of [second, first]) {
       const page = await browser.get(returned);
-      assert.ok(next(page).searchParams.has('code'));
+      assert.ok(getNextUrl(page).searchParams.has('code'));
       assert.match(page.headers.getSetCookie()[0] ?? '', /^toolhost-login-\w+=; .*Max-Age=0$/);
     }
   });
@@ -289,24 +296,24 @@ describe('consent', () => {
       { code_challenge_method: 'plain' },
       { code_challenge: '' },
       { code_challenge: 'x'.repeat(42) },
-      { code_challenge: `${challengeOf('x')}=` },
+      { code_challenge: `${createChallenge('x')}=` },
       { response_mode: 'fragment' },
       { request: 'eyJ' },
       { request_uri: 'https://agent.example/request' },
     ];
-    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
+    const agent = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     for (const change of wrong) {
       const { url, state } = agent.authorization(change);
-      const { searchParams } = next(await world.browser().get(url));
+      const { searchParams } = getNextUrl(await world.newBrowser().get(url));
       assert.deepEqual([searchParams.get('error'), searchParams.get('state')], ['invalid_request', state]);
     }
     const { url } = client.authorization();
     url.searchParams.append('client_id', client.id);
-    assertRefused(await world.browser().get(url), 400);
+    assertRefused(await world.newBrowser().get(url), 400);
   });
 
   it('[find D5] reports the value that it found in a request and the allowed one, and shows nothing that could be a secret', async () => {
-    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
+    const agent = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     const issuer = world.issuer(slug);
     const { origin } = new URL(issuer);
     const secret = 'x1'.repeat(30);
@@ -329,7 +336,7 @@ describe('consent', () => {
       [{ resource: secret }, `resource names something that is not a web address; ${address}`],
     ];
     for (const [change, message] of cases) {
-      const { searchParams } = next(await world.browser().get(agent.authorization(change).url));
+      const { searchParams } = getNextUrl(await world.newBrowser().get(agent.authorization(change).url));
       assert.equal(searchParams.get('error_description'), message);
     }
     for (const [name, message] of [
@@ -338,7 +345,7 @@ describe('consent', () => {
     ] as const) {
       const { url } = client.authorization({ [name]: '1' });
       url.searchParams.append(name, '2');
-      assert.ok(visibleText(await world.browser().get(url)).includes(message), message);
+      assert.ok(visibleText(await world.newBrowser().get(url)).includes(message), message);
     }
   });
 
@@ -347,46 +354,50 @@ describe('consent', () => {
     const queries = [`${issuer}?kb=sales`, `${issuer}/?a=1&b=%2F`, `${issuer}?`];
     const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP'), ...queries];
     for (const resource of own) {
-      assert.equal((await world.browser().get(client.authorization({ resource }).url)).status, 200, String(resource));
+      assert.equal(
+        (await world.newBrowser().get(client.authorization({ resource }).url)).status,
+        200,
+        String(resource),
+      );
     }
-    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
-    const other = await world.serve();
+    const agent = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
+    const other = await world.createServer();
     for (const resource of [
       ...[world.issuer(other), `${world.issuer(other)}?${issuer}`, world.toolhost.url],
       ...['x', `${issuer}//`, `${issuer}#`, `${issuer}?a#b`],
     ]) {
-      const { searchParams } = next(await world.browser().get(agent.authorization({ resource }).url));
+      const { searchParams } = getNextUrl(await world.newBrowser().get(agent.authorization({ resource }).url));
       assert.equal(searchParams.get('error'), 'invalid_target', resource);
     }
     const { url } = agent.authorization();
     url.searchParams.append('resource', world.issuer(other));
-    assert.equal(next(await world.browser().get(url)).searchParams.get('error'), 'invalid_target');
+    assert.equal(getNextUrl(await world.newBrowser().get(url)).searchParams.get('error'), 'invalid_target');
   });
 
   it('[sec M9] cancels a login at every step when the server changes what the person consents to', async () => {
-    const moved = await world.serve();
-    const [agent, browser] = [await world.client(moved), world.browser()];
-    const moveTo = (host: string) => world.change(moved, { tools: [toolAt(`https://${host}/things`)] });
+    const moved = await world.createServer();
+    const [agent, browser] = [await world.registerClient(moved), world.newBrowser()];
+    const moveTo = (host: string) => world.updateServer(moved, { tools: [createTool(`https://${host}/things`)] });
     const form = await browser.get(agent.authorization().url);
     await moveTo('collector.example.com');
     assertRefused(await browser.press(form, 'Allow and log in'), 403);
     const shown = await browser.get(agent.authorization().url);
     assert.match(visibleText(shown), /collector\.example\.com/);
-    const returned = next(await browser.get(next(await browser.press(shown, 'Allow and log in'))));
+    const returned = getNextUrl(await browser.get(getNextUrl(await browser.press(shown, 'Allow and log in'))));
     await moveTo('other.example.com');
-    const { searchParams } = next(await browser.get(returned));
+    const { searchParams } = getNextUrl(await browser.get(returned));
     assert.deepEqual([searchParams.get('error'), searchParams.has('code')], ['access_denied', false]);
-    assert.deepEqual(world.provider.takeTokens(), []);
+    assert.deepEqual(world.provider.takeTokenRequests(), []);
   });
 
   it('[conf 3] cancels a login when a variable of base_url moves the host that its token goes to', async () => {
     const at = (host: string) => ({ variables: { host: { value: host } } });
-    const tools = [toolAt('/things')];
-    const moved = await world.serve({ base_url: 'https://{{host}}/v1', tools, ...at('api.example.com') });
-    const [agent, browser] = [await world.client(moved), world.browser()];
+    const tools = [createTool('/things')];
+    const moved = await world.createServer({ base_url: 'https://{{host}}/v1', tools, ...at('api.example.com') });
+    const [agent, browser] = [await world.registerClient(moved), world.newBrowser()];
     const form = await browser.get(agent.authorization().url);
     assert.match(visibleText(form), /api\.example\.com/);
-    await world.change(moved, at('collector.example.com'));
+    await world.updateServer(moved, at('collector.example.com'));
     assertRefused(await browser.press(form, 'Allow and log in'), 403);
     assert.match(visibleText(await browser.get(agent.authorization().url)), /collector\.example\.com/);
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { post } from '../support/oauth/oauth-client.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 describe('OAuth discovery', () => {
   let world: LoginWorld;
@@ -11,7 +11,7 @@ describe('OAuth discovery', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve();
+    slug = await world.createServer();
     issuer = world.issuer(slug);
   });
   after(() => world.stop());
@@ -49,9 +49,9 @@ describe('OAuth discovery', () => {
   });
 
   it('[mcp 37] [sec A3] returns 401 invalid_token for anything but a token of this server', async () => {
-    const other = await world.serve();
-    const { access_token: foreign } = await world.tokens(await world.client(other));
-    const { access_token: own } = await world.tokens(await world.client(slug));
+    const other = await world.createServer();
+    const { access_token: foreign } = await world.getTokens(await world.registerClient(other));
+    const { access_token: own } = await world.getTokens(await world.registerClient(slug));
     const wrong = ['junk', 'provider-access-1', `tha_${'a'.repeat(43)}`, foreign, own.slice(0, -1), `${own}=`];
     for (const token of wrong) {
       for (const method of ['initialize', 'tools/list', 'tools/call']) {
@@ -59,16 +59,16 @@ describe('OAuth discovery', () => {
         assert.equal(status, 401, token);
         assert.match(headers.get('www-authenticate') ?? '', /resource_metadata=".+", error="invalid_token"/);
       }
-      assert.equal((await world.toolhost.modern(slug, token, 'server/discover')).status, 401);
+      assert.equal((await world.toolhost.statelessRpc(slug, token, 'server/discover')).status, 401);
     }
     assert.deepEqual(world.upstream.take(), []);
   });
 
   it('[mcp 40] treats a URL with a trailing slash as the same URL, at every path of a server and its views', async () => {
-    const viewed = await world.serve({ views: { one: { tools: ['run'] } } });
-    const { access_token: token } = await world.tokens(await world.client(viewed));
+    const viewed = await world.createServer({ views: { one: { tools: ['run'] } } });
+    const { access_token: token } = await world.getTokens(await world.registerClient(viewed));
     for (const address of [viewed, `${viewed}/one`, 'manage']) {
-      const bearer = address === 'manage' ? await world.toolhost.key() : token;
+      const bearer = address === 'manage' ? await world.toolhost.createKey() : token;
       const [plain, slashed] = await Promise.all(
         [address, `${address}/`].map((path) => world.toolhost.rpc(path, bearer, 'tools/list')),
       );
@@ -82,12 +82,12 @@ describe('OAuth discovery', () => {
     ];
     for (const path of gets) {
       for (const accept of ['text/html', 'application/json']) {
-        const ask = async (asked: string) => {
-          const reply = await fetch(world.toolhost.url + asked, { headers: { accept } });
+        const request = async (requestPath: string) => {
+          const reply = await fetch(world.toolhost.url + requestPath, { headers: { accept } });
           return { status: reply.status, type: reply.headers.get('content-type'), text: await reply.text() };
         };
-        assert.deepEqual(await ask(`${path}/`), await ask(path), path);
-        assert.deepEqual(await ask(`${path}/?a=1`), await ask(`${path}?a=1`), path);
+        assert.deepEqual(await request(`${path}/`), await request(path), path);
+        assert.deepEqual(await request(`${path}/?a=1`), await request(`${path}?a=1`), path);
       }
     }
     assert.equal(
@@ -103,14 +103,14 @@ describe('OAuth discovery', () => {
   });
 
   it('[mcp 39] does not read a token from the query', async () => {
-    const { access_token } = await world.tokens(await world.client(slug));
+    const { access_token } = await world.getTokens(await world.registerClient(slug));
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const reply = await post(`${issuer}?access_token=${access_token}&token=${access_token}`, body);
     assert.equal(reply.status, 401);
   });
 
   it('[mcp 40] describes the resource with exactly the URL that people configure, and omits offline_access', async () => {
-    const offline = await world.serve({}, { scopes: ['offline_access'] });
+    const offline = await world.createServer({}, { scopes: ['offline_access'] });
     assert.deepEqual(await json(resourceMetadata()), {
       resource: issuer,
       authorization_servers: [issuer],
@@ -144,7 +144,7 @@ describe('OAuth discovery', () => {
   });
 
   it('[mcp 41] returns 404 at the root, for unknown slugs, and for OpenID configuration', async () => {
-    const places = [
+    const paths = [
       '/.well-known/oauth-protected-resource',
       '/.well-known/oauth-authorization-server',
       '/.well-known/oauth-protected-resource/mcp',
@@ -153,18 +153,18 @@ describe('OAuth discovery', () => {
       '/.well-known/oauth-protected-resource/mcp/unknown',
       '/.well-known/oauth-authorization-server/mcp/unknown',
     ];
-    for (const place of places) {
-      const response = await fetch(world.toolhost.url + place);
-      assert.equal(response.status, 404, place);
-      assert.match(response.headers.get('content-type') ?? '', /json/, place);
+    for (const path of paths) {
+      const response = await fetch(world.toolhost.url + path);
+      assert.equal(response.status, 404, path);
+      assert.match(response.headers.get('content-type') ?? '', /json/, path);
     }
   });
 
   it('[mcp 42] includes the issuer in redirects after success and failure', async () => {
-    const client = await world.client(slug);
+    const client = await world.registerClient(slug);
     const { params, state } = await world.logIn(client);
     assert.deepEqual([params.get('iss'), params.get('state')], [issuer, state]);
-    const native = await world.client(slug, { redirectUri: 'http://127.0.0.1:3118/callback' });
+    const native = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:3118/callback' });
     const failed = await fetch(native.authorization({ response_type: 'token' }).url, { redirect: 'manual' });
     const { searchParams } = new URL(failed.headers.get('location') ?? '');
     assert.deepEqual([searchParams.get('iss'), searchParams.get('error')], [issuer, 'unsupported_response_type']);
@@ -172,10 +172,10 @@ describe('OAuth discovery', () => {
 
   it('lists the allowed methods of an endpoint to a client that uses another one', async () => {
     const endpoints = { authorize: 'GET', callback: 'GET', consent: 'POST', token: 'POST', register: 'POST' };
-    for (const [place, method] of Object.entries(endpoints)) {
+    for (const [endpoint, method] of Object.entries(endpoints)) {
       const other = method === 'GET' ? 'POST' : 'GET';
-      const { status, headers } = await fetch(`${issuer}/${place}`, { method: other });
-      assert.deepEqual([status, headers.get('allow')], [405, method], place);
+      const { status, headers } = await fetch(`${issuer}/${endpoint}`, { method: other });
+      assert.deepEqual([status, headers.get('allow')], [405, method], endpoint);
     }
     for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
       assert.equal((await fetch(`${issuer}/nothing/here`, { method })).status, 404);
@@ -189,24 +189,24 @@ describe('OAuth discovery', () => {
       const response = await fetch(url, { headers: { origin } });
       assert.deepEqual([response.status, response.headers.get('access-control-allow-origin')], [200, '*']);
     }
-    for (const place of ['register', 'token', 'revoke']) {
-      const reply = await post(`${issuer}/${place}`, {}, { origin });
-      assert.equal(reply.headers.get('access-control-allow-origin'), '*', place);
-      const asked = {
+    for (const endpoint of ['register', 'token', 'revoke']) {
+      const reply = await post(`${issuer}/${endpoint}`, {}, { origin });
+      assert.equal(reply.headers.get('access-control-allow-origin'), '*', endpoint);
+      const preflightHeaders = {
         origin,
         'access-control-request-method': 'POST',
         'access-control-request-headers': 'content-type',
       };
-      const preflight = await fetch(`${issuer}/${place}`, { method: 'OPTIONS', headers: asked });
+      const preflight = await fetch(`${issuer}/${endpoint}`, { method: 'OPTIONS', headers: preflightHeaders });
       assert.equal(preflight.status, 204);
       assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /content-type/i);
     }
-    for (const place of ['authorize', 'consent', 'callback']) {
-      const response = await fetch(`${issuer}/${place}`, {
-        method: place === 'consent' ? 'POST' : 'GET',
+    for (const endpoint of ['authorize', 'consent', 'callback']) {
+      const response = await fetch(`${issuer}/${endpoint}`, {
+        method: endpoint === 'consent' ? 'POST' : 'GET',
         headers: { origin },
       });
-      assert.equal(response.status, 403, place);
+      assert.equal(response.status, 403, endpoint);
     }
     const own = { origin: world.toolhost.url };
     const unauthorized = await world.toolhost.rpc(slug, undefined, 'tools/list', {}, own);
@@ -222,12 +222,12 @@ describe('OAuth discovery', () => {
       forwarded: 'host=evil.example',
     };
     for (const url of [resourceMetadata(), serverMetadata()]) {
-      const { status, text } = await wire(url, { headers });
+      const { status, text } = await sendRawRequest(url, { headers });
       assert.equal(status, 200);
       assert.doesNotMatch(text, /evil|https:/);
     }
-    const { headers: answered } = await wire(issuer, { method: 'GET', headers });
-    assert.match(String(answered['www-authenticate']), new RegExp(`resource_metadata="${world.toolhost.url}/`));
-    assert.equal((await wire(serverMetadata(), { headers: { host: 'evil.example' } })).status, 421);
+    const { headers: responseHeaders } = await sendRawRequest(issuer, { method: 'GET', headers });
+    assert.match(String(responseHeaders['www-authenticate']), new RegExp(`resource_metadata="${world.toolhost.url}/`));
+    assert.equal((await sendRawRequest(serverMetadata(), { headers: { host: 'evil.example' } })).status, 421);
   });
 });

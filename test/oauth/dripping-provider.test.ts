@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { createBrowser, next, type Page } from '../support/browser/browser.ts';
+import { createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type World = {
-  provider: ForgingProvider;
+  provider: ForgedTokenProvider;
   toolhost: TestToolhost;
   /** Starts a sign-in, up to the redirect to the provider. */
-  begin(browser?: ReturnType<typeof createBrowser>): Promise<Page>;
+  startSignIn(browser?: ReturnType<typeof createBrowser>): Promise<Page>;
   /** Completes a sign-in. Returns the last page. */
   signIn(): Promise<Page>;
 };
@@ -23,18 +23,18 @@ const deadline = { fromMs: 9000, toMs: 60_000 };
 
 /** Starts a provider and a service that people sign in to with it. */
 async function startWorld(): Promise<World> {
-  const provider = await startForgingProvider();
+  const provider = await startForgedTokenProvider();
   const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
   const toolhost = await startToolhost({ env });
-  const begin = (browser = createBrowser()) => browser.get(`${toolhost.url}/login`);
+  const startSignIn = (browser = createBrowser()) => browser.get(`${toolhost.url}/login`);
   return {
     provider,
     toolhost,
-    begin,
+    startSignIn,
     async signIn() {
       const browser = createBrowser();
-      const { searchParams: sent } = next(await begin(browser));
-      provider.issue(sent.get('nonce') ?? '');
+      const { searchParams: sent } = getNextUrl(await startSignIn(browser));
+      provider.setIdToken(sent.get('nonce') ?? '');
       const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
       return browser.get(`${toolhost.url}/login/callback?${query}`);
     },
@@ -51,7 +51,7 @@ describe('identity provider whose responses never end', { concurrency: true }, (
   };
   after(() => Promise.all(worlds.flatMap(({ toolhost, provider }) => [toolhost.stop(), provider.close()])));
 
-  async function timed<Result>(work: Promise<Result>): Promise<Result> {
+  async function assertDeadline<Result>(work: Promise<Result>): Promise<Result> {
     const started = performance.now();
     const result = await work;
     const tookMs = performance.now() - started;
@@ -60,17 +60,17 @@ describe('identity provider whose responses never end', { concurrency: true }, (
   }
 
   it('delays sign-ins by at most ten seconds when the discovery document never ends, and requests it once', async () => {
-    const { provider, toolhost, begin, signIn } = await start();
-    provider.drip(discovery);
-    const asked = provider.asked(discovery);
-    const waiting = timed(Promise.all([begin(), begin()]));
-    await eventually(() => assert.equal(provider.asked(discovery), asked + 1));
+    const { provider, toolhost, startSignIn, signIn } = await start();
+    provider.sendEndlessResponse(discovery);
+    const requestCount = provider.requestCount(discovery);
+    const waiting = assertDeadline(Promise.all([startSignIn(), startSignIn()]));
+    await eventually(() => assert.equal(provider.requestCount(discovery), requestCount + 1));
     assert.equal((await toolhost.rest('GET', '/servers')).status, 200, 'other requests are not delayed');
     assert.deepEqual(
       (await waiting).map(({ status }) => status),
       [503, 503],
     );
-    assert.equal(provider.asked(discovery), asked + 1);
+    assert.equal(provider.requestCount(discovery), requestCount + 1);
     assert.equal((await signIn()).status, 302, 'the next sign-in requests the document again');
   });
 });

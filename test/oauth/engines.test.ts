@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { createBrowser, next } from '../support/browser/browser.ts';
-import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { tokensOf } from '../support/oauth/oauth-client.ts';
+import { expectTokens } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -22,13 +22,13 @@ for (const engine of engines) {
     });
 
     it("[sec D20] replaces control characters in a client's name", async () => {
-      const slug = await world.serve();
-      const client = await world.client(slug, { name: '\u0000Cla\u0000ude\u001b[1m\u0085 Code\u0000' });
-      const { access_token } = await world.tokens(client);
-      assert.notEqual((await world.call(slug, access_token)).isError, true);
+      const slug = await world.createServer();
+      const client = await world.registerClient(slug, { name: '\u0000Cla\u0000ude\u001b[1m\u0085 Code\u0000' });
+      const { access_token } = await world.getTokens(client);
+      assert.notEqual((await world.callTool(slug, access_token)).isError, true);
       const { body } = await world.toolhost.rest('GET', `/audit`);
       const logins = (body.events as { operation: string; detail: Json }[]).filter(
-        (each) => each.operation === 'login',
+        (event) => event.operation === 'login',
       );
       assert.equal(logins[0]?.detail.client, '\ufffdCla\ufffdude\ufffd[1m\ufffd Code\ufffd');
     });
@@ -36,16 +36,16 @@ for (const engine of engines) {
     for (const token_mode of ['issued', 'passthrough']) {
       it(`[spec 4.4] accepts an expires_in that is not a whole number (${token_mode})`, async (t) => {
         t.after(() => world.provider.onToken());
-        const slug = await world.serve({}, { token_mode });
+        const slug = await world.createServer({}, { token_mode });
         const tokens = { access_token: 'of-the-provider', token_type: 'bearer', expires_in: 1234.5678 };
         for (const more of [{}, { refresh_token: 'to-refresh' }]) {
           world.provider.onToken(() => ({ body: { ...tokens, ...more } }));
-          const client = await world.client(slug);
+          const client = await world.registerClient(slug);
           const { code, verifier } = await world.logIn(client);
-          const { access_token, expires_in, refresh_token } = tokensOf(await client.redeem(code, verifier));
+          const { access_token, expires_in, refresh_token } = expectTokens(await client.redeem(code, verifier));
           assert.ok(Number.isInteger(expires_in), String(expires_in));
-          assert.notEqual((await world.call(slug, access_token)).isError, true);
-          if (refresh_token !== undefined) tokensOf(await client.refresh(refresh_token));
+          assert.notEqual((await world.callTool(slug, access_token)).isError, true);
+          if (refresh_token !== undefined) expectTokens(await client.refresh(refresh_token));
         }
       });
     }
@@ -53,10 +53,10 @@ for (const engine of engines) {
 
   describe(`unusual claims of an identity provider on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
-    let provider: ForgingProvider;
+    let provider: ForgedTokenProvider;
     let toolhost: TestToolhost;
     before(async () => {
-      provider = await startForgingProvider();
+      provider = await startForgedTokenProvider();
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       const DATABASE_URL = await postgres?.createDatabase();
       const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
@@ -69,8 +69,8 @@ for (const engine of engines) {
 
     async function signIn(claims: Json) {
       const browser = createBrowser();
-      const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
-      provider.issue(sent.get('nonce') ?? '', { claims });
+      const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
+      provider.setIdToken(sent.get('nonce') ?? '', { claims });
       const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
       const { status } = await browser.get(`${toolhost.url}/login/callback?${query}`);
       const session = await browser.get(`${toolhost.url}/api/v1/session`);

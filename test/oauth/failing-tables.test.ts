@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import pg from 'pg';
-import { next, visibleText } from '../support/browser/browser.ts';
+import { getNextUrl, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 
 /** All tables that a login writes to, from the consent to its end, in either token mode. */
-const written = [
+const writtenTables = [
   'authorizations',
   'codes',
   'tokens',
@@ -38,7 +38,7 @@ describe('login while a database table cannot be written to', () => {
     await postgres.stop();
   });
 
-  async function whileFull<Result>(table: string, work: () => Promise<Result>): Promise<Result> {
+  async function withFailingTable<Result>(table: string, work: () => Promise<Result>): Promise<Result> {
     await admin.query(
       `create trigger full_disk before insert or update on ${table} for each row execute function refuse()`,
     );
@@ -50,66 +50,66 @@ describe('login while a database table cannot be written to', () => {
   }
 
   /** Returns the login events of a server. */
-  async function eventsOf(slug: string): Promise<string[]> {
-    const found = await admin.query<{ operation: string }>(
+  async function getLoginEvents(slug: string): Promise<string[]> {
+    const result = await admin.query<{ operation: string }>(
       `select operation from audit_events where target = $1 and actor_id = 'oauth' order by at, id`,
       [slug],
     );
-    return found.rows.map(({ operation }) => operation);
+    return result.rows.map(({ operation }) => operation);
   }
 
-  async function grantsOf(slug: string): Promise<number> {
+  async function countGrants(slug: string): Promise<number> {
     return (await admin.query('select id from grants where slug = $1', [slug])).rows.length;
   }
 
   /** Logs in at the provider. Returns a function that follows the provider's redirect, in the same browser. */
-  async function departed(client: OAuthClient) {
-    const person = world.browser();
+  async function logInAtProvider(client: OAuthClient) {
+    const person = world.newBrowser();
     const consent = await person.get(client.authorization().url);
-    const login = await person.get(next(await person.press(consent, 'Allow and log in')));
-    return () => person.get(next(login));
+    const login = await person.get(getNextUrl(await person.press(consent, 'Allow and log in')));
+    return () => person.get(getNextUrl(login));
   }
 
   for (const mode of ['issued', 'passthrough']) {
     it(`[find C4] accepts a code again after the database failure, and uses it up only then (${mode})`, async () => {
-      const slug = await world.serve({}, { token_mode: mode });
-      for (const table of written) {
-        const client = await world.client(slug);
+      const slug = await world.createServer({}, { token_mode: mode });
+      for (const table of writtenTables) {
+        const client = await world.registerClient(slug);
         const { code, verifier } = await world.logIn(client);
-        const during = await whileFull(table, () => client.redeem(code, verifier));
-        const again = during.status === 200 ? during : await client.redeem(code, verifier);
+        const during = await withFailingTable(table, () => client.redeem(code, verifier));
+        const repeated = during.status === 200 ? during : await client.redeem(code, verifier);
         assert.ok(during.status === 200 || during.status === 503, during.text);
-        assert.equal(again.status, 200, `${table}: ${again.text}`);
-        assert.notEqual((await world.call(slug, tokensOf(again).access_token)).isError, true);
+        assert.equal(repeated.status, 200, `${table}: ${repeated.text}`);
+        assert.notEqual((await world.callTool(slug, expectTokens(repeated).access_token)).isError, true);
         assert.equal((await client.redeem(code, verifier)).status, 400, 'a code can be used once');
       }
     });
   }
 
   it('[find C4] stores a login together with its audit event, or neither', async () => {
-    for (const table of written) {
-      const slug = await world.serve();
-      const back = await departed(await world.client(slug));
-      const { status } = await whileFull(table, back);
-      const stored = (await grantsOf(slug)) === 1;
+    for (const table of writtenTables) {
+      const slug = await world.createServer();
+      const followRedirect = await logInAtProvider(await world.registerClient(slug));
+      const { status } = await withFailingTable(table, followRedirect);
+      const stored = (await countGrants(slug)) === 1;
       // After a 503 the page can be reloaded; the other two tables belong to the events.
-      const isNoted = status !== 503 && table !== 'audit_events' && table !== 'call_quota_use';
-      const events = stored ? ['login'] : isNoted ? ['loginFailed'] : [];
-      assert.deepEqual(await eventsOf(slug), events, `${table}: ${status}`);
+      const isRecorded = status !== 503 && table !== 'audit_events' && table !== 'call_quota_use';
+      const events = stored ? ['login'] : isRecorded ? ['loginFailed'] : [];
+      assert.deepEqual(await getLoginEvents(slug), events, `${table}: ${status}`);
     }
   });
 
   it('[find C4] reports a temporary error to the client when the login cannot be stored after the provider has responded', async () => {
     const failed: string[] = [];
-    for (const table of written) {
-      const slug = await world.serve();
-      const client = await world.client(slug);
+    for (const table of writtenTables) {
+      const slug = await world.createServer();
+      const client = await world.registerClient(slug);
       const { url, state } = client.authorization();
-      const person = world.browser();
-      const login = await person.get(next(await person.press(await person.get(url), 'Allow and log in')));
-      const during = await whileFull(table, () => person.get(next(login)));
-      const page = during.status === 503 ? await person.get(next(login)) : during;
-      const { href, searchParams } = next(page);
+      const person = world.newBrowser();
+      const login = await person.get(getNextUrl(await person.press(await person.get(url), 'Allow and log in')));
+      const during = await withFailingTable(table, () => person.get(getNextUrl(login)));
+      const page = during.status === 503 ? await person.get(getNextUrl(login)) : during;
+      const { href, searchParams } = getNextUrl(page);
       assert.ok(href.startsWith(client.redirectUri), href);
       assert.deepEqual([searchParams.get('state'), searchParams.get('iss')], [state, world.issuer(slug)]);
       if (searchParams.has('code')) continue;
@@ -122,27 +122,27 @@ describe('login while a database table cannot be written to', () => {
   });
 
   it('[find C4] continues when the person submits the form again after a consent that could not be stored', async () => {
-    const client = await world.client(await world.serve());
-    const person = world.browser();
+    const client = await world.registerClient(await world.createServer());
+    const person = world.newBrowser();
     const form = await person.get(client.authorization().url);
-    const during = await whileFull('authorizations', () => person.press(form, 'Allow and log in'));
+    const during = await withFailingTable('authorizations', () => person.press(form, 'Allow and log in'));
     assert.deepEqual([during.status, during.headers.get('retry-after')], [503, '30']);
     assert.match(visibleText(during), /The disk is full.* Error temporarily_unavailable /);
     assert.equal((await person.press(form, 'Allow and log in')).status, 200);
   });
 
   it('[find C4] revokes a login together with its audit event, or neither', async () => {
-    for (const table of written) {
-      const slug = await world.serve();
-      const client = await world.client(slug);
-      const { access_token } = await world.tokens(client);
-      const during = await whileFull(table, () => client.revoke(access_token));
+    for (const table of writtenTables) {
+      const slug = await world.createServer();
+      const client = await world.registerClient(slug);
+      const { access_token } = await world.getTokens(client);
+      const during = await withFailingTable(table, () => client.revoke(access_token));
       const isEnded = during.status === 200;
       assert.ok(isEnded || during.status === 503, during.text);
-      assert.deepEqual(await eventsOf(slug), isEnded ? ['login', 'loginRevoked'] : ['login'], table);
-      assert.equal((await world.list(slug, access_token)).status, isEnded ? 401 : 200, table);
+      assert.deepEqual(await getLoginEvents(slug), isEnded ? ['login', 'loginRevoked'] : ['login'], table);
+      assert.equal((await world.listTools(slug, access_token)).status, isEnded ? 401 : 200, table);
       assert.equal((await client.revoke(access_token)).status, 200);
-      assert.deepEqual(await eventsOf(slug), ['login', 'loginRevoked'], table);
+      assert.deepEqual(await getLoginEvents(slug), ['login', 'loginRevoked'], table);
     }
   });
 });

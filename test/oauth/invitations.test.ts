@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { createBrowser, next } from '../support/browser/browser.ts';
+import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { type Claims, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type Claims, type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
 import { startStores } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
   describe(`invitations on ${engine}`, () => {
-    let provider: ForgingProvider;
+    let provider: ForgedTokenProvider;
     let toolhost: TestToolhost;
     let closeStores: () => Promise<void>;
     /** Session of an owner whose address the provider has not verified. */
     let owner: string;
     before(async () => {
-      provider = await startForgingProvider();
+      provider = await startForgedTokenProvider();
       const stores = await startStores(engine);
       closeStores = stores.stop;
       const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
@@ -31,56 +31,60 @@ for (const engine of engines) {
     /** Signs a person in. Returns their session. */
     async function signIn(claims: Claims): Promise<string> {
       const browser = createBrowser();
-      const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
-      provider.issue(sent.get('nonce') ?? '', { claims });
-      const back = new URL(`${toolhost.url}/login/callback`);
-      back.search = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url }).toString();
-      const { status, html } = await browser.get(back);
+      const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
+      provider.setIdToken(sent.get('nonce') ?? '', { claims });
+      const callbackUrl = new URL(`${toolhost.url}/login/callback`);
+      callbackUrl.search = new URLSearchParams({
+        code: 'x',
+        state: sent.get('state') ?? '',
+        iss: provider.url,
+      }).toString();
+      const { status, html } = await browser.get(callbackUrl);
       assert.equal(status, 302, html);
       return browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
     }
 
-    const verified = (sub: string, email: string) => signIn({ sub, email, email_verified: true });
-    const as = (session: string, method: string, path: string, body?: Json) =>
+    const signInVerified = (sub: string, email: string) => signIn({ sub, email, email_verified: true });
+    const requestAs = (session: string, method: string, path: string, body?: Json) =>
       personRequest(toolhost, session, method, path, body);
     const invite = async (email: string, role: string) =>
-      (await as(owner, 'POST', '/invitations', { email, role })).status;
-    const invited = async () => {
-      const { invitations } = (await as(owner, 'GET', '/members')).body as { invitations: Json[] };
+      (await requestAs(owner, 'POST', '/invitations', { email, role })).status;
+    const getInvitedEmails = async () => {
+      const { invitations } = (await requestAs(owner, 'GET', '/members')).body as { invitations: Json[] };
       return invitations.map(({ email }) => email);
     };
-    const idOf = async (session: string) => {
-      const { user } = (await as(session, 'GET', '/session')).body as { user: { id: string } };
+    const getUserId = async (session: string) => {
+      const { user } = (await requestAs(session, 'GET', '/session')).body as { user: { id: string } };
       return user.id;
     };
-    const roleOf = async (session: string) => {
-      const { workspace } = (await as(session, 'GET', '/session')).body as { workspace: Json };
+    const getRole = async (session: string) => {
+      const { workspace } = (await requestAs(session, 'GET', '/session')).body as { workspace: Json };
       return workspace.role;
     };
 
     it("never lowers the role of a member, and so never removes the workspace's owner", async () => {
       assert.equal(await invite('solo@example.com', 'viewer'), 200);
-      const again = await verified('solo', 'solo@example.com');
-      assert.deepEqual([await roleOf(again), await invited()], ['owner', []]);
+      const newSession = await signInVerified('solo', 'solo@example.com');
+      assert.deepEqual([await getRole(newSession), await getInvitedEmails()], ['owner', []]);
     });
 
     it('[sec E6] matches the address exactly, ignoring the case of ASCII letters only', async () => {
       assert.equal(await invite('Kate@Example.com', 'editor'), 200);
       // U+212A is the Kelvin sign, whose lowercase form is "k".
-      await verified('other', '\u212Aate@example.com');
-      await verified('another', 'kate@example.com\u200B');
-      assert.deepEqual(await invited(), ['kate@example.com']);
-      await verified('kate', 'KATE@example.COM');
-      assert.deepEqual(await invited(), []);
+      await signInVerified('other', '\u212Aate@example.com');
+      await signInVerified('another', 'kate@example.com\u200B');
+      assert.deepEqual(await getInvitedEmails(), ['kate@example.com']);
+      await signInVerified('kate', 'KATE@example.COM');
+      assert.deepEqual(await getInvitedEmails(), []);
     });
 
     it('[sec E6] ignores an address that the provider has not verified', async () => {
       assert.equal(await invite('vera@example.com', 'editor'), 200);
       for (const email_verified of [false, undefined, 'true', 1])
         await signIn({ sub: `as-vera-${email_verified}`, email: 'vera@example.com', email_verified });
-      assert.deepEqual(await invited(), ['vera@example.com']);
-      await verified('vera', 'vera@example.com');
-      assert.deepEqual(await invited(), []);
+      assert.deepEqual(await getInvitedEmails(), ['vera@example.com']);
+      await signInVerified('vera', 'vera@example.com');
+      assert.deepEqual(await getInvitedEmails(), []);
     });
 
     it('rejects a text that is not exactly one address, even if the identity provider vouches for it [sec E6]', async () => {
@@ -97,40 +101,42 @@ for (const engine of engines) {
       ];
       for (const [index, text] of [...texts, ...unusual].entries()) {
         assert.equal(await invite(text, 'viewer'), 400, text);
-        const session = await verified(`list-${index}`, text);
-        const { user } = (await as(session, 'GET', '/session')).body as { user: Json };
+        const session = await signInVerified(`list-${index}`, text);
+        const { user } = (await requestAs(session, 'GET', '/session')).body as { user: Json };
         assert.equal(user.email, undefined, text);
-        assert.equal((await as(session, 'GET', '/notifications')).body.email, undefined, text);
+        assert.equal((await requestAs(session, 'GET', '/notifications')).body.email, undefined, text);
       }
       const usual = `o'neil+tag_1@sub.example.com`;
-      const { user } = (await as(await verified('usual', usual), 'GET', '/session')).body as { user: Json };
+      const { user } = (await requestAs(await signInVerified('usual', usual), 'GET', '/session')).body as {
+        user: Json;
+      };
       assert.equal(user.email, usual);
     });
 
     it('[sec E6] accepts an invitation although a member has a similar address', async () => {
-      await verified('similar', '\u212Aarl@example.com');
+      await signInVerified('similar', '\u212Aarl@example.com');
       assert.equal(await invite('karl@example.com', 'viewer'), 200);
-      await verified('karl', 'Karl@Example.com');
+      await signInVerified('karl', 'Karl@Example.com');
       assert.equal(await invite('kaRl@example.com', 'viewer'), 409);
     });
 
     it('[sec E6] does not match a longer address with the same beginning', async () => {
       const address = `${'a'.repeat(64)}@${'b.'.repeat(61)}example.com`.slice(0, 196).padEnd(197, 'x').concat('.de');
       assert.equal(await invite(address, 'viewer'), 200, address);
-      await verified('long', `${address}.evil.example`);
-      assert.deepEqual(await invited(), [address]);
+      await signInVerified('long', `${address}.evil.example`);
+      assert.deepEqual(await getInvitedEmails(), [address]);
     });
 
     it("raises a member's role to one with more rights", async () => {
       const { db } = toolhost.running.app.runner;
-      const guest = await verified('guest', 'guest@mail.example');
+      const guest = await signInVerified('guest', 'guest@mail.example');
       await db
         .updateTable('members')
         .set({ role: 'viewer' })
-        .where('user_id', '=', await idOf(guest))
+        .where('user_id', '=', await getUserId(guest))
         .execute();
       assert.equal(await invite('guest@example.com', 'editor'), 200);
-      assert.equal(await roleOf(await verified('guest', 'guest@example.com')), 'editor');
+      assert.equal(await getRole(await signInVerified('guest', 'guest@example.com')), 'editor');
     });
   });
 }

@@ -4,26 +4,26 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type Browser, createBrowser, next, type Page } from '../support/browser/browser.ts';
-import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
-import { toolAt } from '../support/oauth/login-world.ts';
+import { type Browser, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
+import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/hostile-provider.ts';
+import { createTool } from '../support/oauth/login-world.ts';
 import {
   type Authorization,
   clientWithId,
+  expectTokens,
   type OAuthClient,
   post,
   registerClient,
-  tokensOf,
 } from '../support/oauth/oauth-client.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import type { Reply } from '../support/toolhost/toolhost.ts';
-import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const canary = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 
 /** Returns the forms that a secret could take inside other text. Its base64 form depends on the bytes before it. */
-function formsOf(secret: string): string[] {
+function getEncodedForms(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const shifted = [0, 1, 2].flatMap((shift) => {
     const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
@@ -36,7 +36,7 @@ function formsOf(secret: string): string[] {
 
 function assertAbsent(secrets: ReadonlyMap<string, string>, where: string, content: string | Buffer): void {
   for (const [name, secret] of secrets) {
-    for (const form of formsOf(secret))
+    for (const form of getEncodedForms(secret))
       assert.ok(!content.includes(form), `${name} is in ${where}, as ${form.slice(0, 12)}…`);
   }
 }
@@ -44,22 +44,22 @@ function assertAbsent(secrets: ReadonlyMap<string, string>, where: string, conte
 describe('[sec A10] secrets of a login', () => {
   const secrets = new Map<string, string>();
   /** All responses that must not contain any secret. */
-  const answers: [where: string, text: string][] = [];
-  let provider: HostileProvider;
+  const responses: [where: string, text: string][] = [];
+  let provider: AdversarialProvider;
   let upstream: RecordingUpstream;
   let service: ChildToolhost;
   let dataDir: string;
   let log: string;
   let key: string;
 
-  const keep = (name: string, secret: string): string => {
+  const recordSecret = (name: string, secret: string): string => {
     secrets.set(`${name} #${secrets.size}`, secret);
     return secret;
   };
-  const clientSecret = keep('client secret', canary('client-secret'));
-  const seen = <Answer extends Page | Reply>(where: string, answer: Answer): Answer => {
-    answers.push([where, 'html' in answer ? answer.html : answer.text]);
-    return answer;
+  const clientSecret = recordSecret('client secret', canary('client-secret'));
+  const recordResponse = <Result extends Page | Reply>(where: string, response: Result): Result => {
+    responses.push([where, 'html' in response ? response.html : response.text]);
+    return response;
   };
   const issuer = (slug: string) => `${service.url}/mcp/${slug}`;
 
@@ -67,7 +67,7 @@ describe('[sec A10] secrets of a login', () => {
     const headers = { authorization: `Bearer ${key}` };
     const oauth = provider.oauth({ client_secret: clientSecret });
     const authentication = { type: 'QueryParam' };
-    const tools = [toolAt(`${upstream.url}/things`)];
+    const tools = [createTool(`${upstream.url}/things`)];
     for (const [slug, more] of [
       ['issued', {}],
       ['passed-on', { token_mode: 'passthrough' }],
@@ -75,18 +75,18 @@ describe('[sec A10] secrets of a login', () => {
       const config = { name: 'Things', slug, authentication, oauth: { ...oauth, ...more }, tools };
       const created = await post(`${service.url}/api/v1/servers`, config, headers);
       assert.equal(created.status, 201, created.text);
-      seen('the created server', created);
+      recordResponse('the created server', created);
     }
   }
 
   /** Makes the provider issue canaries, with new values for every call. */
-  function giveCanaries(): void {
-    provider.onLogin(() => ({ code: keep('code of the provider', canary('provider-code')) }));
+  function issueCanaries(): void {
+    provider.onLogin(() => ({ code: recordSecret('code of the provider', canary('provider-code')) }));
     provider.onToken(() => {
       return {
         body: {
-          access_token: keep('access token of the provider', canary('provider-access')),
-          refresh_token: keep('refresh token of the provider', canary('provider-refresh')),
+          access_token: recordSecret('access token of the provider', canary('provider-access')),
+          refresh_token: recordSecret('refresh token of the provider', canary('provider-refresh')),
           token_type: 'bearer',
           expires_in: 3600,
         },
@@ -95,29 +95,29 @@ describe('[sec A10] secrets of a login', () => {
   }
 
   /** Logs in, up to the provider's redirect, which is not yet followed. */
-  async function toProvider(browser: Browser, { url, verifier, state }: Authorization): Promise<URL> {
-    keep('verifier of the client', verifier);
-    keep('state of the client', state);
-    const consent = seen('the consent page', await browser.get(url));
+  async function logInAtProvider(browser: Browser, { url, verifier, state }: Authorization): Promise<URL> {
+    recordSecret('verifier of the client', verifier);
+    recordSecret('state of the client', state);
+    const consent = recordResponse('the consent page', await browser.get(url));
     const departure = await browser.press(consent, 'Allow and log in');
-    const returned = next(await browser.get(next(departure)));
+    const returned = getNextUrl(await browser.get(getNextUrl(departure)));
     assertAbsent(secrets, 'the departure page', departure.html);
-    keep('our state', returned.searchParams.get('state') ?? '');
-    for (const [name, value] of browser.cookies('127.0.0.1')) keep(`cookie ${name}`, value);
+    recordSecret('our state', returned.searchParams.get('state') ?? '');
+    for (const [name, value] of browser.cookies('127.0.0.1')) recordSecret(`cookie ${name}`, value);
     return returned;
   }
 
   async function logIn(client: OAuthClient): Promise<{ access_token: string; refresh_token: string }> {
     const browser = createBrowser();
     const authorization = client.authorization({ state: canary('state') });
-    const back = seen('the return page', await browser.get(await toProvider(browser, authorization)));
-    const code = keep('our code', next(back).searchParams.get('code') ?? '');
-    const verifier = provider.takeTokens().at(-1)?.form.get('code_verifier');
-    if (verifier) keep('our verifier', verifier);
-    const tokens = tokensOf(await client.redeem(code, authorization.verifier));
-    keep('our access token', tokens.access_token);
-    keep('our refresh token', tokens.refresh_token);
-    seen('a second redemption', await client.redeem(code, authorization.verifier));
+    const back = recordResponse('the return page', await browser.get(await logInAtProvider(browser, authorization)));
+    const code = recordSecret('our code', getNextUrl(back).searchParams.get('code') ?? '');
+    const verifier = provider.takeTokenRequests().at(-1)?.form.get('code_verifier');
+    if (verifier) recordSecret('our verifier', verifier);
+    const tokens = expectTokens(await client.redeem(code, authorization.verifier));
+    recordSecret('our access token', tokens.access_token);
+    recordSecret('our refresh token', tokens.refresh_token);
+    recordResponse('a second redemption', await client.redeem(code, authorization.verifier));
     return tokens;
   }
 
@@ -129,41 +129,41 @@ describe('[sec A10] secrets of a login', () => {
     );
 
   /** Makes calls and logins fail, with a provider and an upstream that echo whatever they receive. */
-  async function provoke(client: OAuthClient, slug: string): Promise<void> {
-    const shout = () => JSON.stringify([...secrets]);
+  async function triggerErrors(client: OAuthClient, slug: string): Promise<void> {
+    const echoSecrets = () => JSON.stringify([...secrets]);
     upstream.on('*', ({ url, rawHeaders }) => ({ status: 500, body: { url, rawHeaders } }));
     const { access_token, refresh_token } = await logIn(client);
-    seen('a failed call', await call(slug, access_token));
+    recordResponse('a failed call', await call(slug, access_token));
     upstream.on('*', ({ url }) => ({ status: 302, headers: { location: `https://evil.example${url}` } }));
-    seen('a redirected call', await call(slug, access_token));
-    provider.onToken((form) => ({ status: 400, body: { error: form.toString(), error_description: shout() } }));
+    recordResponse('a redirected call', await call(slug, access_token));
+    provider.onToken((form) => ({ status: 400, body: { error: form.toString(), error_description: echoSecrets() } }));
     const failed = async (what: string) => {
       const browser = createBrowser();
       const authorization = client.authorization();
-      const page = await browser.get(await toProvider(browser, authorization));
+      const page = await browser.get(await logInAtProvider(browser, authorization));
       // The link to the client contains the client's own state.
-      seen(what, { ...page, html: page.html.replaceAll(authorization.state, '') });
+      recordResponse(what, { ...page, html: page.html.replaceAll(authorization.state, '') });
     };
     await failed('a refused login');
-    provider.onLogin(() => ({ error: clientSecret, error_description: shout() }));
+    provider.onLogin(() => ({ error: clientSecret, error_description: echoSecrets() }));
     await failed('an error of the provider');
-    giveCanaries();
-    const captured = await toProvider(createBrowser(), client.authorization());
-    seen('a login of another browser', await createBrowser().get(captured));
+    issueCanaries();
+    const captured = await logInAtProvider(createBrowser(), client.authorization());
+    recordResponse('a login of another browser', await createBrowser().get(captured));
     const unknown = clientWithId(access_token, { issuer: issuer(slug) });
-    seen('an unknown client', await createBrowser().get(unknown.authorization({ state: refresh_token }).url));
-    seen('an unknown client at the token endpoint', await unknown.refresh(refresh_token));
-    seen('a wrong refresh token', await client.refresh(access_token));
-    seen('a wrong grant type', await client.refresh(refresh_token, { grant_type: refresh_token }));
-    seen('a wrong place', await call('nowhere', access_token));
-    seen('a wrong header', await post(issuer(slug), {}, { authorization: `Basic ${access_token}` }));
-    seen('the other server', await call(slug === 'issued' ? 'passed-on' : 'issued', key));
+    recordResponse('an unknown client', await createBrowser().get(unknown.authorization({ state: refresh_token }).url));
+    recordResponse('an unknown client at the token endpoint', await unknown.refresh(refresh_token));
+    recordResponse('a wrong refresh token', await client.refresh(access_token));
+    recordResponse('a wrong grant type', await client.refresh(refresh_token, { grant_type: refresh_token }));
+    recordResponse('a wrong place', await call('nowhere', access_token));
+    recordResponse('a wrong header', await post(issuer(slug), {}, { authorization: `Basic ${access_token}` }));
+    recordResponse('the other server', await call(slug === 'issued' ? 'passed-on' : 'issued', key));
   }
 
   before(async () => {
-    [provider, upstream] = await Promise.all([startHostileProvider(), startRecordingUpstream()]);
+    [provider, upstream] = await Promise.all([startAdversarialProvider(), startRecordingUpstream()]);
     const ports = [...provider.ports, upstream.port].map((port) => `127.0.0.1:${port}`);
-    const master = keep('master key', randomBytes(32).toString('base64'));
+    const master = recordSecret('master key', randomBytes(32).toString('base64'));
     const DATA_DIR = mkdtempSync(join(tmpdir(), 'toolhost-leaks-'));
     const env = {
       PORT: '0',
@@ -176,14 +176,15 @@ describe('[sec A10] secrets of a login', () => {
     dataDir = DATA_DIR;
     service = await startChildToolhost(env);
     const args = ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'];
-    ({ key } = await toolhostJson<{ key: string }>(args, { env }));
-    keep('API key', key);
+    ({ key } = await runToolhostJson<{ key: string }>(args, { env }));
+    recordSecret('API key', key);
     await createServers();
-    giveCanaries();
-    for (const slug of ['issued', 'passed-on']) await provoke(await registerClient({ issuer: issuer(slug) }), slug);
+    issueCanaries();
+    for (const slug of ['issued', 'passed-on'])
+      await triggerErrors(await registerClient({ issuer: issuer(slug) }), slug);
     const headers = { authorization: `Bearer ${key}` };
     for (const path of ['/servers/issued', '/grants', '/calls', '/keys', '/audit-events']) {
-      answers.push([path, await (await fetch(`${service.url}/api/v1${path}`, { headers })).text()]);
+      responses.push([path, await (await fetch(`${service.url}/api/v1${path}`, { headers })).text()]);
     }
     await service.end();
     log = service.output('stderr');
@@ -199,8 +200,8 @@ describe('[sec A10] secrets of a login', () => {
   });
 
   it('do not appear on any page, in any error, or in any management response', () => {
-    assert.ok(answers.length > 30);
-    for (const [where, text] of answers) assertAbsent(secrets, where, text);
+    assert.ok(responses.length > 30);
+    for (const [where, text] of responses) assertAbsent(secrets, where, text);
   });
 
   it('do not appear in the database', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
-import { type Browser, type Changes, createBrowser, next, type Page } from '../support/browser/browser.ts';
+import { type Browser, type Changes, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('[find B8] local identity provider', () => {
@@ -13,28 +13,28 @@ describe('[find B8] local identity provider', () => {
   after(() => toolhost.stop());
 
   /** Opens a sign-in, up to the form. */
-  async function formFor(browser: Browser): Promise<Page> {
+  async function openForm(browser: Browser): Promise<Page> {
     let page = await browser.get(`${toolhost.url}/login`);
-    while (page.status !== 200) page = await browser.get(next(page));
+    while (page.status !== 200) page = await browser.get(getNextUrl(page));
     return page;
   }
 
   it('accepts its form when the person sends it', async () => {
     const browser = createBrowser();
-    const form = await formFor(browser);
+    const form = await openForm(browser);
     assert.equal(form.headers.get('x-frame-options'), 'DENY');
     assert.equal(form.headers.get('cache-control'), 'no-store');
     let page = await browser.press(form, 'Continue');
-    for (let hops = 0; hops < 6 && page.status !== 200; hops++) page = await browser.get(next(page));
+    for (let hops = 0; hops < 6 && page.status !== 200; hops++) page = await browser.get(getNextUrl(page));
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 200);
   });
 
   it('rejects a form of another site, another browser, or another sign-in', async () => {
     const [browser, other] = [createBrowser(), createBrowser()];
-    const form = await formFor(browser);
-    const foreign = await formFor(other);
-    const sent = (page: Page, headers?: Changes) => browser.press(page, 'Continue', headers && { headers });
-    assert.equal((await sent(foreign)).status, 403);
+    const form = await openForm(browser);
+    const foreign = await openForm(other);
+    const submit = (page: Page, headers?: Changes) => browser.press(page, 'Continue', headers && { headers });
+    assert.equal((await submit(foreign)).status, 403);
     const cookies = [...browser.cookies('127.0.0.1')].map(([name, value]) => `${name}=${value}`);
     const headers: [Changes, status: number][] = [
       [{ 'sec-fetch-site': 'cross-site' }, 403],
@@ -45,18 +45,18 @@ describe('[find B8] local identity provider', () => {
       [{ cookie: cookies.map((pair) => pair.replace(/^_interaction=.*/, '_interaction=planted')).join('; ') }, 400],
     ];
     for (const [change, status] of headers)
-      assert.equal((await sent(form, change)).status, status, JSON.stringify(change));
+      assert.equal((await submit(form, change)).status, status, JSON.stringify(change));
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 401);
   });
 
   it('responds only to its own loopback hostnames', async () => {
-    const { url } = await formFor(createBrowser());
-    const ask = (host: string, path: string) =>
+    const { url } = await openForm(createBrowser());
+    const sendRequest = (host: string, path: string) =>
       new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
-        const sent = request({ host: '127.0.0.1', port: url.port, path, headers: { host } }, (response) => {
+        const outgoing = request({ host: '127.0.0.1', port: url.port, path, headers: { host } }, (response) => {
           text(response).then((body) => resolve({ status: response.statusCode, body }), reject);
         });
-        sent.on('error', reject).end();
+        outgoing.on('error', reject).end();
       });
     const paths = ['/.well-known/openid-configuration', '/auth', '/token', url.pathname];
     for (const host of [
@@ -68,13 +68,13 @@ describe('[find B8] local identity provider', () => {
       `0.0.0.0:${url.port}`,
     ]) {
       for (const path of paths) {
-        const { status, body } = await ask(host, path);
+        const { status, body } = await sendRequest(host, path);
         assert.equal(status, 421, `${host} ${path}`);
         assert.doesNotMatch(body, /form|issuer/);
       }
     }
     for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]']) {
-      assert.equal((await ask(`${name}:${url.port}`, '/.well-known/openid-configuration')).status, 200, name);
+      assert.equal((await sendRequest(`${name}:${url.port}`, '/.well-known/openid-configuration')).status, 200, name);
     }
   });
 });

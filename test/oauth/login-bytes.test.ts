@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { maxLoginBytesPerMinute, reserveLoginBytes } from '../../src/store/logins/grants.ts';
 import { engines } from '../sets.ts';
-import { next } from '../support/browser/browser.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { OAuthClient } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 
 const minuteMs = 60_000;
-const longest = 16_384;
-const long = (expires_in: number) => ({
+const maxLength = 16_384;
+const createLongTokens = (expires_in: number) => ({
   // Maximum length that the test's upstream accepts.
   access_token: 'a'.repeat(8000),
-  refresh_token: 'r'.repeat(longest),
-  scope: 's'.repeat(longest),
+  refresh_token: 'r'.repeat(maxLength),
+  scope: 's'.repeat(maxLength),
   token_type: 'bearer',
   expires_in,
 });
@@ -27,12 +27,12 @@ for (const engine of engines) {
     before(async () => {
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       world = await startLoginWorld(postgres && { env: { DATABASE_URL: await postgres.createDatabase() } });
-      slug = await world.serve();
-      client = await world.client(slug);
+      slug = await world.createServer();
+      client = await world.registerClient(slug);
     });
     beforeEach(async () => {
       world.provider.onToken();
-      await giveAllBack();
+      await releaseAllBytes();
     });
     after(async () => {
       await world.stop();
@@ -41,7 +41,7 @@ for (const engine of engines) {
 
     const db = () => world.toolhost.running.app.runner.db;
     /** Uses up all bytes that may be stored in this minute and in the minutes that the test may take. */
-    async function takeAll(): Promise<void> {
+    async function useAllBytes(): Promise<void> {
       const query = db().selectFrom('servers').select('workspace_id');
       const { workspace_id: workspaceId } = await query.executeTakeFirstOrThrow();
       const bytes = maxLoginBytesPerMinute.ofServer;
@@ -49,27 +49,27 @@ for (const engine of engines) {
         for (const serverId of ['another', 'a third'])
           await reserveLoginBytes(db(), { workspaceId, serverId, bytes }, Date.now() + n * minuteMs);
     }
-    const giveAllBack = () => db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
+    const releaseAllBytes = () => db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
 
     it("[find A5] ends a login with an error after the workspace's logins of one minute stored 20 MB", async () => {
-      await takeAll();
-      const { searchParams } = next(await world.returned(client.authorization()));
+      await useAllBytes();
+      const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
       assert.deepEqual(
         [searchParams.get('error'), searchParams.get('error_description')],
         ['temporarily_unavailable', 'new logins have reached their storage limit for this minute; retry in a minute'],
       );
       const failures = db().selectFrom('audit_events').select('detail').where('operation', '=', 'loginFailed');
       assert.match((await failures.executeTakeFirstOrThrow()).detail, /temporarily_unavailable/);
-      await giveAllBack();
-      await world.tokens(client);
+      await releaseAllBytes();
+      await world.getTokens(client);
     });
 
     it('[find A5] stores refreshed tokens, however many bytes new logins add', async () => {
-      const { access_token } = await world.tokens(client);
-      await takeAll();
-      world.provider.onToken(() => ({ body: long(3600) }));
-      world.refuseFirstToken();
-      assert.notEqual((await world.call(slug, access_token)).isError, true);
+      const { access_token } = await world.getTokens(client);
+      await useAllBytes();
+      world.provider.onToken(() => ({ body: createLongTokens(3600) }));
+      world.rejectFirstToken();
+      assert.notEqual((await world.callTool(slug, access_token)).isError, true);
     });
   });
 }

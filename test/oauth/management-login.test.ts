@@ -60,19 +60,19 @@ describe('login at the management server', () => {
       code_challenge_method: 'S256',
       ...(scope && { scope }),
     }).toString();
-    const back = await createFollower()(url);
-    assert.equal(back.searchParams.get('iss'), `${toolhost.url}/mcp/manage`);
-    const answer = await fetch(`${toolhost.url}/mcp/manage/token`, {
+    const redirect = await createFollower()(url);
+    assert.equal(redirect.searchParams.get('iss'), `${toolhost.url}/mcp/manage`);
+    const response = await fetch(`${toolhost.url}/mcp/manage/token`, {
       method: 'POST',
       body: new URLSearchParams({
         grant_type: 'authorization_code',
-        code: back.searchParams.get('code') ?? '',
+        code: redirect.searchParams.get('code') ?? '',
         redirect_uri: redirectUri,
         client_id,
         code_verifier: verifier,
       }),
     });
-    return { ...((await answer.json()) as Omit<Tokens, 'client_id'>), client_id };
+    return { ...((await response.json()) as Omit<Tokens, 'client_id'>), client_id };
   }
 
   it('[mcp 36] is offered to a client without a token', async () => {
@@ -92,9 +92,9 @@ describe('login at the management server', () => {
     });
     assert.equal(revoked.status, 200);
     const events = (await toolhost.rest('GET', '/audit')).body.events as Json[];
-    const ofLogins = events.filter(({ actor_id }) => actor_id === 'oauth');
+    const loginEvents = events.filter(({ actor_id }) => actor_id === 'oauth');
     assert.deepEqual(
-      ofLogins.map(({ operation, target }) => [operation, target]),
+      loginEvents.map(({ operation, target }) => [operation, target]),
       [
         ['loginRevoked', 'manage'],
         ['login', 'manage'],
@@ -122,10 +122,10 @@ describe('login at the management server', () => {
   });
 
   it("[find A5] retains the person's 100 most recently used agents", async () => {
-    const managed = async ({ access_token }: Tokens) =>
+    const getStatus = async ({ access_token }: Tokens) =>
       (await toolhost.rpc('manage', access_token, 'tools/list')).status;
     const [first, second] = [await logIn(), await logIn()];
-    assert.deepEqual([await managed(first), await managed(second)], [200, 200]);
+    assert.deepEqual([await getStatus(first), await getStatus(second)], [200, 200]);
     // The listing stores the time of each agent's last use.
     await toolhost.rest('GET', '/grants');
     const { db } = toolhost.running.app.runner;
@@ -146,8 +146,8 @@ describe('login at the management server', () => {
     const last = await logIn();
     const ids = (await live()).map(({ id }) => id);
     assert.deepEqual([ids.length, ids.includes(oldest.id), ids.includes(others[0]?.id ?? '')], [100, false, true]);
-    await eventually(async () => assert.equal(await managed(first), 401));
-    assert.deepEqual([await managed(second), await managed(last)], [200, 200]);
+    await eventually(async () => assert.equal(await getStatus(first), 401));
+    assert.deepEqual([await getStatus(second), await getStatus(last)], [200, 200]);
   });
 
   it('[mcp 38] returns 403 with the scope to request when the login does not cover an operation', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { type Browser, leadsTo, next, type Page } from '../support/browser/browser.ts';
+import { getRunCount } from '../sets.ts';
+import { type Browser, getNextUrl, getRedirectTarget, type Page } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
 
@@ -29,12 +29,12 @@ type Real = { browsers: Browser[]; clients: OAuthClient[]; slugs: string[] };
 type Command = fc.AsyncCommand<Model, Real>;
 
 /** The first two clients belong to the first server, the third to the second. */
-const serverOf = (client: number): number => (client < 2 ? 0 : 1);
+const getServerIndex = (client: number): number => (client < 2 ? 0 : 1);
 const one = fc.nat({ max: 2 });
 const any = fc.nat();
 /** Offset from the right browser or client. It is mostly 0, because otherwise no login would ever complete. */
-const off = fc.constantFrom(0, 0, 0, 0, 1, 2);
-const seldom = fc.constantFrom(false, false, false, false, true);
+const offset = fc.constantFrom(0, 0, 0, 0, 1, 2);
+const rarely = fc.constantFrom(false, false, false, false, true);
 
 describe('[sec D] OAuth proxy, checked against a model', () => {
   let world: LoginWorld;
@@ -44,10 +44,10 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
   before(async () => {
     // A fixed time, so that nothing that is valid for half a minute expires during a long run.
     const startedAt = Date.now();
-    world = await startLoginWorld({ surroundings: { now: () => startedAt } });
-    slugs = [await world.serve(), await world.serve()];
+    world = await startLoginWorld({ runtimeOptions: { now: () => startedAt } });
+    slugs = [await world.createServer(), await world.createServer()];
     ids = [];
-    for (const client of [0, 1, 2]) ids.push((await world.client(slugs[serverOf(client)] as string)).id);
+    for (const client of [0, 1, 2]) ids.push((await world.registerClient(slugs[getServerIndex(client)] as string)).id);
   });
   after(() => world.stop());
 
@@ -72,25 +72,25 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
   });
   const at = <T>(list: readonly T[], index: number): T => list[index % list.length] as T;
 
-  const begin = fc.tuple(one, one, seldom).map(([client, browser, isAtOther]) =>
+  const begin = fc.tuple(one, one, rarely).map(([client, browser, isAtOther]) =>
     command(
       `begin client=${client} browser=${browser}${isAtOther ? ' at the other server' : ''}`,
       async (logins, real) => {
         const { url, verifier } = at(real.clients, client).authorization();
         if (isAtOther) {
-          url.pathname = `/mcp/${at(real.slugs, serverOf(client) + 1)}/authorize`;
+          url.pathname = `/mcp/${at(real.slugs, getServerIndex(client) + 1)}/authorize`;
           url.searchParams.delete('resource');
         }
         const form = await at(real.browsers, browser).get(url);
         assert.equal(form.status, isAtOther ? 400 : 200);
-        assert.equal(leadsTo(form), undefined, 'no page redirects before the person has consented');
+        assert.equal(getRedirectTarget(form), undefined, 'no page redirects before the person has consented');
         const fresh = { isFormUsed: false, isCodeUsed: false, isEnded: false, generation: 0, tokens: [] };
         if (!isAtOther) logins.push({ client, browser, verifier, form, ...fresh });
       },
     ),
   );
 
-  const press = fc.tuple(any, off, seldom).map(([pick, other, isCancelled]) => {
+  const press = fc.tuple(any, offset, rarely).map(([pick, other, isCancelled]) => {
     const button = isCancelled ? 'Cancel' : 'Allow and log in';
     return step(
       `press ${button} login=${pick} browser+${other}`,
@@ -98,11 +98,11 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
       pick,
       async (login, real) => {
         const page = await at(real.browsers, login.browser + other).press(login.form, button);
-        const isTaken = other === 0 && !login.isFormUsed;
-        assert.equal(page.status, isTaken ? 200 : 403, page.html);
-        if (!isTaken) return;
+        const isAccepted = other === 0 && !login.isFormUsed;
+        assert.equal(page.status, isAccepted ? 200 : 403, page.html);
+        if (!isAccepted) return;
         login.isFormUsed = true;
-        if (button !== 'Cancel') login.departure = next(page);
+        if (button !== 'Cancel') login.departure = getNextUrl(page);
       },
     );
   });
@@ -113,29 +113,29 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
       (login) => login.departure !== undefined,
       pick,
       async (login, real) => {
-        login.returned = next(await at(real.browsers, browser).get(login.departure as URL));
+        login.returned = getNextUrl(await at(real.browsers, browser).get(login.departure as URL));
       },
     ),
   );
 
-  const callback = fc.tuple(any, off, seldom).map(([pick, other, isAtOther]) =>
+  const callback = fc.tuple(any, offset, rarely).map(([pick, other, isAtOther]) =>
     step(
       `callback login=${pick} browser+${other}${isAtOther ? ' at the other server' : ''}`,
       (login) => login.returned !== undefined,
       pick,
       async (login, real) => {
         const url = new URL(login.returned as URL);
-        if (isAtOther) url.pathname = `/mcp/${at(real.slugs, serverOf(login.client) + 1)}/callback`;
+        if (isAtOther) url.pathname = `/mcp/${at(real.slugs, getServerIndex(login.client) + 1)}/callback`;
         const page = await at(real.browsers, login.browser + other).get(url);
-        const isGood = other === 0 && !isAtOther && login.code === undefined;
-        const code = leadsTo(page)?.searchParams.get('code') ?? undefined;
-        assert.equal(code !== undefined, isGood, `${page.status} ${page.html}`);
-        if (isGood && code !== undefined) login.code = code;
+        const isValid = other === 0 && !isAtOther && login.code === undefined;
+        const code = getRedirectTarget(page)?.searchParams.get('code') ?? undefined;
+        assert.equal(code !== undefined, isValid, `${page.status} ${page.html}`);
+        if (isValid && code !== undefined) login.code = code;
       },
     ),
   );
 
-  const redeem = fc.tuple(any, off, seldom, any).map(([pick, other, isForeign, whose]) =>
+  const redeem = fc.tuple(any, offset, rarely, any).map(([pick, other, isForeign, whose]) =>
     step(
       `redeem login=${pick} client+${other}${isForeign ? ` verifier of ${whose}` : ''}`,
       (login) => login.code !== undefined,
@@ -143,9 +143,9 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
       async (login, real, logins) => {
         const { verifier } = isForeign ? at(logins, whose) : login;
         const reply = await at(real.clients, login.client + other).redeem(login.code as string, verifier);
-        const isBearer = other === 0 && verifier === login.verifier;
-        assert.equal(reply.status, isBearer && !login.isCodeUsed ? 200 : 400, reply.text);
-        if (!isBearer) return;
+        const isOwner = other === 0 && verifier === login.verifier;
+        assert.equal(reply.status, isOwner && !login.isCodeUsed ? 200 : 400, reply.text);
+        if (!isOwner) return;
         if (login.isCodeUsed) login.isEnded = true;
         else login.tokens.push({ ...(reply.body as Tokens), generation: 0 });
         login.isCodeUsed = true;
@@ -158,27 +158,27 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
   const use = fc.tuple(any, any, fc.nat({ max: 1 })).map(([pick, which, server]) =>
     step(`use login=${pick} token=${which} server=${server}`, hasTokens, pick, async (login, real) => {
       const { access_token } = at(login.tokens, which);
-      const { status } = await world.list(at(real.slugs, server), access_token);
-      assert.equal(status, serverOf(login.client) === server && !login.isEnded ? 200 : 401);
+      const { status } = await world.listTools(at(real.slugs, server), access_token);
+      assert.equal(status, getServerIndex(login.client) === server && !login.isEnded ? 200 : 401);
     }),
   );
 
-  const refresh = fc.tuple(any, any, off).map(([pick, which, other]) =>
+  const refresh = fc.tuple(any, any, offset).map(([pick, which, other]) =>
     step(`refresh login=${pick} token=${which} client+${other}`, hasTokens, pick, async (login, real) => {
       const { refresh_token, generation } = at(login.tokens, which);
       const reply = await at(real.clients, login.client + other).refresh(refresh_token);
-      const isBearer = other === 0 && !login.isEnded;
+      const isOwner = other === 0 && !login.isEnded;
       // The direct predecessor stays valid for a short time, and a run takes less than that.
-      const isGood = isBearer && generation >= login.generation - 1;
-      assert.equal(reply.status, isGood ? 200 : 400, reply.text);
-      if (isGood) {
+      const isValid = isOwner && generation >= login.generation - 1;
+      assert.equal(reply.status, isValid ? 200 : 400, reply.text);
+      if (isValid) {
         login.generation = Math.max(login.generation, generation + 1);
         login.tokens.push({ ...(reply.body as Tokens), generation: login.generation });
-      } else if (isBearer) login.isEnded = true;
+      } else if (isOwner) login.isEnded = true;
     }),
   );
 
-  const revoke = fc.tuple(any, any, off, fc.boolean()).map(([pick, which, other, isRefresh]) =>
+  const revoke = fc.tuple(any, any, offset, fc.boolean()).map(([pick, which, other, isRefresh]) =>
     step(`revoke login=${pick} token=${which} client+${other}`, hasTokens, pick, async (login, real) => {
       const token = at(login.tokens, which);
       const reply = await at(real.clients, login.client + other).revoke(
@@ -195,13 +195,13 @@ describe('[sec D] OAuth proxy, checked against a model', () => {
       fc.asyncProperty(fc.commands(steps, { maxCommands: 100, size: 'max' }), async (commands) => {
         const address = `2001:db8:0:${Math.floor(Math.random() * 65_536).toString(16)}::1`;
         const clients = ids.map((id, client) =>
-          clientWithId(id, { issuer: world.issuer(at(slugs, serverOf(client))), address }),
+          clientWithId(id, { issuer: world.issuer(at(slugs, getServerIndex(client))), address }),
         );
-        const real = { browsers: [world.browser(), world.browser(), world.browser()], clients, slugs };
+        const real = { browsers: [world.newBrowser(), world.newBrowser(), world.newBrowser()], clients, slugs };
         await fc.asyncModelRun(() => ({ model: { logins: [] }, real }), commands);
       }),
       // Biased runs are mostly too short to reach a token.
-      { numRuns: tries(30), unbiased: true },
+      { numRuns: getRunCount(30), unbiased: true },
     );
   });
 });

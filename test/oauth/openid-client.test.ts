@@ -14,7 +14,7 @@ import {
   refreshTokenGrant,
   tokenRevocation,
 } from 'openid-client';
-import { next } from '../support/browser/browser.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 
 const redirectUri = 'https://agent.example/callback';
@@ -35,7 +35,7 @@ describe('openid-client library', () => {
 
   for (const [token_endpoint_auth_method, authentication] of Object.entries(authentications))
     it(`[mcp 61] [mcp 54] registers, logs in, refreshes, and revokes with ${token_endpoint_auth_method}`, async () => {
-      const slug = await world.serve();
+      const slug = await world.createServer();
       const resource = world.issuer(slug);
       const metadata = { client_name: 'Test agent', redirect_uris: [redirectUri], token_endpoint_auth_method };
       const client = await dynamicClientRegistration(new URL(resource), metadata, authentication(), {
@@ -50,14 +50,16 @@ describe('openid-client library', () => {
         state: expectedState,
         resource,
       });
-      const callback = next(await world.returned({ url, verifier: pkceCodeVerifier, state: expectedState }));
+      const callback = getNextUrl(
+        await world.returnFromProvider({ url, verifier: pkceCodeVerifier, state: expectedState }),
+      );
       const first = await authorizationCodeGrant(client, callback, { pkceCodeVerifier, expectedState }, { resource });
-      assert.equal((await world.list(slug, first.access_token)).status, 200);
+      assert.equal((await world.listTools(slug, first.access_token)).status, 200);
 
       const second = await refreshTokenGrant(client, first.refresh_token ?? assert.fail(), { resource });
-      assert.equal((await world.list(slug, second.access_token)).status, 200);
+      assert.equal((await world.listTools(slug, second.access_token)).status, 200);
 
       await tokenRevocation(client, second.refresh_token ?? assert.fail());
-      assert.equal((await world.list(slug, second.access_token)).status, 401);
+      assert.equal((await world.listTools(slug, second.access_token)).status, 401);
     });
 });

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { leadsTo } from '../support/browser/browser.ts';
+import { getRunCount } from '../sets.ts';
+import { getRedirectTarget } from '../support/browser/browser.ts';
 import { freshRequest } from '../support/fresh-request.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { assertOAuthError, clientWithId, post, registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { assertOAuthError, clientWithId, expectTokens, post, registerClient } from '../support/oauth/oauth-client.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 
 describe('redirect URI of the service itself', () => {
   let site: ClientDocumentSite;
@@ -19,19 +19,19 @@ describe('redirect URI of the service itself', () => {
   let port: string;
   let slug: string;
   let callback: string;
-  let tests = 0;
+  let requestCount = 0;
   before(async () => {
     const MASTER_KEY = randomBytes(32).toString('base64');
     site = await startClientDocuments();
-    world = await startLoginWorld({ env: { MASTER_KEY }, surroundings: site.surroundings });
+    world = await startLoginWorld({ env: { MASTER_KEY }, runtimeOptions: site.runtimeOptions });
     moved = await startToolhost({ env: { MASTER_KEY } });
     port = new URL(world.toolhost.url).port;
-    slug = await world.serve();
-    callback = `${world.issuer(await world.serve())}/callback`;
+    slug = await world.createServer();
+    callback = `${world.issuer(await world.createServer())}/callback`;
   });
   beforeEach(() => {
     world.provider.onLogin();
-    world.provider.takeTokens();
+    world.provider.takeTokenRequests();
   });
   after(async () => {
     await Promise.all([world.stop(), moved.stop()]);
@@ -39,7 +39,7 @@ describe('redirect URI of the service itself', () => {
   });
 
   const register = (uri: string, issuer = world.issuer(slug)) =>
-    post(`${issuer}/register`, { redirect_uris: [uri] }, { 'x-forwarded-for': `192.0.2.${++tests}` });
+    post(`${issuer}/register`, { redirect_uris: [uri] }, { 'x-forwarded-for': `192.0.2.${++requestCount}` });
   const ownNames = ['127.0.0.1', 'localhost', '[::1]', 'LOCALHOST', '127.1', '0x7f000001', '[0:0::1]', '%6cocalhost'];
 
   it('is rejected at registration under every hostname of this machine [sec D5]', async () => {
@@ -56,52 +56,56 @@ describe('redirect URI of the service itself', () => {
   it('is rejected for a client that was registered before the service had that URL [sec D5]', async () => {
     const elsewhere = await registerClient({ issuer: `${moved.url}/mcp/manage`, redirectUri: callback });
     const client = clientWithId(elsewhere.id, { issuer: world.issuer('manage'), redirectUri: callback });
-    const page = await world.browser().get(client.authorization().url);
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    const page = await world.newBrowser().get(client.authorization().url);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
     assert.match(page.html, /leads to this service itself/);
   });
 
   it('is rejected when the port of a registered loopback URI may differ [sec D6]', async () => {
     for (const registered of ['http://127.0.0.1/mcp/other/callback', 'http://127.0.0.1:9/mcp/other/callback']) {
-      const client = await world.client(slug, { redirectUri: registered });
+      const client = await world.registerClient(slug, { redirectUri: registered });
       const redirect_uri = `http://127.0.0.1:${port}/mcp/other/callback`;
-      const page = await world.browser().get(client.authorization({ redirect_uri }).url);
-      assert.deepEqual([page.status, leadsTo(page)], [400, undefined], registered);
+      const page = await world.newBrowser().get(client.authorization({ redirect_uri }).url);
+      assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], registered);
     }
   });
 
   it("is rejected in a client's metadata document [sec D5] [mcp 55]", async () => {
     const id = site.publish('/own.json', { redirect_uris: ['https://agent.example/cb', callback] });
     const client = clientWithId(id, { issuer: world.issuer(slug), redirectUri: 'https://agent.example/cb' });
-    const page = await world.browser().get(client.authorization().url);
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    const page = await world.newBrowser().get(client.authorization().url);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
   });
 
   it("may be the dashboard's login check, or a program at another port of this machine [mcp 54]", async () => {
     const checks = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `http://${name}:${port}/login-check`);
     for (const redirectUri of [...checks, 'http://localhost:6274/oauth/callback', 'http://localhost/callback']) {
-      const client = await world.client(slug, { redirectUri });
-      assert.equal((await world.browser().get(client.authorization().url)).status, 200, redirectUri);
+      const client = await world.registerClient(slug, { redirectUri });
+      assert.equal((await world.newBrowser().get(client.authorization().url)).status, 200, redirectUri);
     }
   });
 
   it('cannot carry the code of one server to the token endpoint of another [sec D11]', async () => {
-    const evil = await world.serve();
-    const browser = world.browser();
+    const evil = await world.createServer();
+    const browser = world.newBrowser();
     const answer = { code: 'of-another-server', iss: world.issuer(slug) };
     world.provider.onLogin(() => answer);
-    const client = await world.client(evil);
+    const client = await world.registerClient(evil);
     const authorization = client.authorization();
-    const page = await world.returned(authorization, browser);
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    const page = await world.returnFromProvider(authorization, browser);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
     assert.match(page.html, /response belongs to another login/);
-    assert.deepEqual(world.provider.takeTokens(), []);
+    assert.deepEqual(world.provider.takeTokenRequests(), []);
     world.provider.onLogin(() => ({ ...answer, iss: world.provider.url }));
-    await world.returned(client.authorization(), browser);
-    assert.equal(world.provider.takeTokens().length, 1, "the provider's issuer is not an issuer of this service");
+    await world.returnFromProvider(client.authorization(), browser);
+    assert.equal(
+      world.provider.takeTokenRequests().length,
+      1,
+      "the provider's issuer is not an issuer of this service",
+    );
     world.provider.onLogin();
     const { code, verifier } = await world.logIn(client, browser);
-    tokensOf(await client.redeem(code, verifier));
+    expectTokens(await client.redeem(code, verifier));
   });
 });
 
@@ -109,7 +113,7 @@ describe('redirect URI at a public service', () => {
   let toolhost: TestToolhost;
   let port: number;
   before(async () => {
-    port = await freePort();
+    port = await findFreePort();
     const env = {
       BASE_URL: 'https://tools.example.com',
       SERVER_HOSTS: '*.servers.example.com',
@@ -125,35 +129,35 @@ describe('redirect URI at a public service', () => {
   });
   after(() => toolhost.stop());
 
-  let asked = 0;
+  let requestCount = 0;
   const register = (uri: string) => {
-    const network = `198.51.${100 + Math.floor(++asked / 250)}.${asked % 250}`;
+    const network = `198.51.${100 + Math.floor(++requestCount / 250)}.${requestCount % 250}`;
     const headers = { host: 'tools.example.com', 'x-forwarded-for': network };
     const body = { client_name: 'Agent', redirect_uris: [uri] };
     return freshRequest(`http://127.0.0.1:${port}/mcp/manage/register`, { body, headers });
   };
 
-  const spelled = (name: string) =>
+  const createSpellings = (name: string) =>
     fc
       .array(fc.constantFrom('as it is', 'upper', 'percent'), { minLength: name.length, maxLength: name.length })
-      .map((ways) => [...name].map((letter, index) => spell(letter, ways[index])).join(''));
-  function spell(letter: string, way: string | undefined): string {
-    if (way === 'upper') return letter.toUpperCase();
-    return way === 'percent' ? `%${letter.charCodeAt(0).toString(16)}` : letter;
+      .map((spellings) => [...name].map((letter, index) => spell(letter, spellings[index])).join(''));
+  function spell(letter: string, spelling: string | undefined): string {
+    if (spelling === 'upper') return letter.toUpperCase();
+    return spelling === 'percent' ? `%${letter.charCodeAt(0).toString(16)}` : letter;
   }
-  const own = fc.constantFrom('tools.example.com', 'any.servers.example.com').chain(spelled);
+  const ownHosts = fc.constantFrom('tools.example.com', 'any.servers.example.com').chain(createSpellings);
   const ending = fc.constantFrom('', '.', ':443', '.:443', ':0443', ':');
   const path = fc.constantFrom('', '/', '/mcp/evil/callback', '/login/callback', '/mcp', '/login-check/', '/x?y=z');
 
   it('is rejected if it is the service, in any spelling [sec D5]', async () => {
     await fc.assert(
-      fc.asyncProperty(own, ending, path, async (name, end, rest) => {
+      fc.asyncProperty(ownHosts, ending, path, async (name, end, rest) => {
         const uri = `https://${name}${end}${rest}`;
         const { status, body } = await register(uri);
         assert.deepEqual([status, body.error], [400, 'invalid_redirect_uri'], uri);
         assert.match(String(body.error_description), /leads to this service itself/);
       }),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
     for (const uri of [
       'https:tools.example.com/cb',

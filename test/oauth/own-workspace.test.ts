@@ -3,107 +3,115 @@ import { after, before, describe, it } from 'node:test';
 import { maxCreated } from '../../src/operations/people/add-workspace.ts';
 import { engines } from '../sets.ts';
 import { visibleText } from '../support/browser/browser.ts';
-import { serverAt } from '../support/configs.ts';
-import { type PublicPeople, startPublicPeople } from '../support/oauth/public-people.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { type ProductionWorld, startProductionWorld } from '../support/oauth/public-people.ts';
 import { startStores } from '../support/store/stores.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-type Shown = { id: string; name: string; role: string; own: boolean; chosen: boolean };
-type Session = { user: { id: string }; workspace: Shown; workspaces: Shown[] };
+type WorkspaceSummary = { id: string; name: string; role: string; own: boolean; chosen: boolean };
+type Session = { user: { id: string }; workspace: WorkspaceSummary; workspaces: WorkspaceSummary[] };
 
 for (const engine of engines) {
   describe(`a person's own workspace on ${engine}`, () => {
-    let people: PublicPeople;
+    let people: ProductionWorld;
     let closeStores: () => Promise<void>;
     /** Session of a person who invites others into her workspace, which has a misleading name. */
     let mallory: string;
-    let hers: string;
+    let malloryWorkspaceId: string;
     before(async () => {
       const stores = await startStores(engine);
       closeStores = stores.stop;
       const postgres = await stores.postgres?.createDatabase();
-      people = await startPublicPeople(postgres === undefined ? {} : { DATABASE_URL: postgres });
+      people = await startProductionWorld(postgres === undefined ? {} : { DATABASE_URL: postgres });
       mallory = await signIn('mallory');
-      hers = (await sessionOf(mallory)).workspace.id;
-      await as(mallory, 'PATCH', '/workspace', { name: 'Workspace of Victoria' });
-      await as(mallory, 'POST', '/servers', serverAt('of-mallory', 'https://api.example.com'));
+      malloryWorkspaceId = (await getSession(mallory)).workspace.id;
+      await requestAs(mallory, 'PATCH', '/workspace', { name: 'Workspace of Victoria' });
+      await requestAs(mallory, 'POST', '/servers', buildServerAt('of-mallory', 'https://api.example.com'));
     });
     after(async () => {
       await people.stop();
       await closeStores();
     });
 
-    const claimsOf = (sub: string) => ({ sub, name: 'Victoria', email: `${sub}@corp.example`, email_verified: true });
-    const signIn = (sub: string) => people.signIn(claimsOf(sub));
-    const as = (session: string, method: string, path: string, body?: Json) => people.ask(session, method, path, body);
-    const sessionOf = async (session: string) => (await as(session, 'GET', '/session')).body as Session;
-    const choose = async (session: string, workspace_id: string) => {
-      const { status, body } = await as(session, 'POST', '/session/workspace', { workspace_id });
+    const createClaims = (sub: string) => ({
+      sub,
+      name: 'Victoria',
+      email: `${sub}@corp.example`,
+      email_verified: true,
+    });
+    const signIn = (sub: string) => people.signIn(createClaims(sub));
+    const requestAs = (session: string, method: string, path: string, body?: Json) =>
+      people.requestAsUser(session, method, path, body);
+    const getSession = async (session: string) => (await requestAs(session, 'GET', '/session')).body as Session;
+    const switchWorkspace = async (session: string, workspace_id: string) => {
+      const { status, body } = await requestAs(session, 'POST', '/session/workspace', { workspace_id });
       assert.equal(status, 200, JSON.stringify(body));
     };
     const invite = async (sub: string, role: string) => {
-      const { status } = await as(mallory, 'POST', '/invitations', { email: `${sub}@corp.example`, role });
+      const { status } = await requestAs(mallory, 'POST', '/invitations', { email: `${sub}@corp.example`, role });
       assert.equal(status, 200);
     };
     /** Signs a person in for the first time, after an invitation by Mallory. */
-    const invited = async (sub: string, role: string) => {
+    const signInInvited = async (sub: string, role: string) => {
       await invite(sub, role);
       return signIn(sub);
     };
-    const membersOfMallory = async () => {
-      const { members } = (await as(mallory, 'GET', '/members')).body as { members: { id: string; role: string }[] };
+    const getMalloryMembers = async () => {
+      const { members } = (await requestAs(mallory, 'GET', '/members')).body as {
+        members: { id: string; role: string }[];
+      };
       return new Map(members.map(({ id, role }) => [id, role]));
     };
     /** Signs an agent in. Returns the servers that it finds. */
-    const serversOfAgent = async (sub: string) => {
-      const { token } = await people.signInAgent(claimsOf(sub));
-      const { status, body } = await people.askAsAgent(token, 'GET', '/servers');
+    const getAgentServers = async (sub: string) => {
+      const { token } = await people.signInAgent(createClaims(sub));
+      const { status, body } = await people.requestAsAgent(token, 'GET', '/servers');
       assert.equal(status, 200, JSON.stringify(body));
       return (body.servers as Json[]).map(({ slug }) => slug);
     };
 
     it('[sec E1] is where an invited person starts, so no one locks them out or sees what they create', async () => {
       for (const role of ['viewer', 'editor', 'owner']) {
-        const session = await invited(`first-${role}`, role);
-        const { workspace, workspaces } = await sessionOf(session);
+        const session = await signInInvited(`first-${role}`, role);
+        const { workspace, workspaces } = await getSession(session);
         assert.partialDeepStrictEqual(workspace, { role: 'owner', own: true, chosen: false });
         assert.deepEqual(
           workspaces.map(({ id, own }) => [id, own]),
           [
             [workspace.id, true],
-            [hers, false],
+            [malloryWorkspaceId, false],
           ],
         );
         assert.equal(workspaces[1]?.role, role);
-        const server = serverAt(`made-by-${role}`, 'https://api.example.com');
-        assert.equal((await as(session, 'POST', '/servers', server)).status, 201);
-        assert.equal((await as(mallory, 'GET', `/servers/made-by-${role}`)).status, 404);
+        const server = buildServerAt(`made-by-${role}`, 'https://api.example.com');
+        assert.equal((await requestAs(session, 'POST', '/servers', server)).status, 201);
+        assert.equal((await requestAs(mallory, 'GET', `/servers/made-by-${role}`)).status, 404);
       }
     });
 
     it('is created once and not replaced after a later invitation', async () => {
-      const first = await sessionOf(await signIn('twice'));
+      const first = await getSession(await signIn('twice'));
       await invite('twice', 'editor');
-      const second = await sessionOf(await signIn('twice'));
+      const second = await getSession(await signIn('twice'));
       assert.equal(second.workspace.id, first.workspace.id);
       assert.deepEqual(
         second.workspaces.map(({ id }) => id),
-        [first.workspace.id, hers],
+        [first.workspace.id, malloryWorkspaceId],
       );
     });
 
     it("[sec E6] stays a person's own workspace with a lower role, and is created again for a person without any workspace", async () => {
       const session = await signIn('lost');
-      const { user, workspace: own } = await sessionOf(session);
-      await as(session, 'POST', '/invitations', { email: 'friend@corp.example', role: 'owner' });
+      const { user, workspace: own } = await getSession(session);
+      await requestAs(session, 'POST', '/invitations', { email: 'friend@corp.example', role: 'owner' });
       const friend = await signIn('friend');
-      await choose(friend, own.id);
-      assert.equal((await as(friend, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
-      const second = (await sessionOf(await signIn('lost'))).workspace;
+      await switchWorkspace(friend, own.id);
+      assert.equal((await requestAs(friend, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
+      const second = (await getSession(await signIn('lost'))).workspace;
       assert.partialDeepStrictEqual(second, { id: own.id, role: 'viewer', own: true });
       const { db } = people.toolhost.running.app.runner;
       await db.deleteFrom('members').where('user_id', '=', user.id).execute();
-      const { workspaces } = await sessionOf(await signIn('lost'));
+      const { workspaces } = await getSession(await signIn('lost'));
       assert.deepEqual(
         workspaces.map(({ role, own }) => [role, own]),
         [['owner', true]],
@@ -111,21 +119,21 @@ for (const engine of engines) {
     });
 
     it('[sec E6] is created again within the daily limit for new workspaces, and not for a member of another workspace', async () => {
-      const endOwn = async () => {
+      const deleteOwnWorkspace = async () => {
         const session = await signIn('restless');
-        const { name } = (await sessionOf(session)).workspace;
-        assert.equal((await as(session, 'POST', '/workspace/delete', { name })).status, 200);
+        const { name } = (await getSession(session)).workspace;
+        assert.equal((await requestAs(session, 'POST', '/workspace/delete', { name })).status, 200);
       };
-      for (let n = 0; n < maxCreated; n++) await endOwn();
+      for (let n = 0; n < maxCreated; n++) await deleteOwnWorkspace();
       await assert.rejects(signIn('restless'), /created 20 workspaces today/);
       await invite('restless', 'viewer');
-      assert.equal((await sessionOf(await signIn('restless'))).workspace.id, hers);
+      assert.equal((await getSession(await signIn('restless'))).workspace.id, malloryWorkspaceId);
     });
 
     it('[sec E6] counts toward the workspaces that a person created even if they are now only its editor', async () => {
       const session = await signIn('giver');
-      const { user } = await sessionOf(session);
-      const create = (n: number) => as(session, 'POST', '/workspaces', { name: `Number ${n}` });
+      const { user } = await getSession(session);
+      const create = (n: number) => requestAs(session, 'POST', '/workspaces', { name: `Number ${n}` });
       for (let n = 1; n < maxCreated; n++) assert.equal((await create(n)).status, 201);
       const { db } = people.toolhost.running.app.runner;
       await db.updateTable('members').set({ role: 'editor' }).where('user_id', '=', user.id).execute();
@@ -135,71 +143,76 @@ for (const engine of engines) {
     });
 
     it('yields to the workspace that the person last switched to, as long as they are a member', async () => {
-      const session = await invited('chooser', 'viewer');
-      const { user, workspace: own } = await sessionOf(session);
-      await choose(session, hers);
+      const session = await signInInvited('chooser', 'viewer');
+      const { user, workspace: own } = await getSession(session);
+      await switchWorkspace(session, malloryWorkspaceId);
       const next = await signIn('chooser');
-      assert.partialDeepStrictEqual((await sessionOf(next)).workspace, { id: hers, own: false, chosen: true });
-      await choose(next, own.id);
+      assert.partialDeepStrictEqual((await getSession(next)).workspace, {
+        id: malloryWorkspaceId,
+        own: false,
+        chosen: true,
+      });
+      await switchWorkspace(next, own.id);
       const back = await signIn('chooser');
-      assert.equal((await sessionOf(back)).workspace.id, own.id);
-      await choose(back, hers);
-      assert.equal((await as(mallory, 'DELETE', `/members/${user.id}`)).status, 200);
+      assert.equal((await getSession(back)).workspace.id, own.id);
+      await switchWorkspace(back, malloryWorkspaceId);
+      assert.equal((await requestAs(mallory, 'DELETE', `/members/${user.id}`)).status, 200);
       await invite('chooser', 'viewer');
-      const again = (await sessionOf(await signIn('chooser'))).workspace;
-      assert.equal(again.id, own.id, 'the choice ended with the membership');
+      const newWorkspace = (await getSession(await signIn('chooser'))).workspace;
+      assert.equal(newWorkspace.id, own.id, 'the choice ended with the membership');
     });
 
     it('[sec E1] is where agents act until the person switches to another, as the consent page states', async () => {
       await invite('agents', 'editor');
-      const { consent } = await people.signInAgent(claimsOf('agents'));
+      const { consent } = await people.signInAgent(createClaims('agents'));
       assert.match(visibleText(consent), /Acts in Your own workspace, or the one that you last switched to/);
-      assert.deepEqual(await serversOfAgent('agents'), []);
-      await choose(await signIn('agents'), hers);
-      assert.deepEqual(await serversOfAgent('agents'), ['of-mallory']);
+      assert.deepEqual(await getAgentServers('agents'), []);
+      await switchWorkspace(await signIn('agents'), malloryWorkspaceId);
+      assert.deepEqual(await getAgentServers('agents'), ['of-mallory']);
     });
 
     it('remains after the person leaves another workspace, in any role', async () => {
       for (const role of ['viewer', 'editor', 'owner']) {
-        const session = await invited(`leaver-${role}`, role);
-        const { user, workspace: own } = await sessionOf(session);
-        await choose(session, hers);
-        const { token } = await people.signInAgent(claimsOf(`leaver-${role}`));
-        const agent = async () => (await people.askAsAgent(token, 'GET', '/servers')).status;
+        const session = await signInInvited(`leaver-${role}`, role);
+        const { user, workspace: own } = await getSession(session);
+        await switchWorkspace(session, malloryWorkspaceId);
+        const { token } = await people.signInAgent(createClaims(`leaver-${role}`));
+        const agent = async () => (await people.requestAsAgent(token, 'GET', '/servers')).status;
         assert.equal(await agent(), 200);
-        const { status, body } = await as(session, 'POST', '/workspace/leave', {});
+        const { status, body } = await requestAs(session, 'POST', '/workspace/leave', {});
         assert.equal(status, 200, JSON.stringify(body));
-        assert.equal(body.left, hers);
-        assert.equal((await membersOfMallory()).has(user.id), false);
-        const { workspace, workspaces } = await sessionOf(session);
+        assert.equal(body.left, malloryWorkspaceId);
+        assert.equal((await getMalloryMembers()).has(user.id), false);
+        const { workspace, workspaces } = await getSession(session);
         assert.deepEqual([workspace.id, workspaces.length], [own.id, 1]);
         assert.equal(await agent(), 401);
-        const { events } = (await as(mallory, 'GET', '/audit?limit=1')).body as { events: Json[] };
+        const { events } = (await requestAs(mallory, 'GET', '/audit?limit=1')).body as { events: Json[] };
         assert.partialDeepStrictEqual(events[0], { operation: 'leaveWorkspace', actor_id: user.id });
       }
     });
 
     it('[sec E6] cannot be joined with an invitation of a former owner until an owner sends the invitation again', async () => {
-      const former = await invited('former', 'owner');
-      const { user } = await sessionOf(former);
-      await choose(former, hers);
+      const former = await signInInvited('former', 'owner');
+      const { user } = await getSession(former);
+      await switchWorkspace(former, malloryWorkspaceId);
       const invitation = { email: 'accomplice@corp.example', role: 'owner' };
-      assert.equal((await as(former, 'POST', '/invitations', invitation)).status, 200);
-      assert.equal((await as(mallory, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
-      const joined = async () => (await sessionOf(await signIn('accomplice'))).workspaces.some(({ id }) => id === hers);
+      assert.equal((await requestAs(former, 'POST', '/invitations', invitation)).status, 200);
+      assert.equal((await requestAs(mallory, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
+      const joined = async () =>
+        (await getSession(await signIn('accomplice'))).workspaces.some(({ id }) => id === malloryWorkspaceId);
       assert.equal(await joined(), false);
-      const { invitations } = (await as(mallory, 'GET', '/members')).body;
+      const { invitations } = (await requestAs(mallory, 'GET', '/members')).body;
       assert.partialDeepStrictEqual(invitations, [{ ...invitation, unconfirmed: true }]);
-      assert.equal((await as(mallory, 'POST', '/invitations', invitation)).body.unchanged, undefined);
+      assert.equal((await requestAs(mallory, 'POST', '/invitations', invitation)).body.unchanged, undefined);
       assert.equal(await joined(), true);
     });
 
     it('cannot be left by its only owner', async () => {
       const session = await signIn('only');
-      const { status, body } = await as(session, 'POST', '/workspace/leave', {});
+      const { status, body } = await requestAs(session, 'POST', '/workspace/leave', {});
       assert.equal(status, 409);
       assert.match(String(body.detail), /the only owner/);
-      assert.equal((await sessionOf(session)).workspace.own, true);
+      assert.equal((await getSession(session)).workspace.own, true);
     });
   });
 }

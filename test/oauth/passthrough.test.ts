@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { next } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
-import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
+import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -13,44 +13,44 @@ describe('passthrough mode', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve({}, { token_mode: 'passthrough' });
-    client = await world.client(slug);
+    slug = await world.createServer({}, { token_mode: 'passthrough' });
+    client = await world.registerClient(slug);
   });
   beforeEach(() => {
     world.provider.onToken();
     world.upstream.on('*', () => ({ body: { things: [] } }));
     world.upstream.take();
-    world.provider.takeTokens();
+    world.provider.takeTokenRequests();
   });
   after(() => world.stop());
 
   it('[spec 5.4.7] gives the agent the provider’s own token, which is then sent upstream', async () => {
     const { code, verifier } = await world.logIn(client);
-    const { access_token, refresh_token, expires_in, ...rest } = tokensOf(await client.redeem(code, verifier));
+    const { access_token, refresh_token, expires_in, ...rest } = expectTokens(await client.redeem(code, verifier));
     assert.match(access_token, /^provider-access-\d+$/);
     assert.match(refresh_token, /^thp_/);
     assert.deepEqual(rest, { token_type: 'Bearer' });
     assert.ok(expires_in > 3540 && expires_in <= 3600);
-    assert.notEqual((await world.call(slug, access_token)).isError, true);
+    assert.notEqual((await world.callTool(slug, access_token)).isError, true);
     assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
   });
 
   it('stores no tokens of the login, and accepts its code once', async () => {
     const { code, verifier } = await world.logIn(client);
-    const { access_token } = tokensOf(await client.redeem(code, verifier));
+    const { access_token } = expectTokens(await client.redeem(code, verifier));
     assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
     const { db } = world.toolhost.running.app.runner;
     const rows = await db.selectFrom('grants').select('sealed_tokens').where('slug', '=', slug).execute();
     assert.ok(rows.length > 0 && rows.every((row) => row.sealed_tokens === ''));
     assert.deepEqual(await db.selectFrom('tokens').selectAll().execute(), []);
-    assert.equal((await world.list(slug, access_token)).status, 200);
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
   });
 
   it('refreshes at the provider for the agent, with a refresh token that works only here', async () => {
-    const first = await world.tokens(client);
-    world.provider.takeTokens();
-    const second = tokensOf(await client.refresh(first.refresh_token));
-    const [call, ...others] = world.provider.takeTokens();
+    const first = await world.getTokens(client);
+    world.provider.takeTokenRequests();
+    const second = expectTokens(await client.refresh(first.refresh_token));
+    const [call, ...others] = world.provider.takeTokenRequests();
     assert.deepEqual(Object.fromEntries(call?.form ?? []), {
       grant_type: 'refresh_token',
       refresh_token: first.access_token.replace('access', 'refresh'),
@@ -61,96 +61,96 @@ describe('passthrough mode', () => {
     assert.notEqual(second.access_token, first.access_token);
     assert.ok(!Buffer.from(second.refresh_token, 'base64url').includes('provider-refresh'));
     assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
-    tokensOf(await client.refresh(second.refresh_token));
+    expectTokens(await client.refresh(second.refresh_token));
   });
 
   it('[sec D11] refreshes once for simultaneous requests, and checks each of them', async () => {
-    const stranger = await world.client(slug);
-    const answers: { release: Json; statuses: number[] }[] = [
+    const otherClient = await world.registerClient(slug);
+    const cases: { release: Json; statuses: number[] }[] = [
       { release: { status: 503, body: 'down' }, statuses: [503, 503, 503] },
       {
         release: { body: { access_token: 'given-once', token_type: 'bearer', expires_in: 600 } },
         statuses: [200, 200, 200],
       },
     ];
-    const { refresh_token } = await world.tokens(client);
-    for (const { release, statuses } of answers) {
-      world.provider.takeTokens();
+    const { refresh_token } = await world.getTokens(client);
+    for (const { release, statuses } of cases) {
+      world.provider.takeTokenRequests();
       world.provider.onToken(() => 'hold');
       const together = [1, 2, 3].map(() => client.refresh(refresh_token));
-      const held = await world.provider.waitForToken();
+      const heldRequest = await world.provider.waitForTokenRequest();
       // These responses arrive first, so the service has received the other requests too.
-      assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
+      assertOAuthError(await otherClient.refresh(refresh_token), 400, 'invalid_grant');
       const elsewhere = { resource: world.issuer('other') };
       assertOAuthError(await client.refresh(refresh_token, elsewhere), 400, 'invalid_target');
       world.provider.onToken();
-      held.release(release);
+      heldRequest.release(release);
       const replies = await Promise.all(together);
       assert.deepEqual(
         replies.map(({ status }) => status),
         statuses,
       );
       assert.equal(new Set(replies.map(({ body }) => JSON.stringify(body))).size, 1);
-      assert.equal(world.provider.takeTokens().length, 1);
+      assert.equal(world.provider.takeTokenRequests().length, 1);
     }
     // The result is not cached.
-    tokensOf(await client.refresh(refresh_token));
-    assert.equal(world.provider.takeTokens().length, 1);
+    expectTokens(await client.refresh(refresh_token));
+    assert.equal(world.provider.takeTokenRequests().length, 1);
   });
 
   it('[sec D11] accepts a wrapped refresh token only for its own server, client, and endpoints', async () => {
-    const at = await world.serve({}, { token_mode: 'passthrough' });
-    const agent = await world.client(at);
-    const { refresh_token } = await world.tokens(agent);
-    const [other, elsewhere] = [await world.client(at), client];
-    world.provider.takeTokens();
-    for (const stranger of [other, elsewhere])
-      assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
+    const at = await world.createServer({}, { token_mode: 'passthrough' });
+    const agent = await world.registerClient(at);
+    const { refresh_token } = await world.getTokens(agent);
+    const [other, elsewhere] = [await world.registerClient(at), client];
+    world.provider.takeTokenRequests();
+    for (const otherClient of [other, elsewhere])
+      assertOAuthError(await otherClient.refresh(refresh_token), 400, 'invalid_grant');
     const unwrapped = ['provider-refresh-1', refresh_token.slice(4), `${refresh_token}x`, 'thp_'];
     for (const token of unwrapped) assertOAuthError(await agent.refresh(token), 400, 'invalid_grant');
     const token_url = `${world.provider.url}/token`;
-    await world.change(at, { oauth: world.provider.oauth({ token_mode: 'passthrough', token_url }) });
+    await world.updateServer(at, { oauth: world.provider.oauth({ token_mode: 'passthrough', token_url }) });
     assertOAuthError(await agent.refresh(refresh_token), 400, 'invalid_grant');
-    assert.deepEqual(world.provider.takeTokens(), []);
+    assert.deepEqual(world.provider.takeTokenRequests(), []);
   });
 
   it('rejects a revocation of passthrough tokens and revokes none of them', async () => {
-    const tokens = await world.tokens(client);
+    const tokens = await world.getTokens(client);
     for (const token of [tokens.refresh_token, tokens.access_token, 'of-somebody', 'thp_x']) {
       const reply = await client.revoke(token, { token_type_hint: 'refresh_token' });
       assertOAuthError(reply, 400, 'unsupported_token_type');
       assert.match(String(reply.body.error_description), /only the provider can revoke/);
     }
-    assert.equal((await world.list(slug, tokens.access_token)).status, 200);
-    tokensOf(await client.refresh(tokens.refresh_token));
+    assert.equal((await world.listTools(slug, tokens.access_token)).status, 200);
+    expectTokens(await client.refresh(tokens.refresh_token));
     assertOAuthError(await client.revoke('', { token: undefined }), 400, 'invalid_request');
     assertOAuthError(await client.revoke(tokens.refresh_token, { client_id: 'x' }), 401, 'invalid_client');
   });
 
   it('advertises no revocation in its metadata', async () => {
-    const answer = await fetch(`${world.issuer(slug)}/.well-known/oauth-authorization-server`);
-    const offered = Object.keys((await answer.json()) as Json).filter((name) => name.startsWith('revocation'));
+    const response = await fetch(`${world.issuer(slug)}/.well-known/oauth-authorization-server`);
+    const offered = Object.keys((await response.json()) as Json).filter((name) => name.startsWith('revocation'));
     assert.deepEqual(offered, []);
   });
 
   it('still revokes Toolhost tokens that were issued before the switch to passthrough', async () => {
-    const at = await world.serve();
-    const agent = await world.client(at);
-    const { access_token, refresh_token } = await world.tokens(agent);
-    await world.change(at, { oauth: world.provider.oauth({ token_mode: 'passthrough' }) });
+    const at = await world.createServer();
+    const agent = await world.registerClient(at);
+    const { access_token, refresh_token } = await world.getTokens(agent);
+    await world.updateServer(at, { oauth: world.provider.oauth({ token_mode: 'passthrough' }) });
     assert.equal((await agent.revoke(refresh_token)).status, 200);
-    const passed = await world.tokens(agent);
-    await world.change(at, { oauth: world.provider.oauth() });
-    assert.equal((await world.list(at, access_token)).status, 401);
-    assertOAuthError(await agent.revoke(passed.refresh_token), 400, 'unsupported_token_type');
+    const passthroughTokens = await world.getTokens(agent);
+    await world.updateServer(at, { oauth: world.provider.oauth() });
+    assert.equal((await world.listTools(at, access_token)).status, 401);
+    assertOAuthError(await agent.revoke(passthroughTokens.refresh_token), 400, 'unsupported_token_type');
   });
 
   it('[spec 7] issues no token when the response lacks access_token, token_type, or expires_in', async () => {
-    const whole: Json = { access_token: 'token', token_type: 'bearer', expires_in: 60 };
-    for (const field of Object.keys(whole)) {
+    const fullResponse: Json = { access_token: 'token', token_type: 'bearer', expires_in: 60 };
+    for (const field of Object.keys(fullResponse)) {
       for (const value of [undefined, null, '', {}]) {
-        world.provider.onToken(() => ({ body: { ...whole, [field]: value } }));
-        const { searchParams } = next(await world.returned(client.authorization()));
+        world.provider.onToken(() => ({ body: { ...fullResponse, [field]: value } }));
+        const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
         assert.deepEqual([searchParams.get('error'), searchParams.has('code')], ['server_error', false]);
         assert.match(searchParams.get('error_description') ?? '', new RegExp(`without a usable ${field}`));
       }
@@ -158,7 +158,7 @@ describe('passthrough mode', () => {
   });
 
   it("maps a provider's refusal or outage to the response to a refresh", async () => {
-    const { refresh_token } = await world.tokens(client);
+    const { refresh_token } = await world.getTokens(client);
     world.provider.onToken(() => ({ status: 503, body: 'down' }));
     assertOAuthError(await client.refresh(refresh_token), 503, 'temporarily_unavailable');
     world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_client' } }));
@@ -166,22 +166,22 @@ describe('passthrough mode', () => {
     world.provider.onToken(() => ({ body: { error: 'bad_refresh_token' } }));
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
     world.provider.onToken();
-    tokensOf(await client.refresh(refresh_token));
+    expectTokens(await client.refresh(refresh_token));
   });
 
   it('[find E7] ends a login after three consecutive 400 responses without an error code over more than a minute, and not before', async () => {
-    const { refresh_token } = await world.tokens(client);
+    const { refresh_token } = await world.getTokens(client);
     world.provider.onToken(() => ({ status: 400 }));
     for (const apartMs of [1000, 1000, 60_000]) {
       assertOAuthError(await client.refresh(refresh_token), 503, 'temporarily_unavailable');
-      world.wait(apartMs);
+      world.advanceClock(apartMs);
     }
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
     world.provider.onToken();
   });
 
   it('returns 401 immediately when the upstream rejects the token', async () => {
-    const { access_token } = await world.tokens(client);
+    const { access_token } = await world.getTokens(client);
     world.upstream.on('*', () => ({ status: 401 }));
     const { status, headers } = await world.toolhost.rpc(slug, access_token, 'tools/call', {
       name: 'run',
@@ -193,11 +193,16 @@ describe('passthrough mode', () => {
   });
 
   it('[sec A1] sends no Toolhost credential upstream', async () => {
-    const issued = await world.tokens(await world.client(await world.serve()));
-    const { refresh_token } = await world.tokens(client);
-    for (const own of [await world.toolhost.key(), issued.access_token, issued.refresh_token, refresh_token]) {
-      assert.equal((await world.list(slug, own)).status, 401);
-      const { status } = await world.toolhost.rpc(slug, own, 'tools/call', { name: 'run', arguments: {} });
+    const issued = await world.getTokens(await world.registerClient(await world.createServer()));
+    const { refresh_token } = await world.getTokens(client);
+    for (const credential of [
+      await world.toolhost.createKey(),
+      issued.access_token,
+      issued.refresh_token,
+      refresh_token,
+    ]) {
+      assert.equal((await world.listTools(slug, credential)).status, 401);
+      const { status } = await world.toolhost.rpc(slug, credential, 'tools/call', { name: 'run', arguments: {} });
       assert.equal(status, 401);
     }
     assert.deepEqual(world.upstream.take(), []);
@@ -211,12 +216,12 @@ describe('[find B6] passthrough token that was issued before the server changed'
 
   before(async () => {
     elsewhere = await startRecordingUpstream();
-    world = await startLoginWorld({ egress: [elsewhere.port] });
+    world = await startLoginWorld({ egressPorts: [elsewhere.port] });
   });
   after(() => Promise.all([world.stop(), elsewhere.close()]));
 
-  const toElsewhere = () => ({ ...toolAt(`${elsewhere.url}/collect`), name: 'collect' });
-  const bothTools = () => [toolAt(`${world.upstream.url}/things`), toElsewhere()];
+  const createCollectTool = () => ({ ...createTool(`${elsewhere.url}/collect`), name: 'collect' });
+  const createBothTools = () => [createTool(`${world.upstream.url}/things`), createCollectTool()];
   const call = (slug: string, token: string, name: string) =>
     world.toolhost.rpc(slug, token, 'tools/call', { name, arguments: {} });
 
@@ -236,81 +241,81 @@ describe('[find B6] passthrough token that was issued before the server changed'
   }
 
   it('is not sent to an added host, and the person is asked to log in again', async () => {
-    const slug = await world.serve({}, passthrough);
-    const client = await world.client(slug);
-    const { access_token } = await world.tokens(client);
+    const slug = await world.createServer({}, passthrough);
+    const client = await world.registerClient(slug);
+    const { access_token } = await world.getTokens(client);
     assert.equal((await call(slug, access_token, 'run')).status, 200);
-    await world.change(slug, { tools: bothTools() });
+    await world.updateServer(slug, { tools: createBothTools() });
     await assertOutdated(slug, access_token);
-    const again = await world.tokens(client);
-    for (const name of ['run', 'collect']) assert.equal((await call(slug, again.access_token, name)).status, 200);
-    assert.equal(elsewhere.take()[0]?.headers.authorization, `Bearer ${again.access_token}`);
+    const newTokens = await world.getTokens(client);
+    for (const name of ['run', 'collect']) assert.equal((await call(slug, newTokens.access_token, name)).status, 200);
+    assert.equal(elsewhere.take()[0]?.headers.authorization, `Bearer ${newTokens.access_token}`);
     await assertOutdated(slug, access_token);
   });
 
   it('is not sent to an added host after a refresh', async () => {
-    const slug = await world.serve({}, passthrough);
-    const client = await world.client(slug);
-    const { refresh_token } = await world.tokens(client);
-    const { access_token } = tokensOf(await client.refresh(refresh_token));
-    await world.change(slug, { tools: bothTools() });
+    const slug = await world.createServer({}, passthrough);
+    const client = await world.registerClient(slug);
+    const { refresh_token } = await world.getTokens(client);
+    const { access_token } = expectTokens(await client.refresh(refresh_token));
+    await world.updateServer(slug, { tools: createBothTools() });
     await assertOutdated(slug, access_token);
   });
 
   it('is valid again when the server changes back, and for tools of the same hosts', async () => {
-    const slug = await world.serve({}, passthrough);
-    const { access_token } = await world.tokens(await world.client(slug));
-    await world.change(slug, { tools: [toolAt(`${world.upstream.url}/other`)], name: 'Another name' });
+    const slug = await world.createServer({}, passthrough);
+    const { access_token } = await world.getTokens(await world.registerClient(slug));
+    await world.updateServer(slug, { tools: [createTool(`${world.upstream.url}/other`)], name: 'Another name' });
     assert.equal((await call(slug, access_token, 'run')).status, 200);
-    await world.change(slug, { tools: bothTools() });
+    await world.updateServer(slug, { tools: createBothTools() });
     await assertOutdated(slug, access_token);
-    await world.change(slug, { tools: [toolAt(`${world.upstream.url}/things`)] });
+    await world.updateServer(slug, { tools: [createTool(`${world.upstream.url}/things`)] });
     assert.equal((await call(slug, access_token, 'run')).status, 200);
   });
 
   it('is sent nowhere by a server that no longer has a login, or that now issues its own tokens', async () => {
-    const slug = await world.serve({}, passthrough);
-    const { access_token } = await world.tokens(await world.client(slug));
-    await world.change(slug, { tools: bothTools(), oauth: null });
+    const slug = await world.createServer({}, passthrough);
+    const { access_token } = await world.getTokens(await world.registerClient(slug));
+    await world.updateServer(slug, { tools: createBothTools(), oauth: null });
     assert.equal((await call(slug, 'another-token', 'run')).status, 200);
     await assertOutdated(slug, access_token, false);
-    await world.change(slug, { oauth: world.provider.oauth() });
+    await world.updateServer(slug, { oauth: world.provider.oauth() });
     assert.equal((await call(slug, access_token, 'run')).status, 401);
   });
 
   it('does not affect a token that was never issued here', async () => {
-    const slug = await world.serve({}, passthrough);
-    await world.tokens(await world.client(slug));
-    await world.change(slug, { tools: bothTools() });
+    const slug = await world.createServer({}, passthrough);
+    await world.getTokens(await world.registerClient(slug));
+    await world.updateServer(slug, { tools: createBothTools() });
     for (const name of ['run', 'collect']) assert.equal((await call(slug, 'a-token-of-mine', name)).status, 200);
     elsewhere.take();
   });
 
   it('counts as issued again when the provider returns the same token again', async () => {
-    const slug = await world.serve({}, passthrough);
-    const client = await world.client(slug);
+    const slug = await world.createServer({}, passthrough);
+    const client = await world.registerClient(slug);
     const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
     world.provider.onToken(() => ({ body }));
-    await world.tokens(client);
-    await world.change(slug, { tools: bothTools() });
+    await world.getTokens(client);
+    await world.updateServer(slug, { tools: createBothTools() });
     await assertOutdated(slug, body.access_token);
-    await world.tokens(client);
+    await world.getTokens(client);
     world.provider.onToken();
     assert.equal((await call(slug, body.access_token, 'collect')).status, 200);
     elsewhere.take();
   });
 
   it('is not issued when the server changes during the request to the provider', async () => {
-    const slug = await world.serve({}, passthrough);
-    const client = await world.client(slug);
-    const { refresh_token } = await world.tokens(client);
-    world.provider.takeTokens();
+    const slug = await world.createServer({}, passthrough);
+    const client = await world.registerClient(slug);
+    const { refresh_token } = await world.getTokens(client);
+    world.provider.takeTokenRequests();
     world.provider.onToken(() => 'hold');
     const refreshed = client.refresh(refresh_token);
-    const asked = await world.provider.waitForToken();
-    await world.change(slug, { tools: bothTools() });
+    const heldRequest = await world.provider.waitForTokenRequest();
+    await world.updateServer(slug, { tools: createBothTools() });
     world.provider.onToken();
-    asked.release({ body: { access_token: 'held-back', token_type: 'bearer', expires_in: 600 } });
+    heldRequest.release({ body: { access_token: 'held-back', token_type: 'bearer', expires_in: 600 } });
     assertOAuthError(await refreshed, 400, 'invalid_grant');
     await assertOutdated(slug, 'held-back');
   });
@@ -323,7 +328,7 @@ describe("[spec 2.2] place of the login's token in upstream requests", () => {
   });
   after(() => world.stop());
 
-  const places: [authentication: Json, place: (token: string) => string][] = [
+  const placements: [authentication: Json, place: (token: string) => string][] = [
     [{ type: 'Bearer' }, (token) => `authorization: Bearer ${token}`],
     [{ type: 'Bearer', header: 'X-Token' }, (token) => `x-token: Bearer ${token}`],
     [{ type: 'ApiKey' }, (token) => `authorization: ${token}`],
@@ -333,26 +338,26 @@ describe("[spec 2.2] place of the login's token in upstream requests", () => {
     [{ type: 'QueryParam', query_key: 'key' }, (token) => `?key=${token}`],
   ];
   for (const token_mode of ['issued', 'passthrough']) {
-    for (const [authentication, place] of places) {
+    for (const [authentication, place] of placements) {
       it(`is set by ${JSON.stringify(authentication)}, ${token_mode}`, async () => {
-        const tools = [toolAt(`${world.upstream.url}/things`)];
-        const slug = await world.serve({ authentication, tools }, { token_mode });
-        const { access_token } = await world.tokens(await world.client(slug));
+        const tools = [createTool(`${world.upstream.url}/things`)];
+        const slug = await world.createServer({ authentication, tools }, { token_mode });
+        const { access_token } = await world.getTokens(await world.registerClient(slug));
         world.upstream.take();
-        assert.notEqual((await world.call(slug, access_token)).isError, true);
+        assert.notEqual((await world.callTool(slug, access_token)).isError, true);
         const [request] = world.upstream.take();
-        const found = JSON.stringify([request?.url, request?.headers]).match(/provider-access-\d+/g) ?? [];
-        assert.equal(found.length, 1);
+        const sentTokens = JSON.stringify([request?.url, request?.headers]).match(/provider-access-\d+/g) ?? [];
+        assert.equal(sentTokens.length, 1);
         const fields = Object.entries(request?.headers ?? {}).map(([name, value]) => `${name}: ${value}`);
-        assert.ok([...fields, request?.url.replace('/things', '')].includes(place(found[0] ?? '')));
-        assert.equal(found[0] === access_token, token_mode === 'passthrough');
+        assert.ok([...fields, request?.url.replace('/things', '')].includes(place(sentTokens[0] ?? '')));
+        assert.equal(sentTokens[0] === access_token, token_mode === 'passthrough');
       });
     }
   }
 
   it("also accepts the caller's token in the header that authentication names [spec 5.4.7]", async () => {
-    const slug = await world.serve({ authentication: { type: 'ApiKey', header: 'apikey' } });
-    const { access_token } = await world.tokens(await world.client(slug));
+    const slug = await world.createServer({ authentication: { type: 'ApiKey', header: 'apikey' } });
+    const { access_token } = await world.getTokens(await world.registerClient(slug));
     const reply = await world.toolhost.rpc(slug, undefined, 'tools/list', {}, { apikey: access_token });
     assert.equal(reply.status, 200);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createBrowser } from '../support/browser/browser.ts';
-import { personSession } from '../support/browser/dashboard.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
@@ -15,34 +15,34 @@ describe('person of a login', () => {
   let session: string;
   before(async () => {
     provider = await startHonestProvider();
-    world = await startLoginWorld({ egress: [provider.port] });
-    session = await personSession(world.toolhost, { name: 'Olga' });
+    world = await startLoginWorld({ egressPorts: [provider.port] });
+    session = await createPersonSession(world.toolhost, { name: 'Olga' });
   });
   after(async () => {
     await world?.stop();
     await provider?.close();
   });
 
-  async function newest(slug: string): Promise<GrantRecord> {
+  async function getNewestGrant(slug: string): Promise<GrantRecord> {
     const { body } = await personRequest(world.toolhost, session, 'GET', `/grants?slug=${slug}`);
     return (body.grants as GrantRecord[])[0] ?? assert.fail('there is no login');
   }
 
   it('has the name that an OpenID provider gave, until the login ends', async () => {
-    const slug = await world.serve();
-    await world.change(slug, { oauth: await provider.oauthFor(`${world.issuer(slug)}/callback`) });
-    const client = await world.client(slug);
+    const slug = await world.createServer();
+    await world.updateServer(slug, { oauth: await provider.createOAuthConfig(`${world.issuer(slug)}/callback`) });
+    const client = await world.registerClient(slug);
     await logIn(createBrowser(), client.authorization().url, 'anna');
-    const { id, person } = await newest(slug);
+    const { id, person } = await getNewestGrant(slug);
     assert.equal(person, 'anna@people.example');
     assert.equal((await world.toolhost.rest('DELETE', `/grants/${id}`)).status, 200);
-    assert.equal((await newest(slug)).person, undefined);
+    assert.equal((await getNewestGrant(slug)).person, undefined);
   });
 
   it('has no name that is hidden, too long, or contains a secret, and no invalid ID token ends a login', async (t) => {
     t.after(() => world.provider.onToken());
-    const slug = await world.serve();
-    const client = await world.client(slug);
+    const slug = await world.createServer();
+    const client = await world.registerClient(slug);
     const jwt = (claims: unknown) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.e30`;
     const long = 'x'.repeat(101);
     for (const [id_token, person] of [
@@ -56,7 +56,7 @@ describe('person of a login', () => {
       const tokens = { access_token: 'my-access-token', token_type: 'bearer', expires_in: 600 };
       world.provider.onToken(() => ({ body: { ...tokens, id_token } }));
       await world.logIn(client);
-      assert.equal((await newest(slug)).person, person, JSON.stringify(id_token));
+      assert.equal((await getNewestGrant(slug)).person, person, JSON.stringify(id_token));
     }
   });
 });

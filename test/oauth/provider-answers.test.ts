@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { next, visibleText } from '../support/browser/browser.ts';
+import { getRunCount } from '../sets.ts';
+import { getNextUrl, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -12,8 +12,9 @@ describe('tokens and errors of the provider', () => {
   let clients: Record<'issued' | 'passthrough', OAuthClient>;
   before(async () => {
     world = await startLoginWorld();
-    const clientOf = async (token_mode: string) => world.client(await world.serve({}, { token_mode }));
-    clients = { issued: await clientOf('issued'), passthrough: await clientOf('passthrough') };
+    const createClient = async (token_mode: string) =>
+      world.registerClient(await world.createServer({}, { token_mode }));
+    clients = { issued: await createClient('issued'), passthrough: await createClient('passthrough') };
   });
   beforeEach(() => {
     world.provider.onLogin();
@@ -22,32 +23,35 @@ describe('tokens and errors of the provider', () => {
   after(() => world.stop());
 
   /** Completes a login with this token response. Returns the parameters that the client receives. */
-  async function ended(client: OAuthClient, body: Json, status = 200) {
+  async function completeLogin(client: OAuthClient, body: Json, status = 200) {
     world.provider.onToken(() => ({ status, body }));
-    const page = await world.returned(client.authorization());
-    const { searchParams } = next(page);
+    const page = await world.returnFromProvider(client.authorization());
+    const { searchParams } = getNextUrl(page);
     const [error, description] = [searchParams.get('error'), searchParams.get('error_description')];
     return { error, description: description ?? '', hasCode: searchParams.has('code'), page };
   }
 
-  const whole: Json = { access_token: 'a-token', token_type: 'bearer', expires_in: 600 };
-  const bearer = [
+  const fullResponse: Json = { access_token: 'a-token', token_type: 'bearer', expires_in: 600 };
+  const acceptedTypes = [
     ...['bearer', 'Bearer', 'BEARER', 'bot', 'user', 'User Access Token', 'Application Access Token', 'JWT', 'N_A'],
     ...['urn:ietf:params:oauth:token-type:jwt', 'bearer2', ' bearer', 'x'.repeat(100)],
   ];
-  const others = ['mac', 'MAC', 'DPoP', 'dpop', 'pop', 'PoP', ' DPoP '];
+  const proofTypes = ['mac', 'MAC', 'DPoP', 'dpop', 'pop', 'PoP', ' DPoP '];
   const markup = '<script>alert(1)</script>';
 
   for (const mode of ['issued', 'passthrough'] as const) {
     it(`[find E4] accepts a token of any type that needs no proof of possession (${mode})`, async () => {
-      for (const token_type of bearer) {
-        assert.equal((await ended(clients[mode], { ...whole, token_type })).hasCode, true, token_type);
+      for (const token_type of acceptedTypes) {
+        assert.equal((await completeLogin(clients[mode], { ...fullResponse, token_type })).hasCode, true, token_type);
       }
     });
 
     it(`[find E4] ends the login and names the type when a token needs a proof of possession (${mode})`, async () => {
-      for (const token_type of others) {
-        const { error, description, hasCode, page } = await ended(clients[mode], { ...whole, token_type });
+      for (const token_type of proofTypes) {
+        const { error, description, hasCode, page } = await completeLogin(clients[mode], {
+          ...fullResponse,
+          token_type,
+        });
         assert.deepEqual([error, hasCode], ['server_error', false], token_type);
         assert.equal(
           description,
@@ -59,7 +63,7 @@ describe('tokens and errors of the provider', () => {
 
     it(`[find E4] ends the login when token_type is not a string (${mode})`, async () => {
       for (const token_type of [5, true, {}, ['bearer']]) {
-        const { error, description } = await ended(clients[mode], { ...whole, token_type });
+        const { error, description } = await completeLogin(clients[mode], { ...fullResponse, token_type });
         assert.deepEqual(
           [error, description],
           ['server_error', 'the token endpoint responded without a usable token_type'],
@@ -72,8 +76,11 @@ describe('tokens and errors of the provider', () => {
     for (const mode of ['issued', 'passthrough'] as const) {
       for (const field of ['access_token', 'refresh_token', 'scope']) {
         const longest = 'a'.repeat(16_384);
-        assert.equal((await ended(clients[mode], { ...whole, [field]: longest })).hasCode, true, field);
-        const { error, description, hasCode } = await ended(clients[mode], { ...whole, [field]: `${longest}a` });
+        assert.equal((await completeLogin(clients[mode], { ...fullResponse, [field]: longest })).hasCode, true, field);
+        const { error, description, hasCode } = await completeLogin(clients[mode], {
+          ...fullResponse,
+          [field]: `${longest}a`,
+        });
         assert.deepEqual([error, hasCode], ['server_error', false], field);
         assert.equal(description, `the token endpoint responded without a usable ${field}`);
       }
@@ -83,9 +90,9 @@ describe('tokens and errors of the provider', () => {
   it('[find A5] ends the login when a refresh token or the scopes are longer than that in their stored form', async () => {
     for (const field of ['refresh_token', 'scope']) {
       const fits = '\u0001'.repeat(16_384 / 6);
-      assert.equal((await ended(clients.issued, { ...whole, [field]: fits })).hasCode, true, field);
+      assert.equal((await completeLogin(clients.issued, { ...fullResponse, [field]: fits })).hasCode, true, field);
       for (const longer of ['\u0001'.repeat(3000), '\u20ac'.repeat(6000), '"'.repeat(9000)]) {
-        const { description } = await ended(clients.issued, { ...whole, [field]: longer });
+        const { description } = await completeLogin(clients.issued, { ...fullResponse, [field]: longer });
         assert.equal(description, `the token endpoint responded without a usable ${field}`);
       }
     }
@@ -93,15 +100,15 @@ describe('tokens and errors of the provider', () => {
 
   it('[find E4] without token_type, accepts a bearer token in issued mode, and issues none in passthrough mode [spec 7]', async () => {
     for (const token_type of [undefined, null, '']) {
-      assert.equal((await ended(clients.issued, { ...whole, token_type })).hasCode, true);
-      const { error, hasCode } = await ended(clients.passthrough, { ...whole, token_type });
+      assert.equal((await completeLogin(clients.issued, { ...fullResponse, token_type })).hasCode, true);
+      const { error, hasCode } = await completeLogin(clients.passthrough, { ...fullResponse, token_type });
       assert.deepEqual([error, hasCode], ['server_error', false]);
     }
   });
 
   it('[find E4] issues no token when a refresh returns a token of another type', async () => {
-    const { refresh_token } = await world.tokens(clients.passthrough);
-    world.provider.onToken(() => ({ body: { ...whole, token_type: 'DPoP' } }));
+    const { refresh_token } = await world.getTokens(clients.passthrough);
+    world.provider.onToken(() => ({ body: { ...fullResponse, token_type: 'DPoP' } }));
     const reply = await clients.passthrough.refresh(refresh_token);
     assertOAuthError(reply, 500, 'server_error');
     assert.match(String(reply.body.error_description), /of the type DPoP/);
@@ -110,18 +117,18 @@ describe('tokens and errors of the provider', () => {
   it('[find B3] ends a login whose refresh token has the form of a Toolhost token, and never sends that token', async () => {
     for (const mode of ['issued', 'passthrough'] as const) {
       const theirs = `thr_${'aB3'.repeat(14)}z`;
-      world.provider.onToken(() => ({ body: { ...whole, expires_in: 1, refresh_token: theirs } }));
-      const { refresh_token } = await world.tokens(clients[mode]);
-      let asked = 0;
+      world.provider.onToken(() => ({ body: { ...fullResponse, expires_in: 1, refresh_token: theirs } }));
+      const { refresh_token } = await world.getTokens(clients[mode]);
+      let requestCount = 0;
       world.provider.onToken(() => {
-        asked++;
-        return { body: whole };
+        requestCount++;
+        return { body: fullResponse };
       });
-      world.wait(5000);
+      world.advanceClock(5000);
       const reply = await clients[mode].refresh(refresh_token);
       assertOAuthError(reply, 400, 'invalid_grant');
       assert.equal(JSON.stringify(reply.body).includes(theirs), false);
-      assert.equal(asked, 0, mode);
+      assert.equal(requestCount, 0, mode);
     }
   });
 
@@ -138,7 +145,7 @@ describe('tokens and errors of the provider', () => {
     for (const mode of ['issued', 'passthrough'] as const) {
       for (const code of codes) {
         for (const status of [200, 400, 401, 403]) {
-          const { description, hasCode, page } = await ended(clients[mode], { error: code }, status);
+          const { description, hasCode, page } = await completeLogin(clients[mode], { error: code }, status);
           assert.deepEqual(
             [hasCode, description],
             [false, `the provider does not accept this login and returned the error ${code}`],
@@ -152,13 +159,13 @@ describe('tokens and errors of the provider', () => {
   it("[find E4] reports the login page's error code to the client", async () => {
     for (const code of [...codes, 'login_required', 'unauthorized_client']) {
       world.provider.onLogin(() => ({ error: code, error_description: markup }));
-      const { searchParams } = next(await world.returned(clients.issued.authorization()));
+      const { searchParams } = getNextUrl(await world.returnFromProvider(clients.issued.authorization()));
       assert.equal(searchParams.get('error_description'), `the provider responded to the login with the error ${code}`);
       assert.equal(searchParams.get('error'), code === 'invalid_scope' ? code : 'server_error');
     }
   });
 
-  const sentences: [sent: string, shown: string][] = [
+  const descriptions: [sent: string, shown: string][] = [
     [
       'E65004: An administrator has to allow this application',
       'E65004: An administrator has to allow this application',
@@ -170,11 +177,11 @@ describe('tokens and errors of the provider', () => {
 
   it('[find E8] reports the error description of the login page or the token endpoint to the person, the audit log, and the log, but not to the client', async () => {
     const { clientSecret } = world.provider;
-    for (const [sent, shown] of [...sentences, [`for ${clientSecret}!`, 'for [redacted]!'] as const]) {
+    for (const [sent, shown] of [...descriptions, [`for ${clientSecret}!`, 'for [redacted]!'] as const]) {
       for (const isAtLogin of [true, false]) {
         const error = { error: 'access_denied', error_description: sent };
         world.provider.onLogin(isAtLogin ? () => error : undefined);
-        const { description, page } = await ended(clients.issued, error, 400);
+        const { description, page } = await completeLogin(clients.issued, error, 400);
         const { host } = new URL(world.provider.url);
         const text = visibleText(page);
         assert.ok(text.includes(`${host} says: “${shown}”`), text);
@@ -194,7 +201,7 @@ describe('tokens and errors of the provider', () => {
         error: 'access_denied',
         ...(error_description !== undefined && { error_description }),
       }));
-      const page = await world.returned(clients.issued.authorization());
+      const page = await world.returnFromProvider(clients.issued.authorization());
       assert.doesNotMatch(page.html, /says: “/);
       assert.equal(page.status, 302);
     }
@@ -202,7 +209,7 @@ describe('tokens and errors of the provider', () => {
 
   it('[find E4] shows an error code only if it is a single word: no markup, no sentence, no secret', async () => {
     const { clientSecret } = world.provider;
-    const anything = fc.oneof(
+    const errorCodes = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),
       fc.constantFrom(
         markup,
@@ -218,7 +225,7 @@ describe('tokens and errors of the provider', () => {
       ),
     );
     await fc.assert(
-      fc.asyncProperty(anything, fc.boolean(), async (error, isAtLogin) => {
+      fc.asyncProperty(errorCodes, fc.boolean(), async (error, isAtLogin) => {
         fc.pre(
           (error !== '' && !/^[A-Za-z0-9_.-]{1,64}$/.test(error)) ||
             error.includes(clientSecret) ||
@@ -226,7 +233,7 @@ describe('tokens and errors of the provider', () => {
         );
         fc.pre(error.isWellFormed());
         world.provider.onLogin(isAtLogin ? () => ({ error }) : undefined);
-        const { description, hasCode, page } = await ended(clients.issued, { error }, 400);
+        const { description, hasCode, page } = await completeLogin(clients.issued, { error }, 400);
         assert.equal(hasCode, false);
         assert.match(
           description,
@@ -234,7 +241,7 @@ describe('tokens and errors of the provider', () => {
         );
         assert.ok(!page.html.includes(clientSecret.slice(3, 20)));
       }),
-      { numRuns: tries(100) },
+      { numRuns: getRunCount(100) },
     );
   });
 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { next } from '../support/browser/browser.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { challengeOf } from '../support/oauth/oauth-client.ts';
+import { createChallenge } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
-import type { Answer } from '../support/upstreams/recording-upstream.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
+import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 describe('login at the provider', () => {
   let world: LoginWorld;
@@ -15,17 +15,17 @@ describe('login at the provider', () => {
   beforeEach(() => {
     world.provider.onLogin();
     world.provider.onToken();
-    world.provider.takeLogins();
-    world.provider.takeTokens();
+    world.provider.takeLoginRequests();
+    world.provider.takeTokenRequests();
   });
   after(() => world.stop());
 
   /** Completes a login. Returns the parameters that it sent to the provider's login page and token endpoint. */
-  async function sent(oauth: Json): Promise<{ login: Record<string, string>; form: Record<string, string> }> {
-    const slug = await world.serve({}, oauth);
-    await world.logIn(await world.client(slug));
-    const [login] = world.provider.takeLogins();
-    const [call, ...more] = world.provider.takeTokens();
+  async function captureLogin(oauth: Json): Promise<{ login: Record<string, string>; form: Record<string, string> }> {
+    const slug = await world.createServer({}, oauth);
+    await world.logIn(await world.registerClient(slug));
+    const [login] = world.provider.takeLoginRequests();
+    const [call, ...more] = world.provider.takeTokenRequests();
     assert.deepEqual(more, []);
     assert.equal(call?.request.headers['content-type'], 'application/x-www-form-urlencoded');
     assert.equal(call?.request.headers.accept, 'application/json');
@@ -37,7 +37,7 @@ describe('login at the provider', () => {
   }
 
   it('[spec 4.4] sends the form of the specification, with PKCE', async () => {
-    const { login, form } = await sent({});
+    const { login, form } = await captureLogin({});
     const { state, code_challenge, redirect_uri, ...rest } = login;
     assert.deepEqual(rest, {
       response_type: 'code',
@@ -54,11 +54,11 @@ describe('login at the provider', () => {
       redirect_uri,
     });
     assert.match(code ?? '', /^provider-code-\d+$/);
-    assert.equal(challengeOf(code_verifier), code_challenge);
+    assert.equal(createChallenge(code_verifier), code_challenge);
   });
 
   it('[spec 4.4] sends no verifier when PKCE is disabled', async () => {
-    const { login, form } = await sent({ pkce: false });
+    const { login, form } = await captureLogin({ pkce: false });
     assert.deepEqual(Object.keys(login).sort(), ['client_id', 'redirect_uri', 'response_type', 'scope', 'state']);
     assert.deepEqual(Object.keys(form).sort(), ['client_id', 'client_secret', 'code', 'grant_type', 'redirect_uri']);
   });
@@ -69,19 +69,19 @@ describe('login at the provider', () => {
     const pair = 'the+client%3Aid:a%2Bsecret%2F%25%26%3D%C3%A9';
     const basic = `Basic ${Buffer.from(pair).toString('base64')}`;
     const inForm = { client_id, client_secret };
-    const ways: [oauth: Json, authorization: string | undefined, form: Json][] = [
+    const cases: [oauth: Json, authorization: string | undefined, form: Json][] = [
       [inForm, undefined, inForm],
       [{ ...inForm, client_auth: 'body' }, undefined, inForm],
       [{ ...inForm, client_auth: 'basic' }, basic, {}],
       [{ client_id, client_auth: 'none', client_secret: undefined }, undefined, { client_id }],
     ];
-    for (const [oauth, authorization, expected] of ways) {
-      const slug = await world.serve({}, oauth);
-      const client = await world.client(slug);
-      const { refresh_token = '' } = await world.tokens(client);
-      world.wait(3_600_000);
+    for (const [oauth, authorization, expected] of cases) {
+      const slug = await world.createServer({}, oauth);
+      const client = await world.registerClient(slug);
+      const { refresh_token = '' } = await world.getTokens(client);
+      world.advanceClock(3_600_000);
       assert.equal((await client.refresh(refresh_token)).status, 200);
-      const requests = world.provider.takeTokens();
+      const requests = world.provider.takeTokenRequests();
       assert.deepEqual(
         requests.map(({ form }) => form.get('grant_type')),
         ['authorization_code', 'refresh_token'],
@@ -100,37 +100,39 @@ describe('login at the provider', () => {
   });
 
   it('logs in at a token endpoint that requires Basic, and suggests the setting when it is missing', async () => {
-    const onlyBasic = `Basic ${Buffer.from(`toolhost-at-the-provider:${world.provider.clientSecret}`).toString('base64')}`;
+    const basicAuth = `Basic ${Buffer.from(`toolhost-at-the-provider:${world.provider.clientSecret}`).toString('base64')}`;
     world.provider.onToken((_, { headers }) =>
-      headers.authorization === onlyBasic
+      headers.authorization === basicAuth
         ? { body: { access_token: 'at-1', token_type: 'bearer', expires_in: 3600 } }
         : { status: 401, body: { error: 'invalid_client' } },
     );
-    await world.logIn(await world.client(await world.serve({}, { client_auth: 'basic' })));
-    const page = await world.returned((await world.client(await world.serve())).authorization());
+    await world.logIn(await world.registerClient(await world.createServer({}, { client_auth: 'basic' })));
+    const page = await world.returnFromProvider(
+      (await world.registerClient(await world.createServer())).authorization(),
+    );
     assert.match(
-      next(page).searchParams.get('error_description') ?? '',
+      getNextUrl(page).searchParams.get('error_description') ?? '',
       /it may require 'client_auth': 'basic' in oauth$/,
     );
   });
 
   it('reads the token at token_path, which names the object that contains it or the token itself', async () => {
     const authed_user = { access_token: 'of-the-person', token_type: 'user', expires_in: 600, refresh_token: 'r-1' };
-    const answer = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };
+    const response = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };
     for (const token_path of ['authed_user', 'authed_user.access_token', '.authed_user']) {
-      world.provider.onToken(() => ({ body: answer }));
-      const slug = await world.serve({}, { token_path });
-      const client = await world.client(slug);
-      const tokens = await world.tokens(client);
+      world.provider.onToken(() => ({ body: response }));
+      const slug = await world.createServer({}, { token_path });
+      const client = await world.registerClient(slug);
+      const tokens = await world.getTokens(client);
       world.upstream.take();
-      await world.call(slug, tokens.access_token);
+      await world.callTool(slug, tokens.access_token);
       assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer of-the-person');
       // A refresh response contains one token, so Slack omits the path.
-      world.provider.takeTokens();
+      world.provider.takeTokenRequests();
       world.provider.onToken(() => ({ body: { ...authed_user, access_token: 'refreshed' } }));
-      world.wait(601_000);
-      await world.call(slug, tokens.access_token);
-      assert.equal(world.provider.takeTokens()[0]?.form.get('refresh_token'), 'r-1');
+      world.advanceClock(601_000);
+      await world.callTool(slug, tokens.access_token);
+      assert.equal(world.provider.takeTokenRequests()[0]?.form.get('refresh_token'), 'r-1');
       assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer refreshed');
     }
   });
@@ -145,8 +147,8 @@ describe('login at the provider', () => {
       [[], 'access_token'],
     ]) {
       world.provider.onToken(() => ({ body: { ...bot, authed_user } }));
-      const client = await world.client(await world.serve({}, { token_path: 'authed_user' }));
-      const { searchParams } = next(await world.returned(client.authorization()));
+      const client = await world.registerClient(await world.createServer({}, { token_path: 'authed_user' }));
+      const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
       assert.equal(
         searchParams.get('error_description'),
         `the token endpoint responded without a usable ${String(field)}`,
@@ -157,21 +159,21 @@ describe('login at the provider', () => {
   it('adds token_params to the forms of a login and a refresh, and resource and nonce to the login', async () => {
     const token_params = { resource: 'https://api.example.com', 'odd name': 'ü&=', scope: 'x' };
     const extra_params = { resource: 'https://api.example.com', nonce: 'n-1' };
-    const client = await world.client(await world.serve({}, { token_params, extra_params }));
-    const { refresh_token = '' } = await world.tokens(client);
-    world.wait(3_600_000);
+    const client = await world.registerClient(await world.createServer({}, { token_params, extra_params }));
+    const { refresh_token = '' } = await world.getTokens(client);
+    world.advanceClock(3_600_000);
     await client.refresh(refresh_token);
-    const forms = world.provider.takeTokens().map(({ form }) => Object.fromEntries(form));
+    const forms = world.provider.takeTokenRequests().map(({ form }) => Object.fromEntries(form));
     assert.equal(forms.length, 2);
     for (const form of forms) assert.partialDeepStrictEqual(form, token_params);
-    assert.partialDeepStrictEqual(Object.fromEntries(world.provider.takeLogins()[0] ?? []), extra_params);
+    assert.partialDeepStrictEqual(Object.fromEntries(world.provider.takeLoginRequests()[0] ?? []), extra_params);
   });
 
   it('[spec 2.3] accepts missing scopes, and adds the extra parameters and those of the URL', async () => {
     const { scopes: _, ...oauth } = world.provider.oauth();
     const url = `${world.provider.url}/authorize?tenant=a%20b`;
     const extra_params = { access_type: 'offline', prompt: 'consent', 'odd name': 'ü&=' };
-    const { login } = await sent({ ...oauth, scopes: undefined, authorization_url: url, extra_params });
+    const { login } = await captureLogin({ ...oauth, scopes: undefined, authorization_url: url, extra_params });
     assert.partialDeepStrictEqual(login, { tenant: 'a b', ...extra_params });
     assert.equal('scope' in login, false);
   });
@@ -182,22 +184,22 @@ describe('login at the provider', () => {
       authorization_url: `${world.provider.url}/authorize?${query}`,
       extra_params: { prompt: 'consent' },
     };
-    const browser = world.browser();
-    const client = await world.client(await world.serve({}, oauth));
+    const browser = world.newBrowser();
+    const client = await world.registerClient(await world.createServer({}, oauth));
     const page = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
     assert.ok(
-      next(page).search.startsWith('?tenant=a%20b&flag&x=1+2&prompt=consent&response_type=code&'),
-      next(page).href,
+      getNextUrl(page).search.startsWith('?tenant=a%20b&flag&x=1+2&prompt=consent&response_type=code&'),
+      getNextUrl(page).href,
     );
   });
 
   it('uses a new state, challenge, and verifier for each login', async () => {
-    const [first, second] = [await sent({}), await sent({})];
+    const [first, second] = [await captureLogin({}), await captureLogin({})];
     for (const name of ['state', 'code_challenge']) assert.notEqual(first.login[name], second.login[name]);
     assert.notEqual(first.form.code_verifier, second.form.code_verifier);
   });
 
-  const good: [what: string, answer: Answer, expiresIn: number][] = [
+  const validResponses: [what: string, answer: CannedResponse, expiresIn: number][] = [
     ['JSON', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 600 } }, 600],
     ['a number as text', { body: { access_token: 'a-token', token_type: 'Bearer', expires_in: '600' } }, 600],
     ['no expires_in', { body: { access_token: 'a-token', token_type: 'bearer' } }, 3600],
@@ -218,20 +220,20 @@ describe('login at the provider', () => {
       3600,
     ],
   ];
-  for (const [what, answer, expiresIn] of good) {
+  for (const [what, response, expiresIn] of validResponses) {
     it(`accepts a token response with ${what}`, async () => {
-      world.provider.onToken(() => answer);
-      const slug = await world.serve();
-      const tokens = await world.tokens(await world.client(slug));
+      world.provider.onToken(() => response);
+      const slug = await world.createServer();
+      const tokens = await world.getTokens(await world.registerClient(slug));
       assert.ok(tokens.expires_in <= expiresIn && tokens.expires_in > expiresIn - 60, String(tokens.expires_in));
       world.upstream.take();
-      await world.call(slug, tokens.access_token);
+      await world.callTool(slug, tokens.access_token);
       assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer a-token');
     });
   }
 
   const markup = '<script>alert(1)</script>" \\ \u0000';
-  const bad: [what: string, answer: Answer, code: string][] = [
+  const invalidResponses: [what: string, answer: CannedResponse, code: string][] = [
     ['an error', { status: 400, body: { error: 'invalid_grant', error_description: markup } }, 'server_error'],
     ['200 with an error', { body: { error: 'bad_verification_code', access_token: 'a-token' } }, 'server_error'],
     [
@@ -267,27 +269,27 @@ describe('login at the provider', () => {
     ['status 503 and a text', { status: 503, body: 'down' }, 'temporarily_unavailable'],
     ['status 429', { status: 429, body: {} }, 'temporarily_unavailable'],
   ];
-  for (const [what, answer, code] of bad) {
+  for (const [what, response, code] of invalidResponses) {
     it(`[sec D14] ends the login with an error of this service when the token endpoint responds with ${what}`, async () => {
-      world.provider.onToken(() => answer);
-      const slug = await world.serve();
-      const authorization = (await world.client(slug)).authorization();
-      const page = await world.returned(authorization);
-      const params = Object.fromEntries(next(page).searchParams);
+      world.provider.onToken(() => response);
+      const slug = await world.createServer();
+      const authorization = (await world.registerClient(slug)).authorization();
+      const page = await world.returnFromProvider(authorization);
+      const params = Object.fromEntries(getNextUrl(page).searchParams);
       assert.deepEqual(
         [params.error, params.state, params.iss, params.code],
         [code, authorization.state, world.issuer(slug), undefined],
       );
       assert.match(params.error_description ?? '', /^[a-z0-9_' ]+$/i);
       assert.doesNotMatch(page.html, /<script|a-token/);
-      assert.equal(world.provider.takeTokens().length, 1, 'a code can be used once, so nothing is sent twice');
+      assert.equal(world.provider.takeTokenRequests().length, 1, 'a code can be used once, so nothing is sent twice');
     });
   }
 
   it('[sec D14] reports errors of the provider’s login page with its own messages', async () => {
-    const slug = await world.serve();
-    const client = await world.client(slug);
-    const answers: [given: string, told: string][] = [
+    const slug = await world.createServer();
+    const client = await world.registerClient(slug);
+    const cases: [given: string, told: string][] = [
       ['access_denied', 'access_denied'],
       ['temporarily_unavailable', 'temporarily_unavailable'],
       ['invalid_scope', 'invalid_scope'],
@@ -295,41 +297,44 @@ describe('login at the provider', () => {
       [markup, 'server_error'],
       ['', 'server_error'],
     ];
-    for (const [error, told] of answers) {
+    for (const [error, expectedError] of cases) {
       world.provider.onLogin(() => ({ error, error_description: markup, error_uri: 'https://evil.example' }));
       const authorization = client.authorization();
-      const page = await world.returned(authorization);
-      const { searchParams } = next(page);
-      assert.deepEqual([searchParams.get('error'), searchParams.get('state')], [told, authorization.state]);
+      const page = await world.returnFromProvider(authorization);
+      const { searchParams } = getNextUrl(page);
+      assert.deepEqual([searchParams.get('error'), searchParams.get('state')], [expectedError, authorization.state]);
       assert.deepEqual([searchParams.get('iss'), searchParams.has('error_uri')], [world.issuer(slug), false]);
       assert.doesNotMatch(page.html, /<script|evil/);
-      assert.doesNotMatch(next(page).href, /alert|evil/);
+      assert.doesNotMatch(getNextUrl(page).href, /alert|evil/);
     }
     world.provider.onLogin(() => ({ unexpected: 'x' }));
-    assert.equal(next(await world.returned(client.authorization())).searchParams.get('error'), 'server_error');
-    assert.deepEqual(world.provider.takeTokens(), []);
+    assert.equal(
+      getNextUrl(await world.returnFromProvider(client.authorization())).searchParams.get('error'),
+      'server_error',
+    );
+    assert.deepEqual(world.provider.takeTokenRequests(), []);
   });
 
   it('[sec D14] reports to the client that the token endpoint cannot be reached', async (t) => {
-    const down = await freePort();
-    const small = await startLoginWorld({ egress: [down] });
-    t.after(() => small.stop());
-    const slug = await small.serve({}, { token_url: `http://127.0.0.1:${down}/token` });
-    const authorization = (await small.client(slug)).authorization();
-    const { searchParams } = next(await small.returned(authorization));
+    const down = await findFreePort();
+    const unreachableWorld = await startLoginWorld({ egressPorts: [down] });
+    t.after(() => unreachableWorld.stop());
+    const slug = await unreachableWorld.createServer({}, { token_url: `http://127.0.0.1:${down}/token` });
+    const authorization = (await unreachableWorld.registerClient(slug)).authorization();
+    const { searchParams } = getNextUrl(await unreachableWorld.returnFromProvider(authorization));
     assert.deepEqual(
       [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
-      ['temporarily_unavailable', authorization.state, small.issuer(slug)],
+      ['temporarily_unavailable', authorization.state, unreachableWorld.issuer(slug)],
     );
     assert.doesNotMatch(searchParams.get('error_description') ?? '', /127|\d{4}/);
   });
 
   it('records every login and every failure without a secret', async () => {
-    const slug = await world.serve();
-    const client = await world.client(slug);
+    const slug = await world.createServer();
+    const client = await world.registerClient(slug);
     await world.logIn(client);
     world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
-    await world.returned(client.authorization());
+    await world.returnFromProvider(client.authorization());
     const { db } = world.toolhost.running.app.runner;
     const events = await db.selectFrom('audit_events').selectAll().where('target', '=', slug).orderBy('at').execute();
     const logins = events.filter(({ actor_id }) => actor_id === 'oauth');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { hashSecret } from '../../src/domain/ids.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { assertOAuthError, type OAuthClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
+import { assertOAuthError, expectTokens, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
 
 const secondMs = 1000;
 const dayMs = 24 * 60 * 60 * secondMs;
@@ -14,39 +14,39 @@ describe('Toolhost refresh tokens', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve();
-    client = await world.client(slug);
+    slug = await world.createServer();
+    client = await world.registerClient(slug);
   });
   after(() => world.stop());
 
-  const refresh = async (token: string): Promise<Tokens> => tokensOf(await client.refresh(token));
-  const isLive = async (token: string) => (await world.list(slug, token)).status === 200;
+  const refresh = async (token: string): Promise<Tokens> => expectTokens(await client.refresh(token));
+  const isLive = async (token: string) => (await world.listTools(slug, token)).status === 200;
 
   it('[mcp 51] [sec D18] are rotated at each refresh, and an old one ends the login after its grace period', async () => {
-    const first = await world.tokens(client);
+    const first = await world.getTokens(client);
     const second = await refresh(first.refresh_token);
     assert.notEqual(second.refresh_token, first.refresh_token);
     assert.notEqual(second.access_token, first.access_token);
     assert.deepEqual([await isLive(first.access_token), await isLive(second.access_token)], [true, true]);
-    world.wait(31 * secondMs);
+    world.advanceClock(31 * secondMs);
     assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
     assert.deepEqual([await isLive(first.access_token), await isLive(second.access_token)], [false, false]);
     assertOAuthError(await client.refresh(second.refresh_token), 400, 'invalid_grant');
   });
 
   it('[sec D18] are accepted again for a short time, because responses get lost, and then return equivalent tokens', async () => {
-    const first = await world.tokens(client);
-    const lost = await refresh(first.refresh_token);
-    world.wait(5 * secondMs);
-    const again = await refresh(first.refresh_token);
-    assert.notEqual(again.refresh_token, lost.refresh_token);
-    world.wait(20 * secondMs);
-    const next = await refresh(again.refresh_token);
+    const first = await world.getTokens(client);
+    const lostTokens = await refresh(first.refresh_token);
+    world.advanceClock(5 * secondMs);
+    const repeated = await refresh(first.refresh_token);
+    assert.notEqual(repeated.refresh_token, lostTokens.refresh_token);
+    world.advanceClock(20 * secondMs);
+    const next = await refresh(repeated.refresh_token);
     assert.equal(await isLive(next.access_token), true);
   });
 
   it('[sec D18] are not accepted again once their successor was used, however soon', async () => {
-    const first = await world.tokens(client);
+    const first = await world.getTokens(client);
     const second = await refresh(first.refresh_token);
     const third = await refresh(second.refresh_token);
     assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
@@ -54,20 +54,20 @@ describe('Toolhost refresh tokens', () => {
   });
 
   it('[sec D18] all work in simultaneous refreshes, as one login', async () => {
-    const first = await world.tokens(client);
-    world.provider.takeTokens();
+    const first = await world.getTokens(client);
+    world.provider.takeTokenRequests();
     const replies = await Promise.all(Array.from({ length: 10 }, () => client.refresh(first.refresh_token)));
-    const tokens = replies.map(tokensOf);
-    assert.equal(new Set(tokens.map((one) => one.access_token)).size, 10);
-    assert.deepEqual(world.provider.takeTokens(), []);
+    const tokens = replies.map(expectTokens);
+    assert.equal(new Set(tokens.map((token) => token.access_token)).size, 10);
+    assert.deepEqual(world.provider.takeTokenRequests(), []);
     await client.revoke(tokens[3]?.access_token ?? '');
     for (const { access_token } of tokens) assert.equal(await isLive(access_token), false);
   });
 
   it('[find A5] are stored for 100 rotations of a login, and are unknown after that', async () => {
-    const first = await world.tokens(client);
+    const first = await world.getTokens(client);
     let last = first;
-    const rowsOf = async () => {
+    const countRows = async () => {
       const { db } = world.toolhost.running.app.runner;
       const { grant_id } = await db
         .selectFrom('tokens')
@@ -77,36 +77,39 @@ describe('Toolhost refresh tokens', () => {
       return (await db.selectFrom('tokens').select('hash').where('grant_id', '=', grant_id).execute()).length;
     };
     for (let n = 1; n <= 110; n += 1) last = await refresh(last.refresh_token);
-    assert.equal(await rowsOf(), 2 * 102);
+    assert.equal(await countRows(), 2 * 102);
     assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
     assert.deepEqual([await isLive(first.access_token), await isLive(last.access_token)], [false, true]);
   });
 
   it('[find A5] are unknown after 200 repeated refreshes in a short time, and the latest tokens keep working', async () => {
     // A client with its own address, because it sends many requests.
-    const own = await world.client(slug);
-    const first = await world.tokens(own);
-    let last = tokensOf(await own.refresh(first.refresh_token));
+    const ownClient = await world.registerClient(slug);
+    const first = await world.getTokens(ownClient);
+    let last = expectTokens(await ownClient.refresh(first.refresh_token));
     const { db } = world.toolhost.running.app.runner;
-    const known = db.selectFrom('tokens').select(['grant_id', 'kind']);
-    const { grant_id } = await known.where('hash', '=', hashSecret(last.refresh_token)).executeTakeFirstOrThrow();
+    const tokenRows = db.selectFrom('tokens').select(['grant_id', 'kind']);
+    const { grant_id } = await tokenRows.where('hash', '=', hashSecret(last.refresh_token)).executeTakeFirstOrThrow();
     for (let n = 1; n < 199; n++) {
       // Restarts the grace period, which would end too early on a busy machine.
       await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grant_id).execute();
-      last = tokensOf(await own.refresh(first.refresh_token));
+      last = expectTokens(await ownClient.refresh(first.refresh_token));
     }
-    const kinds = async () => (await known.where('grant_id', '=', grant_id).execute()).map(({ kind }) => kind);
+    const kinds = async () => (await tokenRows.where('grant_id', '=', grant_id).execute()).map(({ kind }) => kind);
     assert.equal((await kinds()).length, 400);
-    last = tokensOf(await own.refresh(first.refresh_token));
-    assertOAuthError(await own.refresh(first.refresh_token), 400, 'invalid_grant');
+    last = expectTokens(await ownClient.refresh(first.refresh_token));
+    assertOAuthError(await ownClient.refresh(first.refresh_token), 400, 'invalid_grant');
     assert.deepEqual([(await kinds()).length, await isLive(first.access_token)], [400, false]);
-    const next = tokensOf(await own.refresh(last.refresh_token));
+    const next = expectTokens(await ownClient.refresh(last.refresh_token));
     assert.deepEqual([await isLive(last.access_token), await isLive(next.access_token)], [true, true]);
   });
 
   it('[sec D11] are valid only at their own server and for their own client', async () => {
-    const { refresh_token, access_token } = await world.tokens(client);
-    const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
+    const { refresh_token, access_token } = await world.getTokens(client);
+    const [other, elsewhere] = [
+      await world.registerClient(slug),
+      await world.registerClient(await world.createServer()),
+    ];
     assertOAuthError(await other.refresh(refresh_token), 400, 'invalid_grant');
     assertOAuthError(await elsewhere.refresh(refresh_token), 400, 'invalid_grant');
     assertOAuthError(await client.refresh(refresh_token, { resource: world.issuer('other') }), 400, 'invalid_target');
@@ -120,18 +123,18 @@ describe('Toolhost refresh tokens', () => {
   });
 
   it('expire thirty days after their last use', async () => {
-    let { refresh_token } = await world.tokens(client);
-    world.wait(29 * dayMs);
+    let { refresh_token } = await world.getTokens(client);
+    world.advanceClock(29 * dayMs);
     ({ refresh_token } = await refresh(refresh_token));
-    world.wait(29 * dayMs);
+    world.advanceClock(29 * dayMs);
     ({ refresh_token } = await refresh(refresh_token));
-    world.wait(30 * dayMs + secondMs);
+    world.advanceClock(30 * dayMs + secondMs);
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
   });
 
   it('do not widen the scope', async () => {
     const { code, verifier } = await world.logIn(client, undefined, { scope: 'read' });
-    const { refresh_token } = tokensOf(await client.redeem(code, verifier));
-    assert.equal(tokensOf(await client.refresh(refresh_token, { scope: 'read write' })).scope, 'read');
+    const { refresh_token } = expectTokens(await client.redeem(code, verifier));
+    assert.equal(expectTokens(await client.refresh(refresh_token, { scope: 'read write' })).scope, 'read');
   });
 });

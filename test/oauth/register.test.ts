@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { leadsTo, visibleText } from '../support/browser/browser.ts';
+import { getRedirectTarget, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, post } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -11,35 +11,37 @@ describe('client registration', () => {
   let world: LoginWorld;
   let slug: string;
   let issuer: string;
-  let tests = 0;
+  let addressCount = 0;
 
   before(async () => {
     // A fixed clock, so that the minute in which registrations are counted does not end during a test.
-    world = await startLoginWorld({ surroundings: { clock: () => 0 } });
-    slug = await world.serve();
+    world = await startLoginWorld({ runtimeOptions: { clock: () => 0 } });
+    slug = await world.createServer();
     issuer = world.issuer(slug);
   });
   after(() => world.stop());
 
-  const register = (metadata: Json, address = `192.0.2.${++tests}`) =>
+  const register = (metadata: Json, address = `192.0.2.${++addressCount}`) =>
     post(`${issuer}/register`, metadata, { 'x-forwarded-for': address });
   const metadata = { redirect_uris: ['https://agent.example/cb'] };
   /**
    * Registers clients in batches, because hundreds of simultaneous new connections may exceed the time limit of a
    * request.
    */
-  const registerMany = async (count: number, addressOf: (n: number) => string) => {
+  const registerMany = async (count: number, getAddress: (n: number) => string) => {
     const replies: Awaited<ReturnType<typeof register>>[] = [];
     while (replies.length < count) {
-      const few = Array.from({ length: Math.min(50, count - replies.length) }, (_, n) => addressOf(replies.length + n));
-      replies.push(...(await Promise.all(few.map((address) => register(metadata, address)))));
+      const batch = Array.from({ length: Math.min(50, count - replies.length) }, (_, n) =>
+        getAddress(replies.length + n),
+      );
+      replies.push(...(await Promise.all(batch.map((address) => register(metadata, address)))));
     }
     return replies;
   };
 
-  async function consentOf(clientId: string, redirectUri: string) {
+  async function openConsentPage(clientId: string, redirectUri: string) {
     const client = clientWithId(clientId, { issuer, redirectUri });
-    return world.browser().get(client.authorization().url);
+    return world.newBrowser().get(client.authorization().url);
   }
 
   it('[mcp 54] returns 201 with a client ID, its metadata, and an explicit authentication method', async () => {
@@ -57,7 +59,7 @@ describe('client registration', () => {
   });
 
   it('accepts the redirect URIs of widely used clients', async () => {
-    const known = [
+    const redirectUris = [
       'https://claude.ai/api/mcp/auth_callback',
       'https://vscode.dev/redirect',
       'http://127.0.0.1:33418/',
@@ -66,10 +68,10 @@ describe('client registration', () => {
       'cursor://anysphere.cursor-mcp/oauth/callback',
       'com.example.agent:/oauth2redirect',
     ];
-    for (const uri of known) {
+    for (const uri of redirectUris) {
       const reply = await register({ redirect_uris: [uri] });
       assert.equal(reply.status, 201, uri);
-      assert.equal((await consentOf(String(reply.body.client_id), uri)).status, 200, uri);
+      assert.equal((await openConsentPage(String(reply.body.client_id), uri)).status, 200, uri);
     }
   });
 
@@ -106,23 +108,23 @@ describe('client registration', () => {
   });
 
   it('[sec D5] rejects such a redirect URI at the authorization endpoint too, with a page that leads nowhere', async () => {
-    const client = await world.client(slug);
+    const client = await world.registerClient(slug);
     for (const redirect_uri of [...refused, 'https://agent.example/other', undefined]) {
-      const page = await world.browser().get(client.authorization({ redirect_uri }).url);
-      assert.deepEqual([page.status, leadsTo(page)], [400, undefined], String(redirect_uri));
+      const page = await world.newBrowser().get(client.authorization({ redirect_uri }).url);
+      assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], String(redirect_uri));
       assert.doesNotMatch(page.html, /<script|<a /);
     }
   });
 
   it('[sec D5] [mcp 43] shows an unknown client a page that leads nowhere', async () => {
-    const { id } = await world.client(slug);
-    const elsewhere = await world.client(await world.serve());
+    const { id } = await world.registerClient(slug);
+    const elsewhere = await world.registerClient(await world.createServer());
     const [payload = '', mac = ''] = id.split('.');
     const forged = Buffer.from('{"s":"x","n":"x","r":["https://agent.example/callback"],"t":1}').toString('base64url');
     const unknown = ['x', elsewhere.id, `thc_${forged}.${mac}`, `${payload}.${mac.slice(0, -2)}`, `${id}x`, payload];
     for (const clientId of unknown) {
-      const page = await consentOf(clientId, 'https://agent.example/callback');
-      assert.deepEqual([page.status, leadsTo(page)], [400, undefined], clientId);
+      const page = await openConsentPage(clientId, 'https://agent.example/callback');
+      assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], clientId);
       assert.match(page.html, /invalid_client/);
     }
   });
@@ -149,10 +151,14 @@ describe('client registration', () => {
       ['https://agent.example/cb', 'https://agent.example/CB', false],
       ['cursor://one/cb', 'cursor://two/cb', false],
     ];
-    for (const [registered, requested, isTaken] of cases) {
-      const { id } = await world.client(slug, { redirectUri: registered });
-      const page = await consentOf(id, requested);
-      assert.deepEqual([page.status, leadsTo(page)], [isTaken ? 200 : 400, undefined], `${registered} ${requested}`);
+    for (const [registered, requested, isAccepted] of cases) {
+      const { id } = await world.registerClient(slug, { redirectUri: registered });
+      const page = await openConsentPage(id, requested);
+      assert.deepEqual(
+        [page.status, getRedirectTarget(page)],
+        [isAccepted ? 200 : 400, undefined],
+        `${registered} ${requested}`,
+      );
     }
   });
 
@@ -172,7 +178,7 @@ describe('client registration', () => {
   });
 
   it('[mcp 62] rejects invalid metadata with the matching error code and a message that states what is allowed', async () => {
-    const long = Array(20).fill(`https://agent.example/${'a'.repeat(400)}`);
+    const longUris = Array(20).fill(`https://agent.example/${'a'.repeat(400)}`);
     const [uris, rest] = ['invalid_redirect_uri', 'invalid_client_metadata'];
     const list = 'redirect_uris must be a list of at most 20 texts';
     const wrong: [unknown, string, string][] = [
@@ -181,7 +187,7 @@ describe('client registration', () => {
       [{ redirect_uris: Array(21).fill(metadata.redirect_uris[0]) }, uris, list],
       [{ redirect_uris: 'https://agent.example/cb' }, uris, list],
       [{ redirect_uris: [5] }, uris, list],
-      [{ redirect_uris: long }, uris, 'the redirect URIs are too long in total'],
+      [{ redirect_uris: longUris }, uris, 'the redirect URIs are too long in total'],
       [{ ...metadata, client_name: {} }, rest, 'client_name must be a text of at most 20000 characters'],
       [{ ...metadata, scope: 'x'.repeat(4001) }, rest, 'scope must be a text of at most 4000 characters'],
       [{ ...metadata, grant_types: 'x' }, rest, 'grant_types must be a list of at most 10 texts'],
@@ -212,8 +218,8 @@ describe('client registration', () => {
       ['😀'.repeat(100), '😀'.repeat(80)],
     ];
     for (const [name, shown] of names) {
-      const { id, redirectUri } = await world.client(slug, { name });
-      const page = await consentOf(id, redirectUri);
+      const { id, redirectUri } = await world.registerClient(slug, { name });
+      const page = await openConsentPage(id, redirectUri);
       assert.equal(page.status, 200);
       assert.ok(visibleText(page).includes(`Allow “${shown}” to use`), visibleText(page));
       assert.doesNotMatch(page.html, /<script|<img|[\u202e\u200b\u2028]/);

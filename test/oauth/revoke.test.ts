@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
+import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -13,53 +13,53 @@ describe('login', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve();
-    client = await world.client(slug);
+    slug = await world.createServer();
+    client = await world.registerClient(slug);
   });
   after(() => world.stop());
 
   async function assertLive(tokens: Tokens, at = slug): Promise<void> {
-    assert.equal((await world.list(at, tokens.access_token)).status, 200);
+    assert.equal((await world.listTools(at, tokens.access_token)).status, 200);
   }
 
   /** Asserts that neither token is accepted and that nothing reaches the upstream. */
-  async function assertEnded(tokens: Tokens, of = client, at = slug): Promise<void> {
+  async function assertEnded(tokens: Tokens, agent = client, at = slug): Promise<void> {
     world.upstream.take();
     for (const method of ['initialize', 'tools/list', 'tools/call']) {
       const { status } = await world.toolhost.rpc(at, tokens.access_token, method, { name: 'run', arguments: {} });
       assert.equal(status, 401, method);
     }
-    assertOAuthError(await of.refresh(tokens.refresh_token), 400, 'invalid_grant');
+    assertOAuthError(await agent.refresh(tokens.refresh_token), 400, 'invalid_grant');
     assert.deepEqual(world.upstream.take(), []);
   }
 
-  async function grants(at: string): Promise<GrantRecord[]> {
+  async function listGrants(at: string): Promise<GrantRecord[]> {
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${at}`);
     return body.grants as GrantRecord[];
   }
 
   it('is listed with its last use, without delay', async () => {
-    const used = await world.serve();
-    const agent = await world.client(used);
-    const tokens = await world.tokens(agent);
-    assert.equal((await grants(used))[0]?.last_used_at, undefined);
+    const used = await world.createServer();
+    const agent = await world.registerClient(used);
+    const tokens = await world.getTokens(agent);
+    assert.equal((await listGrants(used))[0]?.last_used_at, undefined);
     const uses = [
-      () => world.list(used, tokens.access_token),
-      () => world.call(used, tokens.access_token),
+      () => world.listTools(used, tokens.access_token),
+      () => world.callTool(used, tokens.access_token),
       () => agent.refresh(tokens.refresh_token),
     ];
     for (const use of uses) {
-      world.wait(60_000);
+      world.advanceClock(60_000);
       const from = world.now();
       await use();
-      const at = Date.parse((await grants(used))[0]?.last_used_at ?? '');
+      const at = Date.parse((await listGrants(used))[0]?.last_used_at ?? '');
       assert.ok(at >= from, `${at} is before ${from}`);
     }
   });
 
   it('ends with the revocation of either token, without revealing whether a token is known', async () => {
     for (const kind of ['access_token', 'refresh_token'] as const) {
-      const tokens = await world.tokens(client);
+      const tokens = await world.getTokens(client);
       await assertLive(tokens);
       const reply = await client.revoke(tokens[kind], { token_type_hint: 'nonsense' });
       assert.deepEqual([reply.status, reply.text], [200, '']);
@@ -71,20 +71,23 @@ describe('login', () => {
   });
 
   it('does not end for another client, or at another server', async () => {
-    const tokens = await world.tokens(client);
-    const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
-    for (const stranger of [other, elsewhere]) {
-      assert.equal((await stranger.revoke(tokens.access_token)).status, 200);
-      assert.equal((await stranger.revoke(tokens.refresh_token)).status, 200);
+    const tokens = await world.getTokens(client);
+    const [other, elsewhere] = [
+      await world.registerClient(slug),
+      await world.registerClient(await world.createServer()),
+    ];
+    for (const otherClient of [other, elsewhere]) {
+      assert.equal((await otherClient.revoke(tokens.access_token)).status, 200);
+      assert.equal((await otherClient.revoke(tokens.refresh_token)).status, 200);
     }
     await assertLive(tokens);
   });
 
   it('ends through the revoke operation, and is listed and audited as revoked', async () => {
-    const at = await world.serve();
-    const agent = await world.client(at, { name: 'Listed agent' });
-    const [first, second] = [await world.tokens(agent), await world.tokens(agent)];
-    const [newest, oldest] = await grants(at);
+    const at = await world.createServer();
+    const agent = await world.registerClient(at, { name: 'Listed agent' });
+    const [first, second] = [await world.getTokens(agent), await world.getTokens(agent)];
+    const [newest, oldest] = await listGrants(at);
     assert.partialDeepStrictEqual(oldest, {
       server: at,
       client: 'Listed agent',
@@ -96,22 +99,24 @@ describe('login', () => {
     await assertEnded(second, agent, at);
     await assertLive(first, at);
     assert.deepEqual(
-      (await grants(at)).map(({ status }) => status),
+      (await listGrants(at)).map(({ status }) => status),
       ['revoked', 'active'],
     );
     assert.equal((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status, 404);
-    assert.doesNotMatch(JSON.stringify(await grants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
+    assert.doesNotMatch(JSON.stringify(await listGrants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
   });
 
   it('[sec E1] cannot be seen or revoked from another workspace, nor revoked with a read-only key', async () => {
-    const tokens = await world.tokens(client);
-    const [grant] = await grants(slug);
-    const stranger = await world.toolhost.key({ workspace: 'strangers' });
-    const reader = await world.toolhost.key({ scopes: ['manage:read'] });
-    const listed = await world.toolhost.rest('GET', '/grants', { key: stranger });
+    const tokens = await world.getTokens(client);
+    const [grant] = await listGrants(slug);
+    const otherWorkspaceKey = await world.toolhost.createKey({ workspace: 'strangers' });
+    const reader = await world.toolhost.createKey({ scopes: ['manage:read'] });
+    const listed = await world.toolhost.rest('GET', '/grants', { key: otherWorkspaceKey });
     assert.deepEqual(listed.body.grants, []);
     const [foreign, random] = await Promise.all(
-      [grant?.id, 'grt_unknown'].map((id) => world.toolhost.rest('DELETE', `/grants/${id}`, { key: stranger })),
+      [grant?.id, 'grt_unknown'].map((id) =>
+        world.toolhost.rest('DELETE', `/grants/${id}`, { key: otherWorkspaceKey }),
+      ),
     );
     assert.deepEqual([foreign?.status, foreign?.body.detail], [404, random?.body.detail]);
     assert.equal((await world.toolhost.rest('DELETE', `/grants/${grant?.id}`, { key: reader })).status, 403);
@@ -119,27 +124,30 @@ describe('login', () => {
   });
 
   it('ends permanently with its server', async () => {
-    const at = await world.serve();
-    const agent = await world.client(at);
-    const tokens = await world.tokens(agent);
+    const at = await world.createServer();
+    const agent = await world.registerClient(at);
+    const tokens = await world.getTokens(agent);
     const { code, verifier } = await world.logIn(agent);
     await world.toolhost.rest('DELETE', `/servers/${at}`);
-    assert.equal((await world.list(at, tokens.access_token)).status, 404);
+    assert.equal((await world.listTools(at, tokens.access_token)).status, 404);
     for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)]) {
       assert.equal(reply.status, 404);
     }
     assert.deepEqual(
-      (await grants(at)).map(({ status }) => status),
+      (await listGrants(at)).map(({ status }) => status),
       ['revoked', 'revoked'],
     );
   });
 
-  const rugPulls: [what: string, change: (world: LoginWorld) => Json][] = [
-    ['a tool calls another host', () => ({ tools: [toolAt('https://collector.example.com/things')] })],
+  const serverChanges: [what: string, change: (world: LoginWorld) => Json][] = [
+    ['a tool calls another host', () => ({ tools: [createTool('https://collector.example.com/things')] })],
     [
       'a tool is added that calls another host',
       ({ upstream }) => ({
-        tools: [toolAt(`${upstream.url}/things`), { ...toolAt('https://collector.example.com/'), name: 'more' }],
+        tools: [
+          createTool(`${upstream.url}/things`),
+          { ...createTool('https://collector.example.com/'), name: 'more' },
+        ],
       }),
     ],
     [
@@ -150,26 +158,26 @@ describe('login', () => {
     ['its client ID at the provider changes', ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) })],
     ['it switches to passthrough mode', ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) })],
   ];
-  for (const [what, change] of rugPulls) {
+  for (const [what, change] of serverChanges) {
     it(`[sec M9] ends when ${what}`, async () => {
-      const at = await world.serve();
-      const agent = await world.client(at);
-      const tokens = await world.tokens(agent);
+      const at = await world.createServer();
+      const agent = await world.registerClient(at);
+      const tokens = await world.getTokens(agent);
       const { code, verifier } = await world.logIn(agent);
       await assertLive(tokens, at);
-      await world.change(at, change(world));
+      await world.updateServer(at, change(world));
       await assertEnded(tokens, agent, at);
       assertOAuthError(await agent.redeem(code, verifier), 400, 'invalid_grant');
     });
   }
 
   it('continues when nothing changes that people consented to', async () => {
-    const at = await world.serve();
-    const tokens = await world.tokens(await world.client(at));
-    const tools = [{ ...toolAt(`${world.upstream.url}/other-things`), timeout_ms: 5000 }];
-    await world.change(at, { name: 'Renamed', description: 'Changed.', tools });
+    const at = await world.createServer();
+    const tokens = await world.getTokens(await world.registerClient(at));
+    const tools = [{ ...createTool(`${world.upstream.url}/other-things`), timeout_ms: 5000 }];
+    await world.updateServer(at, { name: 'Renamed', description: 'Changed.', tools });
     await assertLive(tokens, at);
-    assert.notEqual((await world.call(at, tokens.access_token)).isError, true);
+    assert.notEqual((await world.callTool(at, tokens.access_token)).isError, true);
     assert.equal(world.upstream.take()[0]?.url, '/other-things');
   });
 });

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
-import { type Forgery, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { type ForgedTokenProvider, type Forgery, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
 import { registerClient } from '../support/oauth/oauth-client.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 
 const hourS = 3600;
 
 for (const basePath of ['', '/base']) {
   describe(`sign-in at ${basePath || 'the root of a host'}`, () => {
-    let provider: ForgingProvider;
+    let provider: ForgedTokenProvider;
     let toolhost: TestToolhost;
     before(async () => {
-      provider = await startForgingProvider();
-      const port = await freePort();
+      provider = await startForgedTokenProvider();
+      const port = await findFreePort();
       const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
       const own = { PORT: String(port), BASE_URL: `http://127.0.0.1:${port}${basePath}` };
       toolhost = await startToolhost({ env: { ...env, ...own } });
@@ -32,35 +32,35 @@ for (const basePath of ['', '/base']) {
         ...[`${home}${'a'.repeat(500)}`, `${home}?${'ä'.repeat(200)}`],
       ];
       const outside = ['/../evil', '/%2e%2e/evil', '/.%2E/evil', '/servers/../../evil', '/x\\..\\..\\evil'];
-      const besideBase = basePath === '' ? [] : ['/servers', '/base', '/basement', '/BASE/servers'];
-      const leadTo = (target: string, paths: string[]) => paths.map((path) => [path, target] as const);
+      const siblingPaths = basePath === '' ? [] : ['/servers', '/base', '/basement', '/BASE/servers'];
+      const toCases = (target: string, paths: string[]) => paths.map((path) => [path, target] as const);
       const cases = [
-        ...pages.flatMap((page) => leadTo(page, [page])),
-        ...leadTo(home, [...others, ...besideBase]),
-        ...leadTo(
+        ...pages.flatMap((page) => toCases(page, [page])),
+        ...toCases(home, [...others, ...siblingPaths]),
+        ...toCases(
           basePath === '' ? '/evil' : home,
           outside.map((path) => basePath + path),
         ),
-        ...leadTo(`${home}calls`, [`${home}servers/../calls`]),
+        ...toCases(`${home}calls`, [`${home}servers/../calls`]),
       ];
-      for (const [asked, expected] of cases) {
+      for (const [returnTo, expected] of cases) {
         const browser = createBrowser();
-        const login = `${toolhost.url}/login?return_to=${encodeURIComponent(asked)}`;
-        const { searchParams: sent } = next(await browser.get(login));
-        provider.issue(sent.get('nonce') ?? '');
+        const login = `${toolhost.url}/login?return_to=${encodeURIComponent(returnTo)}`;
+        const { searchParams: sent } = getNextUrl(await browser.get(login));
+        provider.setIdToken(sent.get('nonce') ?? '');
         const answer = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
         const page = await browser.get(`${toolhost.url}/login/callback?${answer}`);
-        assert.equal(page.headers.get('location'), expected, asked);
+        assert.equal(page.headers.get('location'), expected, returnTo);
       }
     });
   });
 }
 
 describe('responses of the identity provider at a sign-in', () => {
-  let provider: ForgingProvider;
+  let provider: ForgedTokenProvider;
   let toolhost: TestToolhost;
   before(async () => {
-    provider = await startForgingProvider();
+    provider = await startForgedTokenProvider();
     const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
     toolhost = await startToolhost({ env });
   });
@@ -68,26 +68,26 @@ describe('responses of the identity provider at a sign-in', () => {
 
   /** Goes to the provider and returns with a forged ID token. */
   async function signIn(browser: Browser, forgery: Forgery = {}, changed: Record<string, string> = {}) {
-    const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
+    const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
     assert.deepEqual(
       [sent.get('code_challenge_method'), sent.get('response_type'), sent.get('client_id')],
       ['S256', 'code', provider.clientId],
     );
-    provider.issue(sent.get('nonce') ?? assert.fail('a sign-in has a nonce'), forgery);
+    provider.setIdToken(sent.get('nonce') ?? assert.fail('a sign-in has a nonce'), forgery);
     const back = new URL(`${toolhost.url}/login/callback`);
     const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
     back.search = new URLSearchParams(answer).toString();
     return { back, page: await browser.get(back) };
   }
 
-  const sessionOf = (browser: Browser) => browser.cookies('127.0.0.1').get('toolhost-session');
-  const statusOf = async (browser: Browser) => (await browser.get(`${toolhost.url}/api/v1/session`)).status;
+  const getSession = (browser: Browser) => browser.cookies('127.0.0.1').get('toolhost-session');
+  const getStatus = async (browser: Browser) => (await browser.get(`${toolhost.url}/api/v1/session`)).status;
 
   it('[sec E6] signs in the person that it identifies, once', async () => {
     const browser = createBrowser();
     const { back, page } = await signIn(browser);
     assert.equal(page.status, 302);
-    assert.equal(await statusOf(browser), 200);
+    assert.equal(await getStatus(browser), 200);
     assert.equal((await browser.get(back)).status, 403, 'the same response again');
   });
 
@@ -106,7 +106,7 @@ describe('responses of the identity provider at a sign-in', () => {
     ['a not-before time in the future', () => ({ claims: { nbf: now() + hourS } })],
     ['no subject', () => ({ claims: { sub: undefined } })],
     ['no signature (alg none)', () => ({ alg: 'none' })],
-    ['a signature of another key', () => ({ isOtherKey: true })],
+    ['a signature of another key', () => ({ usesOtherKey: true })],
     ['a symmetric algorithm', () => ({ alg: 'HS256' })],
   ];
   for (const [what, forgery] of forgeries) {
@@ -115,8 +115,8 @@ describe('responses of the identity provider at a sign-in', () => {
       const { page } = await signIn(browser, forgery());
       assert.equal(page.status, 401, page.html);
       assert.match(page.html, /sign-in failed/i);
-      assert.equal(sessionOf(browser), undefined);
-      assert.equal(await statusOf(browser), 401);
+      assert.equal(getSession(browser), undefined);
+      assert.equal(await getStatus(browser), 401);
     });
   }
 
@@ -130,45 +130,46 @@ describe('responses of the identity provider at a sign-in', () => {
       const { page } = await signIn(browser, {}, changed);
       assert.equal(page.status, 'state' in changed ? 403 : 401, JSON.stringify(changed));
       assert.doesNotMatch(page.html, /<b>|access_denied/);
-      assert.equal(sessionOf(browser), undefined);
+      assert.equal(getSession(browser), undefined);
     }
   });
 
   it('[sec E6] creates no session in a browser that did not start the sign-in', async () => {
     const victim = createBrowser();
-    const { searchParams: sent } = next(await createBrowser().get(`${toolhost.url}/login`));
-    provider.issue(sent.get('nonce') ?? '');
+    const { searchParams: sent } = getNextUrl(await createBrowser().get(`${toolhost.url}/login`));
+    provider.setIdToken(sent.get('nonce') ?? '');
     const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
     const page = await victim.get(`${toolhost.url}/login/callback?${query}`);
     assert.equal(page.status, 403);
-    assert.equal(sessionOf(victim), undefined);
+    assert.equal(getSession(victim), undefined);
   });
 
-  const departuresOf = (browser: Browser) =>
+  const getSignInCookies = (browser: Browser) =>
     [...browser.cookies('127.0.0.1').keys()].filter((name) => name.startsWith('toolhost-sign-in'));
 
   it('[sec E6] completes the sign-ins of two tabs that were started at the same time, each in its own tab', async () => {
     const browser = createBrowser();
     // Neither request carries a cookie, because both are sent before a response arrives.
-    const begin = async () => next(await browser.get(`${toolhost.url}/login`, { cookie: undefined })).searchParams;
-    const tabs = [await begin(), await begin()];
+    const startSignIn = async () =>
+      getNextUrl(await browser.get(`${toolhost.url}/login`, { cookie: undefined })).searchParams;
+    const tabs = [await startSignIn(), await startSignIn()];
     for (const sent of tabs) {
-      provider.issue(sent.get('nonce') ?? '');
+      provider.setIdToken(sent.get('nonce') ?? '');
       const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
       assert.equal((await browser.get(`${toolhost.url}/login/callback?${query}`)).status, 302);
-      assert.equal(await statusOf(browser), 200);
+      assert.equal(await getStatus(browser), 200);
     }
-    assert.deepEqual(departuresOf(browser), []);
+    assert.deepEqual(getSignInCookies(browser), []);
   });
 
   it('[sec E6] keeps a pending sign-in when the response of another one arrives', async () => {
     const browser = createBrowser();
-    const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
-    const before = departuresOf(browser);
+    const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
+    const before = getSignInCookies(browser);
     const answer = (state: string) => new URLSearchParams({ code: 'x', state, iss: provider.url });
     assert.equal((await browser.get(`${toolhost.url}/login/callback?${answer('made-up')}`)).status, 403);
-    assert.deepEqual(departuresOf(browser), before);
-    provider.issue(sent.get('nonce') ?? '');
+    assert.deepEqual(getSignInCookies(browser), before);
+    provider.setIdToken(sent.get('nonce') ?? '');
     const back = `${toolhost.url}/login/callback?${answer(sent.get('state') ?? '')}`;
     assert.equal((await browser.get(back)).status, 302);
   });
@@ -177,17 +178,17 @@ describe('responses of the identity provider at a sign-in', () => {
     const browser = createBrowser();
     const path = (length: number) => `/calls?slug=${'a'.repeat(length - '/calls?slug='.length)}`;
     for (let n = 0; n < 8; n++) await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(500))}`);
-    assert.equal(departuresOf(browser).length, 5);
+    assert.equal(getSignInCookies(browser).length, 5);
     const all = [...browser.cookies('127.0.0.1')].map((pair) => pair.join('=')).join('; ');
     assert.ok(all.length < 8000, String(all.length));
     for (const [length, shown] of [
       [500, path(500)],
       [501, '/'],
     ] as const) {
-      const { searchParams: sent } = next(
+      const { searchParams: sent } = getNextUrl(
         await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(length))}`),
       );
-      provider.issue(sent.get('nonce') ?? '');
+      provider.setIdToken(sent.get('nonce') ?? '');
       const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
       const page = await browser.get(`${toolhost.url}/login/callback?${query}`);
       assert.equal(page.headers.get('location'), shown);
@@ -197,60 +198,63 @@ describe('responses of the identity provider at a sign-in', () => {
   it('[sec E6] creates a new session, whatever was planted in the browser before', async () => {
     const browser = createBrowser();
     await signIn(browser);
-    const planted = sessionOf(browser) ?? '';
+    const planted = getSession(browser) ?? '';
     const victim = createBrowser();
     await victim.get(`${toolhost.url}/login`);
     (victim.cookies('127.0.0.1') as Map<string, string>).set('toolhost-session', planted);
     await signIn(victim);
-    assert.notEqual(sessionOf(victim), planted);
-    assert.equal(await statusOf(victim), 200);
-    assert.equal(await statusOf(browser), 401, 'the planted session has ended');
+    assert.notEqual(getSession(victim), planted);
+    assert.equal(await getStatus(victim), 200);
+    assert.equal(await getStatus(browser), 401, 'the planted session has ended');
   });
 });
 
 describe('identity provider that is down when a person returns from it', () => {
-  let provider: ForgingProvider;
+  let provider: ForgedTokenProvider;
   let toolhost: TestToolhost;
   beforeEach(async () => {
-    provider = await startForgingProvider();
+    provider = await startForgedTokenProvider();
     const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
     toolhost = await startToolhost({ env });
   });
   afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
 
   /** Returns the provider's redirect with a valid code. */
-  function back(departure: URL, changed: Record<string, string> = {}): URL {
+  function getCallbackUrl(departure: URL, changed: Record<string, string> = {}): URL {
     const { searchParams: sent } = departure;
-    provider.issue(sent.get('nonce') ?? '');
+    provider.setIdToken(sent.get('nonce') ?? '');
     const url = new URL(sent.get('redirect_uri') ?? '');
     const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
     url.search = new URLSearchParams(answer).toString();
     return url;
   }
 
-  async function signedIn(changed?: Record<string, string>) {
+  async function startSignIn(changed?: Record<string, string>) {
     const browser = createBrowser();
-    const departure = next(await browser.get(`${toolhost.url}/login`));
-    return () => browser.get(back(departure, changed));
+    const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
+    return () => browser.get(getCallbackUrl(departure, changed));
   }
 
-  async function loggedIn() {
+  async function startLogin() {
     const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
     const browser = createBrowser();
     const departure = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
-    return async () => next(await browser.get(back(next(departure)))).searchParams;
+    return async () => getNextUrl(await browser.get(getCallbackUrl(getNextUrl(departure)))).searchParams;
   }
 
-  const faults: [what: string, fail: () => unknown][] = [
+  const outages: [what: string, fail: () => unknown][] = [
     ['refuses connections', () => provider.close()],
-    ['responds to the code with 503', () => provider.answer('/token', 'down', 503)],
-    ['responds to the code with 502 and an error', () => provider.answer('/token', '{"error":"invalid_grant"}', 502)],
-    ['responds to the code with 429', () => provider.answer('/token', '{}', 429)],
-    ['cannot return its keys', () => provider.answer('/keys', 'down', 500)],
+    ['responds to the code with 503', () => provider.setResponse('/token', 'down', 503)],
+    [
+      'responds to the code with 502 and an error',
+      () => provider.setResponse('/token', '{"error":"invalid_grant"}', 502),
+    ],
+    ['responds to the code with 429', () => provider.setResponse('/token', '{}', 429)],
+    ['cannot return its keys', () => provider.setResponse('/keys', 'down', 500)],
   ];
-  for (const [what, fail] of faults) {
+  for (const [what, fail] of outages) {
     it(`asks the person to retry later, without an authentication error, when it ${what} [sec E6]`, async () => {
-      const [toDashboard, toClient] = [await signedIn(), await loggedIn()];
+      const [toDashboard, toClient] = [await startSignIn(), await startLogin()];
       await fail();
       const page = await toDashboard();
       assert.equal(page.status, 503, page.html);
@@ -264,19 +268,19 @@ describe('identity provider that is down when a person returns from it', () => {
     const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
     const browser = createBrowser();
     const form = await browser.get(client.authorization().url);
-    provider.answer('/.well-known/openid-configuration', 'down', 503);
+    provider.setResponse('/.well-known/openid-configuration', 'down', 503);
     const during = await browser.press(form, 'Allow and log in');
     assert.equal(during.status, 503);
     assert.match(during.html, /temporarily_unavailable/);
-    provider.answer('/.well-known/openid-configuration');
+    provider.setResponse('/.well-known/openid-configuration');
     const departure = await browser.press(form, 'Allow and log in');
-    const answer = next(await browser.get(back(next(departure)))).searchParams;
+    const answer = getNextUrl(await browser.get(getCallbackUrl(getNextUrl(departure)))).searchParams;
     assert.deepEqual([answer.get('error'), answer.has('code')], [null, true]);
   });
 
   it('may report the outage itself [sec E6]', async () => {
     for (const error of ['temporarily_unavailable', 'server_error']) {
-      assert.equal((await (await signedIn({ error }))()).status, 503, error);
+      assert.equal((await (await startSignIn({ error }))()).status, 503, error);
     }
   });
 
@@ -288,8 +292,8 @@ describe('identity provider that is down when a person returns from it', () => {
       ['x'.repeat(300_000), 200],
     ];
     for (const [text, status] of refusals) {
-      const [toDashboard, toClient] = [await signedIn(), await loggedIn()];
-      provider.answer('/token', text, status);
+      const [toDashboard, toClient] = [await startSignIn(), await startLogin()];
+      provider.setResponse('/token', text, status);
       assert.equal((await toDashboard()).status, 401);
       assert.equal((await toClient()).get('error'), 'server_error');
     }

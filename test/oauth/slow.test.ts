@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { leadsTo, next } from '../support/browser/browser.ts';
+import { getNextUrl, getRedirectTarget } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { clientWithId, tokensOf } from '../support/oauth/oauth-client.ts';
-import { onTime } from '../support/on-time.ts';
+import { clientWithId, expectTokens } from '../support/oauth/oauth-client.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 
 const minuteMs = 60_000;
@@ -15,7 +15,7 @@ describe('hosts that never respond', { concurrency: true }, () => {
 
   before(async () => {
     site = await startClientDocuments();
-    world = await startLoginWorld({ surroundings: site.surroundings });
+    world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
     world.provider.onToken(() => 'hold');
   });
   after(async () => {
@@ -24,21 +24,21 @@ describe('hosts that never respond', { concurrency: true }, () => {
   });
 
   /** Asserts that the work takes as long as the deadline, plus a tolerance for a busy machine. */
-  async function timed<Result>(work: Promise<Result>): Promise<Result> {
+  async function assertDeadline<Result>(work: Promise<Result>): Promise<Result> {
     const started = performance.now();
-    const result = await onTime(14_500, () => work);
+    const result = await assertWithinDeadline(14_500, () => work);
     const tookMs = performance.now() - started;
     assert.ok(tookMs > 9500, String(tookMs));
     return result;
   }
 
   it("[sec D14] returns an error with the client's state and this service's issuer when the token endpoint never responds", async () => {
-    const slug = await world.serve();
-    const authorization = (await world.client(slug)).authorization();
-    const browser = world.browser();
+    const slug = await world.createServer();
+    const authorization = (await world.registerClient(slug)).authorization();
+    const browser = world.newBrowser();
     const departure = await browser.press(await browser.get(authorization.url), 'Allow and log in');
-    const returned = next(await browser.get(next(departure)));
-    const { searchParams } = next(await timed(browser.get(returned)));
+    const returned = getNextUrl(await browser.get(getNextUrl(departure)));
+    const { searchParams } = getNextUrl(await assertDeadline(browser.get(returned)));
     assert.deepEqual(
       [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
       ['temporarily_unavailable', authorization.state, world.issuer(slug)],
@@ -46,30 +46,32 @@ describe('hosts that never respond', { concurrency: true }, () => {
   });
 
   it('[sec D19] rejects a client whose metadata document never arrives, and does not cache the failure', async () => {
-    const slug = await world.serve();
+    const slug = await world.createServer();
     const id = site.serve('/slow', 'hang');
     const client = clientWithId(id, { issuer: world.issuer(slug) });
-    const page = await timed(world.browser().get(client.authorization().url));
-    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    const page = await assertDeadline(world.newBrowser().get(client.authorization().url));
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
     assert.match(page.html, /invalid_client/);
     site.publish('/slow', { redirect_uris: [client.redirectUri] });
-    assert.equal((await world.browser().get(client.authorization().url)).status, 200);
+    assert.equal((await world.newBrowser().get(client.authorization().url)).status, 200);
   });
 
   it('returns Retry-After to all calls that wait for a renewal, and sends one request to the provider', async (t) => {
     // A separate world, because the test moves the clock.
-    const aside = await startLoginWorld();
-    t.after(() => aside.stop());
-    const slug = await aside.serve();
-    const client = await aside.client(slug);
-    const { refresh_token } = await aside.tokens(client);
-    aside.wait(55 * minuteMs);
-    const { access_token } = tokensOf(await client.refresh(refresh_token));
-    aside.wait(6 * minuteMs);
-    aside.provider.takeTokens();
-    aside.provider.onToken(() => 'hold');
-    const [first, second] = await timed(Promise.all([aside.list(slug, access_token), aside.list(slug, access_token)]));
+    const ownWorld = await startLoginWorld();
+    t.after(() => ownWorld.stop());
+    const slug = await ownWorld.createServer();
+    const client = await ownWorld.registerClient(slug);
+    const { refresh_token } = await ownWorld.getTokens(client);
+    ownWorld.advanceClock(55 * minuteMs);
+    const { access_token } = expectTokens(await client.refresh(refresh_token));
+    ownWorld.advanceClock(6 * minuteMs);
+    ownWorld.provider.takeTokenRequests();
+    ownWorld.provider.onToken(() => 'hold');
+    const [first, second] = await assertDeadline(
+      Promise.all([ownWorld.listTools(slug, access_token), ownWorld.listTools(slug, access_token)]),
+    );
     assert.deepEqual([first?.status, second?.status, first?.headers.get('retry-after')], [503, 503, '5']);
-    assert.equal(aside.provider.takeTokens().length, 1);
+    assert.equal(ownWorld.provider.takeTokenRequests().length, 1);
   });
 });

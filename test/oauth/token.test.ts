@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Changes } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { assertOAuthError, clientWithId, type OAuthClient, post, tokensOf } from '../support/oauth/oauth-client.ts';
+import { assertOAuthError, clientWithId, expectTokens, type OAuthClient, post } from '../support/oauth/oauth-client.ts';
 
 const minuteMs = 60_000;
 
@@ -13,8 +13,8 @@ describe('token endpoint', () => {
 
   before(async () => {
     world = await startLoginWorld();
-    slug = await world.serve();
-    client = await world.client(slug);
+    slug = await world.createServer();
+    client = await world.registerClient(slug);
   });
   beforeEach(() => {
     world.upstream.take();
@@ -26,7 +26,7 @@ describe('token endpoint', () => {
     const reply = await client.redeem(code, verifier);
     assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
     assert.equal(reply.headers.get('cache-control'), 'no-store');
-    const { access_token, refresh_token, ...rest } = tokensOf(reply);
+    const { access_token, refresh_token, ...rest } = expectTokens(reply);
     assert.match(access_token, /^tha_\w{43}$/);
     assert.match(refresh_token, /^thr_\w{43}$/);
     assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'read write' });
@@ -36,10 +36,10 @@ describe('token endpoint', () => {
     t.after(() => world.provider.onToken());
     const granted = (scope: string | undefined) =>
       world.provider.onToken((form) => {
-        const { status = 200, body } = world.provider.honest(form);
+        const { status = 200, body } = world.provider.createTokenResponse(form);
         return { status, body: { ...(body as object), scope } };
       });
-    for (const [scope, told] of [
+    for (const [scope, expectedScope] of [
       [undefined, 'read write'],
       ['read', 'read'],
       ['write read', 'write read'],
@@ -52,64 +52,67 @@ describe('token endpoint', () => {
       ['read, more', 'read write'],
     ] as const) {
       granted(scope);
-      const first = await world.tokens(client);
-      assert.equal(first.scope, told);
-      world.wait(61 * minuteMs);
+      const first = await world.getTokens(client);
+      assert.equal(first.scope, expectedScope);
+      world.advanceClock(61 * minuteMs);
       granted(undefined);
-      world.provider.takeTokens();
-      assert.equal(tokensOf(await client.refresh(first.refresh_token)).scope, told);
-      assert.equal(world.provider.takeTokens().length, 1);
+      world.provider.takeTokenRequests();
+      assert.equal(expectTokens(await client.refresh(first.refresh_token)).scope, expectedScope);
+      assert.equal(world.provider.takeTokenRequests().length, 1);
     }
   });
 
   it('[mcp 52] [sec A3] sends the provider’s token upstream and never the client’s, which is a different one', async () => {
-    const { access_token, refresh_token } = await world.tokens(client);
-    assert.notEqual((await world.call(slug, access_token)).isError, true);
+    const { access_token, refresh_token } = await world.getTokens(client);
+    assert.notEqual((await world.callTool(slug, access_token)).isError, true);
     const [request] = world.upstream.take();
     assert.match(request?.headers.authorization ?? '', /^Bearer provider-access-\d+$/);
     const sent = [request?.url, ...(request?.rawHeaders ?? []), request?.body.toString()].join('\n');
     for (const own of [access_token, refresh_token]) assert.ok(!sent.includes(own.slice(4)));
     const raw = request?.headers.authorization?.replace('Bearer ', '');
-    assert.equal((await world.list(slug, raw)).status, 401, "the provider's token is not a token of this server");
-    assert.equal((await world.list(slug, refresh_token)).status, 401, 'a refresh token is not an access token');
+    assert.equal((await world.listTools(slug, raw)).status, 401, "the provider's token is not a token of this server");
+    assert.equal((await world.listTools(slug, refresh_token)).status, 401, 'a refresh token is not an access token');
   });
 
   it('[sec A3] expires an access token after an hour', async () => {
-    const { access_token } = await world.tokens(client);
+    const { access_token } = await world.getTokens(client);
     // Real time passes too, so a minute is left for a busy machine.
-    world.wait(59 * minuteMs);
-    assert.equal((await world.list(slug, access_token)).status, 200);
-    world.wait(minuteMs + 1000);
-    const { status, headers } = await world.list(slug, access_token);
+    world.advanceClock(59 * minuteMs);
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
+    world.advanceClock(minuteMs + 1000);
+    const { status, headers } = await world.listTools(slug, access_token);
     assert.equal(status, 401);
     assert.match(headers.get('www-authenticate') ?? '', /error="invalid_token"/);
   });
 
   it('[mcp 49] [sec D9] accepts a code once, and revokes its tokens when it is sent again', async () => {
     const { code, verifier } = await world.logIn(client);
-    const { access_token, refresh_token } = tokensOf(await client.redeem(code, verifier));
-    assert.equal((await world.list(slug, access_token)).status, 200);
+    const { access_token, refresh_token } = expectTokens(await client.redeem(code, verifier));
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
     assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
-    assert.equal((await world.list(slug, access_token)).status, 401);
+    assert.equal((await world.listTools(slug, access_token)).status, 401);
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
   });
 
   it('[sec D9] revokes nothing for a sender who has the code but not the verifier', async () => {
     const { code, verifier } = await world.logIn(client);
-    const { access_token } = tokensOf(await client.redeem(code, verifier));
+    const { access_token } = expectTokens(await client.redeem(code, verifier));
     assertOAuthError(await client.redeem(code, 'w'.repeat(43)), 400, 'invalid_grant');
-    assert.equal((await world.list(slug, access_token)).status, 200);
+    assert.equal((await world.listTools(slug, access_token)).status, 200);
   });
 
   it('[sec D9] rejects a code after a minute', async () => {
     const { code, verifier } = await world.logIn(client);
-    world.wait(minuteMs + 1000);
+    world.advanceClock(minuteMs + 1000);
     assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_grant');
   });
 
   it('[sec D8] [sec D11] [mcp 49] rejects a code with a different verifier, redirect URI, client, server, or resource', async () => {
     const { code, verifier } = await world.logIn(client);
-    const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];
+    const [other, elsewhere] = [
+      await world.registerClient(slug),
+      await world.registerClient(await world.createServer()),
+    ];
     const wrong: Changes[] = [
       { code_verifier: undefined },
       { code_verifier: '' },
@@ -129,7 +132,7 @@ describe('token endpoint', () => {
       400,
       'invalid_target',
     );
-    tokensOf(await client.redeem(code, verifier, { resource: undefined }));
+    expectTokens(await client.redeem(code, verifier, { resource: undefined }));
   });
 
   it('[mcp 49] accepts a code without redirect_uri, which PKCE binds to its client, and a resource with a query', async () => {
@@ -137,31 +140,31 @@ describe('token endpoint', () => {
       const { code, verifier } = await world.logIn(client);
       assertOAuthError(await client.redeem(code, 'w'.repeat(43), { redirect_uri }), 400, 'invalid_grant');
       const resource = `${world.issuer(slug)}?kb=sales`;
-      const { refresh_token } = tokensOf(await client.redeem(code, verifier, { redirect_uri, resource }));
-      tokensOf(await client.refresh(refresh_token, { resource }));
+      const { refresh_token } = expectTokens(await client.redeem(code, verifier, { redirect_uri, resource }));
+      expectTokens(await client.refresh(refresh_token, { resource }));
     }
   });
 
   it('[sec D8] rejects a code with another port of its loopback redirect URI', async () => {
-    const native = await world.client(slug, { redirectUri: 'http://127.0.0.1/cb' });
+    const native = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1/cb' });
     const { code, verifier } = await world.logIn(native, undefined, { redirect_uri: 'http://127.0.0.1/cb' });
     assertOAuthError(
       await native.redeem(code, verifier, { redirect_uri: 'http://127.0.0.1:99/cb' }),
       400,
       'invalid_grant',
     );
-    tokensOf(await native.redeem(code, verifier));
+    expectTokens(await native.redeem(code, verifier));
   });
 
   it('[mcp 53] returns 401 invalid_client to a client that is not known here', async () => {
     const { code, verifier } = await world.logIn(client);
-    const elsewhere = await world.client(await world.serve());
+    const elsewhere = await world.registerClient(await world.createServer());
     for (const client_id of ['unknown', elsewhere.id, `${client.id}x`]) {
       assertOAuthError(await client.redeem(code, verifier, { client_id }), 401, 'invalid_client');
       assertOAuthError(await client.refresh('thr_x', { client_id }), 401, 'invalid_client');
       assertOAuthError(await client.revoke('tha_x', { client_id }), 401, 'invalid_client');
     }
-    tokensOf(await client.redeem(code, verifier));
+    expectTokens(await client.redeem(code, verifier));
   });
 
   it('[mcp 62] returns invalid_request for a request without a required parameter', async () => {
@@ -208,30 +211,30 @@ describe('token endpoint', () => {
   it('ends the login with the token of a provider that issues no refresh token', async () => {
     world.provider.onToken(() => ({ body: { access_token: 'short', token_type: 'bearer', expires_in: 600 } }));
     const { code, verifier } = await world.logIn(client);
-    const answer = tokensOf(await client.redeem(code, verifier));
-    assert.deepEqual([answer.refresh_token, answer.expires_in > 540 && answer.expires_in <= 600], [undefined, true]);
-    world.wait(10 * minuteMs);
-    assert.equal((await world.list(slug, answer.access_token)).status, 401);
+    const tokens = expectTokens(await client.redeem(code, verifier));
+    assert.deepEqual([tokens.refresh_token, tokens.expires_in > 540 && tokens.expires_in <= 600], [undefined, true]);
+    world.advanceClock(10 * minuteMs);
+    assert.equal((await world.listTools(slug, tokens.access_token)).status, 401);
     world.provider.onToken();
   });
 
   it('renews for as long as a provider issues tokens without an expiry', async () => {
     world.provider.onToken(() => ({ body: { access_token: 'endless', token_type: 'bearer' } }));
     const { code, verifier } = await world.logIn(client);
-    let { refresh_token } = tokensOf(await client.redeem(code, verifier));
+    let { refresh_token } = expectTokens(await client.redeem(code, verifier));
     for (const _ of Array(3)) {
-      world.wait(20 * 24 * 60 * minuteMs);
-      const answer = tokensOf(await client.refresh(refresh_token));
-      assert.equal((await world.list(slug, answer.access_token)).status, 200);
-      ({ refresh_token } = answer);
+      world.advanceClock(20 * 24 * 60 * minuteMs);
+      const tokens = expectTokens(await client.refresh(refresh_token));
+      assert.equal((await world.listTools(slug, tokens.access_token)).status, 200);
+      ({ refresh_token } = tokens);
     }
     world.provider.onToken();
   });
 
   it("requests the client's scopes from the provider, and always offline access", async () => {
     const scopes = ['read', 'write', 'offline_access'];
-    const wide = await world.serve({}, { scopes });
-    const agent = await world.client(wide);
+    const wide = await world.createServer({}, { scopes });
+    const agent = await world.registerClient(wide);
     const cases: [asked: string | undefined, granted: string][] = [
       [undefined, 'read write offline_access'],
       ['', 'read write offline_access'],
@@ -240,16 +243,20 @@ describe('token endpoint', () => {
       ['write read', 'read write offline_access'],
     ];
     for (const [scope, granted] of cases) {
-      world.provider.takeLogins();
+      world.provider.takeLoginRequests();
       const { code, verifier } = await world.logIn(agent, undefined, { scope });
-      assert.equal(world.provider.takeLogins()[0]?.get('scope'), granted);
-      const told = granted.replace(' offline_access', '');
-      assert.equal(tokensOf(await agent.redeem(code, verifier)).scope, told, 'offline access is not advertised');
+      assert.equal(world.provider.takeLoginRequests()[0]?.get('scope'), granted);
+      const expectedScope = granted.replace(' offline_access', '');
+      assert.equal(
+        expectTokens(await agent.redeem(code, verifier)).scope,
+        expectedScope,
+        'offline access is not advertised',
+      );
     }
   });
 
   it('[mcp 50] keeps a comma in a scope of the server', async () => {
-    const agent = await world.client(await world.serve({}, { scopes: ['read,all'] }));
-    assert.equal((await world.tokens(agent)).scope, 'read,all');
+    const agent = await world.registerClient(await world.createServer({}, { scopes: ['read,all'] }));
+    assert.equal((await world.getTokens(agent)).scope, 'read,all');
   });
 });

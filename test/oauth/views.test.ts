@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
-import { assertOAuthError, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
+import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, expectTokens, type Tokens } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('login for a view', () => {
@@ -13,28 +13,28 @@ describe('login for a view', () => {
   });
   after(() => world.stop());
 
-  const serve = (oauth: Json = {}) => {
+  const createServer = (oauth: Json = {}) => {
     const tools = [
-      toolAt(`${world.upstream.url}/things`),
-      { ...toolAt(`${world.upstream.url}/notes`), name: 'write', method: 'POST', title: 'Write a note' },
+      createTool(`${world.upstream.url}/things`),
+      { ...createTool(`${world.upstream.url}/notes`), name: 'write', method: 'POST', title: 'Write a note' },
     ];
     const views = { desk: { title: 'The desk', tools: ['write', 'run'] }, reading: { read_only: true } };
-    return world.serve({ tools, views }, oauth);
+    return world.createServer({ tools, views }, oauth);
   };
-  const at = (slug: string, view: string) => ({ resource: `${world.issuer(slug)}/${view}` });
+  const resourceFor = (slug: string, view: string) => ({ resource: `${world.issuer(slug)}/${view}` });
   const logIn = async (slug: string, view: string) => {
-    const client = await world.client(slug);
-    const { code, verifier } = await world.logIn(client, undefined, at(slug, view));
-    return { client, tokens: tokensOf(await client.redeem(code, verifier, at(slug, view))) };
+    const client = await world.registerClient(slug);
+    const { code, verifier } = await world.logIn(client, undefined, resourceFor(slug, view));
+    return { client, tokens: expectTokens(await client.redeem(code, verifier, resourceFor(slug, view))) };
   };
-  const statuses = async (slug: string, { access_token }: Pick<Tokens, 'access_token'>) => {
-    const replies = [slug, `${slug}/desk`, `${slug}/reading`].map((address) => world.list(address, access_token));
+  const getStatuses = async (slug: string, { access_token }: Pick<Tokens, 'access_token'>) => {
+    const replies = [slug, `${slug}/desk`, `${slug}/reading`].map((address) => world.listTools(address, access_token));
     return (await Promise.all(replies)).map(({ status }) => status);
   };
 
   it("begins at the view's metadata, which the challenge names [agent 2]", async () => {
-    const slug = await serve();
-    const { status, headers } = await world.list(`${slug}/desk`, undefined);
+    const slug = await createServer();
+    const { status, headers } = await world.listTools(`${slug}/desk`, undefined);
     const metadata = `${world.toolhost.url}/.well-known/oauth-protected-resource/mcp/${slug}/desk`;
     assert.equal(status, 401);
     assert.ok(headers.get('www-authenticate')?.includes(`resource_metadata="${metadata}"`));
@@ -49,122 +49,122 @@ describe('login for a view', () => {
   });
 
   it('shows the person the view and what it can do [agent 2]', async () => {
-    const slug = await serve();
-    const client = await world.client(slug);
-    const page = await world.browser().get(client.authorization(at(slug, 'desk')).url);
+    const slug = await createServer();
+    const client = await world.registerClient(slug);
+    const page = await world.newBrowser().get(client.authorization(resourceFor(slug, 'desk')).url);
     assert.match(page.html, /The desk/);
     assert.match(page.html, /It can read with: run\. It can change data with: Write a note\./);
     assert.ok(page.html.includes(`${world.issuer(slug)}/desk`));
-    const reading = await world.browser().get(client.authorization(at(slug, 'reading')).url);
+    const reading = await world.newBrowser().get(client.authorization(resourceFor(slug, 'reading')).url);
     assert.match(reading.html, /It can read with: run\. It changes nothing\./);
-    const whole = await world.browser().get(client.authorization().url);
+    const whole = await world.newBrowser().get(client.authorization().url);
     assert.doesNotMatch(whole.html, /Limited to view/);
   });
 
   for (const token_mode of ['issued', 'passthrough']) {
     it(`issues tokens for that view only, also after a refresh (${token_mode}) [agent 2]`, async () => {
-      const slug = await serve({ token_mode });
+      const slug = await createServer({ token_mode });
       const { client, tokens } = await logIn(slug, 'desk');
-      assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
-      assert.notEqual((await world.call(`${slug}/desk`, tokens.access_token)).isError, true);
+      assert.deepEqual(await getStatuses(slug, tokens), [401, 200, 401]);
+      assert.notEqual((await world.callTool(`${slug}/desk`, tokens.access_token)).isError, true);
       assertOAuthError(await client.refresh(tokens.refresh_token), 400, 'invalid_target');
-      assertOAuthError(await client.refresh(tokens.refresh_token, at(slug, 'reading')), 400, 'invalid_target');
-      const renewed = tokensOf(await client.refresh(tokens.refresh_token, at(slug, 'desk')));
-      assert.deepEqual(await statuses(slug, renewed), [401, 200, 401]);
-      const again = tokensOf(await client.refresh(renewed.refresh_token, { resource: undefined }));
-      assert.deepEqual(await statuses(slug, again), [401, 200, 401]);
+      assertOAuthError(await client.refresh(tokens.refresh_token, resourceFor(slug, 'reading')), 400, 'invalid_target');
+      const renewed = expectTokens(await client.refresh(tokens.refresh_token, resourceFor(slug, 'desk')));
+      assert.deepEqual(await getStatuses(slug, renewed), [401, 200, 401]);
+      const repeated = expectTokens(await client.refresh(renewed.refresh_token, { resource: undefined }));
+      assert.deepEqual(await getStatuses(slug, repeated), [401, 200, 401]);
       // A view is part of the server, so a token for the whole server is valid at both.
-      assert.deepEqual(await statuses(slug, await world.tokens(client)), [200, 200, 200]);
+      assert.deepEqual(await getStatuses(slug, await world.getTokens(client)), [200, 200, 200]);
     });
   }
 
   it('restricts the provider’s own token to the view, whatever it could reach before [agent 2] [sec M9]', async () => {
-    const slug = await serve({ token_mode: 'passthrough' });
+    const slug = await createServer({ token_mode: 'passthrough' });
     const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
-    assert.deepEqual(await statuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
-    assert.deepEqual(await statuses(slug, { access_token: body.access_token }), [200, 200, 200]);
+    assert.deepEqual(await getStatuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
+    assert.deepEqual(await getStatuses(slug, { access_token: body.access_token }), [200, 200, 200]);
     const { client, tokens } = await logIn(slug, 'desk');
-    assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
-    const renewed = tokensOf(await client.refresh(tokens.refresh_token, at(slug, 'desk')));
-    assert.deepEqual(await statuses(slug, renewed), [401, 200, 401]);
-    assert.deepEqual(await statuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
+    assert.deepEqual(await getStatuses(slug, tokens), [401, 200, 401]);
+    const renewed = expectTokens(await client.refresh(tokens.refresh_token, resourceFor(slug, 'desk')));
+    assert.deepEqual(await getStatuses(slug, renewed), [401, 200, 401]);
+    assert.deepEqual(await getStatuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
     // A provider may return the same token again, which this process has cached.
     world.provider.onToken(() => ({ body }));
     const { tokens: known } = await logIn(slug, 'desk');
     world.provider.onToken();
-    assert.deepEqual(await statuses(slug, known), [401, 200, 401]);
+    assert.deepEqual(await getStatuses(slug, known), [401, 200, 401]);
     world.upstream.take();
     assert.equal((await world.toolhost.rpc(slug, known.access_token, 'tools/call', { name: 'write' })).status, 401);
     assert.deepEqual(world.upstream.take(), []);
   });
 
   it('is for one URL, which the code and its token share [agent 2]', async () => {
-    const slug = await serve();
-    const other = await serve();
-    const client = await world.client(slug);
+    const slug = await createServer();
+    const other = await createServer();
+    const client = await world.registerClient(slug);
     for (const resource of [
       `${world.issuer(slug)}/nothing`,
       `${world.issuer(other)}/desk`,
       `${world.issuer(slug)}/desk/run`,
     ]) {
-      const { searchParams } = await refusal(slug, { resource });
+      const { searchParams } = await getRefusal(slug, { resource });
       assert.equal(searchParams, 'invalid_target', resource);
     }
-    const { code, verifier } = await world.logIn(client, undefined, at(slug, 'desk'));
+    const { code, verifier } = await world.logIn(client, undefined, resourceFor(slug, 'desk'));
     const whole = await client.redeem(code, verifier);
     assertOAuthError(whole, 400, 'invalid_target');
     const address = world.issuer(slug);
     const named = `resource names ${address}; it must be ${address}/desk, the resource of the login`;
     assert.equal(whole.body.error_description, named);
-    assertOAuthError(await client.redeem(code, verifier, at(slug, 'reading')), 400, 'invalid_target');
-    const tokens = tokensOf(await client.redeem(code, verifier, { resource: undefined }));
-    assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
+    assertOAuthError(await client.redeem(code, verifier, resourceFor(slug, 'reading')), 400, 'invalid_target');
+    const tokens = expectTokens(await client.redeem(code, verifier, { resource: undefined }));
+    assert.deepEqual(await getStatuses(slug, tokens), [401, 200, 401]);
   });
 
   it('cannot be widened in the consent form [agent 2]', async () => {
-    const slug = await serve();
-    const client = await world.client(slug);
-    const browser = world.browser();
-    const page = await browser.get(client.authorization(at(slug, 'desk')).url);
+    const slug = await createServer();
+    const client = await world.registerClient(slug);
+    const browser = world.newBrowser();
+    const page = await browser.get(client.authorization(resourceFor(slug, 'desk')).url);
     for (const view of ['reading', '', undefined]) {
-      const answer = await browser.press(page, 'Allow and log in', { fields: { view } });
-      assert.equal(answer.status, 403, answer.html);
+      const response = await browser.press(page, 'Allow and log in', { fields: { view } });
+      assert.equal(response.status, 403, response.html);
     }
   });
 
   it('ends with the view, and shows its limit to the workspace [agent 2]', async () => {
-    const slug = await serve();
+    const slug = await createServer();
     const { client, tokens } = await logIn(slug, 'desk');
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
     assert.deepEqual(
       (body.grants as Json[]).map(({ server, view }) => [server, view]),
       [[slug, 'desk']],
     );
-    await world.change(slug, { views: { reading: { read_only: true } } });
-    assert.deepEqual(await statuses(slug, tokens), [401, 404, 401]);
+    await world.updateServer(slug, { views: { reading: { read_only: true } } });
+    assert.deepEqual(await getStatuses(slug, tokens), [401, 404, 401]);
     assertOAuthError(await client.refresh(tokens.refresh_token, { resource: undefined }), 400, 'invalid_grant');
   });
 
   it('is valid again with a view of the same name, unless it was revoked [agent 2]', async () => {
     const whole = { resource: undefined };
-    const slug = await serve();
-    const [kept, ended] = [await logIn(slug, 'desk'), await logIn(slug, 'desk')];
+    const slug = await createServer();
+    const [activeLogin, revokedLogin] = [await logIn(slug, 'desk'), await logIn(slug, 'desk')];
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
-    await world.change(slug, { views: null });
+    await world.updateServer(slug, { views: null });
     const newest = (body.grants as Json[])[0];
     assert.ok((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status < 300);
-    assertOAuthError(await kept.client.refresh(kept.tokens.refresh_token, whole), 400, 'invalid_grant');
-    assert.deepEqual(await statuses(slug, kept.tokens), [401, 404, 404]);
-    await world.change(slug, { views: { desk: { tools: ['run'] } } });
-    const works = tokensOf(await kept.client.refresh(kept.tokens.refresh_token, whole));
-    assert.deepEqual(await statuses(slug, works), [401, 200, 404]);
-    assertOAuthError(await ended.client.refresh(ended.tokens.refresh_token, whole), 400, 'invalid_grant');
-    assert.deepEqual(await statuses(slug, ended.tokens), [401, 401, 404]);
+    assertOAuthError(await activeLogin.client.refresh(activeLogin.tokens.refresh_token, whole), 400, 'invalid_grant');
+    assert.deepEqual(await getStatuses(slug, activeLogin.tokens), [401, 404, 404]);
+    await world.updateServer(slug, { views: { desk: { tools: ['run'] } } });
+    const works = expectTokens(await activeLogin.client.refresh(activeLogin.tokens.refresh_token, whole));
+    assert.deepEqual(await getStatuses(slug, works), [401, 200, 404]);
+    assertOAuthError(await revokedLogin.client.refresh(revokedLogin.tokens.refresh_token, whole), 400, 'invalid_grant');
+    assert.deepEqual(await getStatuses(slug, revokedLogin.tokens), [401, 401, 404]);
   });
 
-  async function refusal(slug: string, changes: Json): Promise<{ searchParams: string }> {
-    const client = await world.client(slug);
-    const page = await world.browser().get(client.authorization(changes as Record<string, string>).url);
+  async function getRefusal(slug: string, changes: Json): Promise<{ searchParams: string }> {
+    const client = await world.registerClient(slug);
+    const page = await world.newBrowser().get(client.authorization(changes as Record<string, string>).url);
     return { searchParams: /invalid_target/.exec(page.html)?.[0] ?? page.html };
   }
 });

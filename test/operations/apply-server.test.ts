@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -12,41 +12,44 @@ for (const engine of engines) {
     let service: EngineToolhost;
     before(async () => {
       upstream = await startRecordingUpstream();
-      service = await startOn(engine, { egress: [upstream.port], env: { QUOTAS: 'writes=0,secrets=2' } });
+      service = await startToolhostOnEngine(engine, {
+        egressPorts: [upstream.port],
+        env: { QUOTAS: 'writes=0,secrets=2' },
+      });
     });
     after(() => Promise.all([service.stop(), upstream.close()]));
 
     const config = (slug: string, more: Json = {}) =>
-      serverAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
-    const ask = (verb: 'plan' | 'apply', slug: string, body: Json) =>
+      buildServerAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
+    const send = (verb: 'plan' | 'apply', slug: string, body: Json) =>
       service.toolhost.rest('POST', `/servers/${slug}/${verb}`, { body });
     const get = async (slug: string) => (await service.toolhost.rest('GET', `/servers/${slug}`)).body;
 
     it('[imp 6] stores configuration, secrets, limits, and label, and changes nothing when repeated', async () => {
-      const wanted = {
+      const request = {
         config: config('whole'),
         secrets: { KEY: 'a-value' },
         limits: { calls_per_day: 5 },
         label: 'team-a',
       };
-      const planned = await ask('plan', 'whole', wanted);
+      const planned = await send('plan', 'whole', request);
       assert.deepEqual([planned.status, planned.body.change, planned.body.version], [200, 'created', 0]);
       assert.equal((await service.toolhost.rest('GET', '/servers/whole')).status, 404);
-      const made = await ask('apply', 'whole', { ...wanted, expected_version: 0 });
-      assert.deepEqual([made.status, made.body.change], [200, 'created'], made.text);
-      const key = await service.toolhost.key();
+      const applied = await send('apply', 'whole', { ...request, expected_version: 0 });
+      assert.deepEqual([applied.status, applied.body.change], [200, 'created'], applied.text);
+      const key = await service.toolhost.createKey();
       await service.toolhost.callTool('whole', key, 'get');
       assert.equal(upstream.take().at(-1)?.headers.authorization, 'Bearer a-value');
       const { server, secrets } = (await get('whole')) as { server: Json; secrets: string[] };
       assert.deepEqual([server.label, server.version, secrets], ['team-a', 1, ['KEY']]);
       const audit = () => service.toolhost.rest('GET', '/audit').then(({ text }) => text);
       const before = await audit();
-      const again = await ask('apply', 'whole', { ...wanted, expected_version: 1 });
-      assert.deepEqual([again.body.change, again.body.unchanged], ['same', true]);
+      const repeated = await send('apply', 'whole', { ...request, expected_version: 1 });
+      assert.deepEqual([repeated.body.change, repeated.body.unchanged], ['same', true]);
       assert.equal(await audit(), before);
       assert.doesNotMatch(before, /a-value/);
       // The limits are replaced as a whole, so without a limit the default applies again.
-      const fewer = await ask('apply', 'whole', { ...wanted, limits: {} });
+      const fewer = await send('apply', 'whole', { ...request, limits: {} });
       assert.deepEqual(fewer.body.changes, [
         { path: 'limits.calls_per_day', before: 5, text: 'calls per day of the limits removed' },
       ]);
@@ -54,10 +57,10 @@ for (const engine of engines) {
     });
 
     it('[imp 6] stores everything or nothing', async () => {
-      await ask('apply', 'atomic', { config: config('atomic') });
+      await send('apply', 'atomic', { config: config('atomic') });
       const before = await get('atomic');
       const secrets = { KEY: 'one', OTHER: 'two', THIRD: 'three' };
-      const refused = await ask('apply', 'atomic', {
+      const refused = await send('apply', 'atomic', {
         config: config('atomic', { description: 'Changed.' }),
         secrets,
         label: 'x',
@@ -67,10 +70,10 @@ for (const engine of engines) {
       assert.deepEqual(await get('atomic'), before);
       const limits = await service.toolhost.rest('GET', '/servers/atomic/limits');
       assert.equal((limits.body.calls_per_second as Json).set, undefined);
-      const fresh = await ask('apply', 'never', { config: config('never'), secrets });
+      const fresh = await send('apply', 'never', { config: config('never'), secrets });
       assert.equal(fresh.status, 403);
       assert.equal((await service.toolhost.rest('GET', '/servers/never')).status, 404);
-      const variable = await ask('apply', 'never', {
+      const variable = await send('apply', 'never', {
         config: config('never', { variables: { KEY: { value: 'x' } } }),
         secrets: { KEY: 'v4lue' },
       });
@@ -81,32 +84,32 @@ for (const engine of engines) {
 
     it('[imp 6] refuses to undo a change made elsewhere, and names each field', async () => {
       const first = config('shared', { description: 'One.' });
-      await ask('apply', 'shared', { config: first });
+      await send('apply', 'shared', { config: first });
       await service.toolhost.rest('PATCH', '/servers/shared', { body: { description: 'Two.' } });
-      const plan = await ask('plan', 'shared', { config: first });
+      const plan = await send('plan', 'shared', { config: first });
       assert.deepEqual([plan.body.undone, plan.body.applied_version, plan.body.version], [['description'], 1, 2]);
-      const refused = await ask('apply', 'shared', { config: first });
+      const refused = await send('apply', 'shared', { config: first });
       assert.equal(refused.status, 409);
       assert.match(refused.text, /would undo: description/);
-      const stale = await ask('apply', 'shared', { config: first, overwrite: true, expected_version: 1 });
+      const stale = await send('apply', 'shared', { config: first, overwrite: true, expected_version: 1 });
       assert.equal(stale.status, 409);
       const other = { ...first, description: 'Two.', name: 'Renamed' };
-      assert.equal((await ask('apply', 'shared', { config: other })).status, 200);
-      const moved = await ask('apply', 'shared', { config: other, label: 'a' });
+      assert.equal((await send('apply', 'shared', { config: other })).status, 200);
+      const moved = await send('apply', 'shared', { config: other, label: 'a' });
       assert.deepEqual(moved.body.changes, [{ path: 'label', after: 'a', text: 'label added' }]);
-      assert.equal((await ask('apply', 'shared', { config: other, label: 'b' })).status, 409);
-      assert.equal((await ask('apply', 'shared', { config: other, label: 'b', overwrite: true })).status, 200);
+      assert.equal((await send('apply', 'shared', { config: other, label: 'b' })).status, 409);
+      assert.equal((await send('apply', 'shared', { config: other, label: 'b', overwrite: true })).status, 200);
     });
 
     it('[imp 6] deletes the server and its label only at the expected version', async () => {
-      await ask('apply', 'gone', { config: config('gone'), label: 'team-a' });
+      await send('apply', 'gone', { config: config('gone'), label: 'team-a' });
       const path = '/servers/gone';
-      const moved = await service.toolhost.rest('DELETE', path, { body: { expected_version: 2 } });
-      assert.equal(moved.status, 409);
+      const outdated = await service.toolhost.rest('DELETE', path, { body: { expected_version: 2 } });
+      assert.equal(outdated.status, 409);
       assert.equal((await service.toolhost.rest('DELETE', path, { headers: { 'if-match': '"1"' } })).status, 200);
-      const taken = await ask('plan', 'gone', { config: config('gone') });
+      const planned = await send('plan', 'gone', { config: config('gone') });
       assert.deepEqual(
-        (taken.body.problems as Json[]).map(({ path: at }) => at),
+        (planned.body.problems as Json[]).map(({ path: at }) => at),
         ['slug'],
       );
     });

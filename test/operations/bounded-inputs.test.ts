@@ -6,25 +6,25 @@ import { operationList } from '../../src/operations/index.ts';
 type Def = { type: string; [field: string]: unknown };
 
 /** Returns the parts of an input schema whose length only the request body limit bounds. */
-function unbounded(schema: z.ZodType, path: string): string[] {
+function findUnbounded(schema: z.ZodType, path: string): string[] {
   const def = schema.def as unknown as Def;
-  const inner = (child: unknown, name = ''): string[] => unbounded(child as z.ZodType, path + name);
+  const visitChild = (child: unknown, name = ''): string[] => findUnbounded(child as z.ZodType, path + name);
   switch (def.type) {
     case 'string':
-      return bounded(schema) || 'format' in def ? [] : [`${path}: a text without max`];
+      return isBounded(schema) || 'format' in def ? [] : [`${path}: a text without max`];
     case 'array':
-      return [...(bounded(schema) ? [] : [`${path}: an array without max`]), ...inner(def.element, '[]')];
+      return [...(isBounded(schema) ? [] : [`${path}: an array without max`]), ...visitChild(def.element, '[]')];
     case 'object':
-      return Object.entries((schema as z.ZodObject).shape).flatMap(([name, child]) => inner(child, `.${name}`));
+      return Object.entries((schema as z.ZodObject).shape).flatMap(([name, child]) => visitChild(child, `.${name}`));
     case 'union':
-      return (def.options as z.ZodType[]).flatMap((option) => inner(option));
+      return (def.options as z.ZodType[]).flatMap((option) => visitChild(option));
     case 'pipe':
-      return inner(def.in);
+      return visitChild(def.in);
     case 'optional':
     case 'nullable':
     case 'default':
     case 'prefault':
-      return inner(def.innerType);
+      return visitChild(def.innerType);
     // A recursive schema, such as the schema of any JSON value.
     case 'lazy':
       return [`${path}: anything`];
@@ -40,7 +40,7 @@ function unbounded(schema: z.ZodType, path: string): string[] {
 }
 
 /** Checks that a string is bounded by a maximum length or by a pattern without unbounded repetition. */
-function bounded(schema: z.ZodType): boolean {
+function isBounded(schema: z.ZodType): boolean {
   const checks = ((schema.def as unknown as Def).checks ?? []) as {
     _zod: { def: { check: string; pattern?: RegExp } };
   }[];
@@ -68,7 +68,7 @@ const boundedByRules = [
 
 describe('operation inputs', () => {
   it('[find A1] bound every string and array by a maximum and every record by a rule', () => {
-    const found = operationList.flatMap((op) => unbounded(op.input, op.name));
+    const found = operationList.flatMap((op) => findUnbounded(op.input, op.name));
     assert.deepEqual(
       found.filter((line) => !boundedByRules.some((rule) => rule.test(line))),
       [],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { toOutputSchema } from '../../src/operations/describe.ts';
 import { operations } from '../../src/operations/index.ts';
-import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type Schema = {
@@ -15,16 +15,16 @@ type Schema = {
 };
 
 /** Returns the paths of arrays without a maximum length in a schema. */
-function unbounded(schema: Schema, path: string, isPaged: boolean): string[] {
-  const isFree = schema.type === 'array' && schema.maxItems === undefined && !isPaged;
+function findUnbounded(schema: Schema, path: string, isPaged: boolean): string[] {
+  const isUnboundedArray = schema.type === 'array' && schema.maxItems === undefined && !isPaged;
   // A list of distinct enum values is never longer than the enum.
-  const isOfWords = schema.items?.enum !== undefined;
+  const isEnumList = schema.items?.enum !== undefined;
   return [
-    ...(isFree && !isOfWords ? [path] : []),
-    ...(schema.items ? unbounded(schema.items, `${path}[]`, false) : []),
-    ...(schema.anyOf ?? []).flatMap((one) => unbounded(one, path, isPaged)),
+    ...(isUnboundedArray && !isEnumList ? [path] : []),
+    ...(schema.items ? findUnbounded(schema.items, `${path}[]`, false) : []),
+    ...(schema.anyOf ?? []).flatMap((one) => findUnbounded(one, path, isPaged)),
     ...Object.entries(schema.properties ?? {}).flatMap(([name, property]) =>
-      unbounded(
+      findUnbounded(
         property,
         path === '' ? name : `${path}.${name}`,
         path === '' && 'next_cursor' in (schema.properties ?? {}),
@@ -36,7 +36,7 @@ function unbounded(schema: Schema, path: string, isPaged: boolean): string[] {
 describe('[find A4] operation outputs', () => {
   for (const op of Object.values(operations)) {
     it(`bound every list of ${op.name} by a cursor or a maximum`, () => {
-      assert.deepEqual(unbounded(toOutputSchema(op) as Schema, '', false), []);
+      assert.deepEqual(findUnbounded(toOutputSchema(op) as Schema, '', false), []);
     });
   }
 
@@ -51,22 +51,22 @@ describe('[find A4] operation outputs', () => {
 
 describe('[find A4] problems in a response', () => {
   let toolhost: TestToolhost;
-  let manager: ManagingAgent;
+  let manager: ManagementAgent;
   before(async () => {
     toolhost = await startToolhost();
-    manager = await startManagingAgent(toolhost, await toolhost.key());
+    manager = await startManagementAgent(toolhost, await toolhost.createKey());
   });
   after(() => toolhost.stop());
 
-  const some = (count: number, name: string) => Array.from({ length: count }, (_, i) => `${name}${i}`);
+  const makeNames = (count: number, name: string) => Array.from({ length: count }, (_, i) => `${name}${i}`);
   const document = JSON.stringify({
     openapi: '3.0.0',
     info: { title: 'Things', version: '1' },
     servers: [{ url: 'https://api.example.com' }],
     paths: { '/things': { get: { operationId: 'listThings', responses: {} } } },
   });
-  const answers = Object.fromEntries(some(90, 'q').map((name) => [name, 'x']));
-  const problemsOf = ({ status, body }: Reply) => {
+  const answers = Object.fromEntries(makeNames(90, 'q').map((name) => [name, 'x']));
+  const getProblems = ({ status, body }: Reply) => {
     assert.equal(status, 400);
     return body.problems as { path: string; message: string }[];
   };
@@ -75,28 +75,28 @@ describe('[find A4] problems in a response', () => {
     const key = (limits: object) =>
       toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'], ...limits } });
     const refusals: [Promise<Reply>, number][] = [
-      [key({ servers: some(100, 'none-') }), 80],
-      [key({ views: some(50, 'none/view-') }), 30],
+      [key({ servers: makeNames(100, 'none-') }), 80],
+      [key({ views: makeNames(50, 'none/view-') }), 30],
       [toolhost.rest('POST', '/import', { body: { document, answers } }), 70],
     ];
-    for (const [reply, others] of refusals) {
+    for (const [reply, omitted] of refusals) {
       const refused = await reply;
-      const problems = problemsOf(refused);
-      assert.deepEqual([problems.length, problems.at(-1)], [21, { path: '', message: `and ${others} more` }]);
-      assert.match(String(refused.body.detail), new RegExp(`; and ${others} more$`));
+      const problems = getProblems(refused);
+      assert.deepEqual([problems.length, problems.at(-1)], [21, { path: '', message: `and ${omitted} more` }]);
+      assert.match(String(refused.body.detail), new RegExp(`; and ${omitted} more$`));
     }
   });
 
   it('lists all problems if there are at most 20', async () => {
-    const servers = some(20, 'none-');
-    const problems = problemsOf(
+    const servers = makeNames(20, 'none-');
+    const problems = getProblems(
       await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'], servers } }),
     );
     assert.deepEqual([problems.length, problems.at(-1)?.path], [20, 'servers[19]']);
   });
 
   it('lists as few problems for an agent', async () => {
-    const { isError, text } = await manager.manage('importApi', { document, answers });
+    const { isError, text } = await manager.callTool('importApi', { document, answers });
     const lines = text.split('\n');
     assert.deepEqual([isError, lines.length, lines.at(-1)], [true, 22, '- and 70 more']);
   });

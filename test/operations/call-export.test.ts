@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
-import { aCall } from '../support/store/rows.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { buildCall } from '../support/store/rows.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
@@ -12,16 +12,16 @@ for (const engine of engines) {
     let world: EngineToolhost;
     let seeded = 0;
     before(async () => {
-      world = await startOn(engine);
+      world = await startToolhostOnEngine(engine);
     });
     after(() => world?.stop());
 
     /** Creates a server with call records of any time. */
-    const serve = async (slug: string, calls: Partial<CallRecord>[]) => {
-      const { body } = await world.toolhost.createServer(serverAt(slug, 'https://api.example.com'));
+    const createServerWithCalls = async (slug: string, calls: Partial<CallRecord>[]) => {
+      const { body } = await world.toolhost.createServer(buildServerAt(slug, 'https://api.example.com'));
       const server_id = (body.server as { id: string }).id;
       const rows = calls.map((call) =>
-        aCall({ workspace_id: 'local', slug, server_id, started_at: world.now(), id: `call_${++seeded}`, ...call }),
+        buildCall({ workspace_id: 'local', slug, server_id, started_at: world.now(), id: `call_${++seeded}`, ...call }),
       );
       await (await world.database()).calls.write(rows);
     };
@@ -36,7 +36,7 @@ for (const engine of engines) {
 
     it('contain only calls before `until`', async () => {
       const at = (ms: number) => ({ started_at: world.now() - ms });
-      await serve('until', [
+      await createServerWithCalls('until', [
         { ...at(30), id: 'call_u30' },
         { ...at(20), id: 'call_u20' },
         { ...at(10), id: 'call_u10' },
@@ -56,7 +56,7 @@ for (const engine of engines) {
     });
 
     it('format calls as text/csv with every field in its column', async () => {
-      await serve('file', [{ id: 'call_f1' }]);
+      await createServerWithCalls('file', [{ id: 'call_f1' }]);
       const reply = await get('/calls.csv?slug=file');
       assert.equal(reply.headers.get('content-type'), 'text/csv; charset=utf-8');
       assert.equal(reply.headers.get('content-disposition'), 'attachment; filename="calls.csv"');
@@ -68,14 +68,14 @@ for (const engine of engines) {
     it('leave absent values empty, quote line breaks, and disarm formulas', async () => {
       const bare = { key_id: null, upstream_host: null, upstream_status: null, upstream_ms: null };
       const tools = ['a,"b"\r\nc', '=1+1', '+1', '-1', '@x', '\tx', '\uff1d1', 'a=b'];
-      await serve(
+      await createServerWithCalls(
         'hostile-file',
         tools.map((tool, n) => ({ id: `call_h${n}`, tool, ...bare, started_at: world.now() - n })),
       );
       const text = (await get('/calls.csv?slug=hostile-file')).text.slice(header.length + 2);
       const at = (n: number) => new Date(world.now() - n).toISOString();
-      const written = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
-      const expected = written.map(
+      const escaped = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
+      const expected = escaped.map(
         (tool, n) => `call_h${n},${at(n)},hostile-file,${tool},ok,api_key,,,,12,,100,200,h${n},,50,,,,,\r\n`,
       );
       assert.equal(text, expected.join(''));
@@ -83,7 +83,7 @@ for (const engine of engines) {
 
     it('[conf 8] contain the reason why a call failed', async () => {
       const reason = 'status: allowed: "open", "closed"';
-      await serve('reasons', [{ id: 'call_r1', outcome: 'invalid_arguments', reason }]);
+      await createServerWithCalls('reasons', [{ id: 'call_r1', outcome: 'invalid_arguments', reason }]);
       const { body } = await get('/calls?slug=reasons');
       assert.deepEqual(
         (body.calls as Json[]).map((call) => call.reason),
@@ -96,7 +96,7 @@ for (const engine of engines) {
     });
 
     it('contain at most 10,000 calls', async () => {
-      await serve(
+      await createServerWithCalls(
         'many',
         Array.from({ length: 10_001 }, () => ({})),
       );

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { clientsWithStrictNames, knownClients } from '../../src/domain/clients/clients.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { resultOf } from '../support/mcp.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { getRpcResult } from '../support/mcp.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { outputOf } from '../support/oauth/managing-agent.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { getOutput } from '../support/oauth/managing-agent.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 type Check = { id: string; title: string; status: 'ok' | 'warning' | 'problem'; detail: string; clients: string[] };
 
-const everyone = knownClients.map(({ name }) => name);
-const common = ['address', 'challenge', 'sign_in', 'handshake', 'tool_list', 'tool_count', 'tool_names'];
-const login = ['resource_metadata', 'server_metadata', 'registration', 'provider'];
+const allClients = knownClients.map(({ name }) => name);
+const commonChecks = ['address', 'challenge', 'sign_in', 'handshake', 'tool_list', 'tool_count', 'tool_names'];
+const loginChecks = ['resource_metadata', 'server_metadata', 'registration', 'provider'];
 
 /** Groups the IDs of the checks by status. */
 function byStatus(checks: readonly Check[]): Record<string, string[]> {
@@ -32,101 +32,112 @@ describe('connection check', () => {
   });
   after(() => world.stop());
 
-  const checksOf = async (slug: string): Promise<Check[]> => {
+  const getChecks = async (slug: string): Promise<Check[]> => {
     const { status, body, text } = await toolhost.rest('POST', `/servers/${slug}/connection-check`);
     assert.equal(status, 200, text);
     return body.checks as Check[];
   };
-  const checkOf = async (slug: string, id: string): Promise<Check> => {
-    const found = (await checksOf(slug)).find((check) => check.id === id);
+  const getCheck = async (slug: string, id: string): Promise<Check> => {
+    const found = (await getChecks(slug)).find((check) => check.id === id);
     return found ?? assert.fail(`no check ${id}`);
   };
   let servers = 0;
   const serve = async (more: Json = {}) => {
     const slug = more.slug ?? `checked-${++servers}`;
-    await toolhost.createServer({ ...serverAt(String(slug), world.upstream.url), ...more });
+    await toolhost.createServer({ ...buildServerAt(String(slug), world.upstream.url), ...more });
     return String(slug);
   };
-  const tools = (names: readonly string[]) => names.map((name) => toolAt(`${world.upstream.url}/thing`, { name }));
+  const tools = (names: readonly string[]) => names.map((name) => buildToolAt(`${world.upstream.url}/thing`, { name }));
 
   it('reports no problem for a server with a login, and warns only about what it cannot verify', async () => {
-    const slug = await world.serve();
-    const checks = await checksOf(slug);
+    const slug = await world.createServer();
+    const checks = await getChecks(slug);
     assert.deepEqual(byStatus(checks), {
       warning: ['address', 'provider'],
-      ok: [...common.slice(1, 3), ...login.slice(0, 3), ...common.slice(3), 'tool_hints', 'token_estimate', 'secrets'],
+      ok: [
+        ...commonChecks.slice(1, 3),
+        ...loginChecks.slice(0, 3),
+        ...commonChecks.slice(3),
+        'tool_hints',
+        'token_estimate',
+        'secrets',
+      ],
     });
     const provider = checks.find(({ id }) => id === 'provider');
     assert.match(provider?.detail ?? '', new RegExp(`${toolhost.url}/mcp/${slug}/callback$`));
     for (const { title, detail, clients } of checks) {
       assert.ok(title && detail && clients.length > 0);
       assert.deepEqual(
-        clients.filter((name) => !everyone.includes(name)),
+        clients.filter((name) => !allClients.includes(name)),
         [],
       );
     }
   });
 
   it('calls neither the upstream nor the provider, and leaves no call record', async () => {
-    const slug = await world.serve();
+    const slug = await world.createServer();
     world.upstream.take();
-    await checksOf(slug);
+    await getChecks(slug);
     assert.deepEqual(world.upstream.take(), []);
     const { body } = await toolhost.rest('GET', `/calls?slug=${slug}`);
     assert.deepEqual(body.calls, []);
   });
 
   it('reports the provider as ok after a user has logged in', async () => {
-    const slug = await world.serve();
-    await world.tokens(await world.client(slug));
-    assert.equal((await checkOf(slug, 'provider')).status, 'ok');
+    const slug = await world.createServer();
+    await world.getTokens(await world.registerClient(slug));
+    assert.equal((await getCheck(slug, 'provider')).status, 'ok');
   });
 
   it('lists the clients that cannot present a credential that must be copied', async () => {
     const slug = await serve({ authentication: { type: 'Bearer' } });
-    const checks = await checksOf(slug);
+    const checks = await getChecks(slug);
     assert.deepEqual(
       checks.map(({ id }) => id),
-      [...common, 'tool_hints', 'token_estimate', 'secrets'],
+      [...commonChecks, 'tool_hints', 'token_estimate', 'secrets'],
     );
     assert.deepEqual(byStatus(checks).warning, ['address', 'sign_in']);
-    const { clients, detail } = await checkOf(slug, 'sign_in');
+    const { clients, detail } = await getCheck(slug, 'sign_in');
     assert.deepEqual(clients, ['Claude', 'ChatGPT']);
     assert.match(detail, /an upstream token/);
     const stored = await serve({ authentication: { type: 'Bearer', token: 'a-stored-token' } });
-    assert.match((await checkOf(stored, 'sign_in')).detail, /an API key of this workspace/);
+    assert.match((await getCheck(stored, 'sign_in')).detail, /an API key of this workspace/);
   });
 
   it('compares the number of tools with the limits of clients', async () => {
-    const judged = async (count: number) => {
+    const checkToolCount = async (count: number) => {
       const slug = await serve({ tools: tools(Array.from({ length: count }, (_, n) => `t${n}`)) });
-      const { status, clients } = await checkOf(slug, 'tool_count');
+      const { status, clients } = await getCheck(slug, 'tool_count');
       return [status, clients];
     };
-    assert.deepEqual(await judged(40), ['ok', ['Cursor', 'VS Code', 'Windsurf']]);
-    assert.deepEqual(await judged(41), ['warning', ['Cursor']]);
-    assert.deepEqual(await judged(129), ['warning', ['Cursor', 'VS Code', 'Windsurf']]);
-    assert.deepEqual(await judged(0), ['warning', everyone]);
+    assert.deepEqual(await checkToolCount(40), ['ok', ['Cursor', 'VS Code', 'Windsurf']]);
+    assert.deepEqual(await checkToolCount(41), ['warning', ['Cursor']]);
+    assert.deepEqual(await checkToolCount(129), ['warning', ['Cursor', 'VS Code', 'Windsurf']]);
+    assert.deepEqual(await checkToolCount(0), ['warning', allClients]);
   });
 
   it('measures tool names including the prefix that clients add', async () => {
-    const judged = async (slug: string, names: string[]) =>
-      checkOf(await serve({ slug, tools: tools(names) }), 'tool_names');
-    assert.equal((await judged('short-one', ['a'.repeat(48)])).status, 'ok');
-    const { status, clients, detail } = await judged('short-two', ['a'.repeat(49), 'fine']);
+    const checkToolNames = async (slug: string, names: string[]) =>
+      getCheck(await serve({ slug, tools: tools(names) }), 'tool_names');
+    assert.equal((await checkToolNames('short-one', ['a'.repeat(48)])).status, 'ok');
+    const { status, clients, detail } = await checkToolNames('short-two', ['a'.repeat(49), 'fine']);
     assert.deepEqual([status, clients], ['warning', ['Claude Code']]);
     assert.match(detail, /^Claude Code allows 64 characters .*: a{49}\.$/);
-    assert.deepEqual((await judged('short-three', ['a'.repeat(50)])).clients, ['Claude Code', 'Cursor', 'LibreChat']);
-    const dotted = await judged('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
+    assert.deepEqual((await checkToolNames('short-three', ['a'.repeat(50)])).clients, [
+      'Claude Code',
+      'Cursor',
+      'LibreChat',
+    ]);
+    const dotted = await checkToolNames('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
     assert.deepEqual([dotted.status, dotted.clients], ['warning', clientsWithStrictNames]);
     assert.match(dotted.detail, /things\.get, a\.b, c\.d and 1 more/);
   });
 
   it('estimates the token cost of the tool list', async () => {
     const described = Array.from({ length: 12 }, (_, n) =>
-      toolAt(`${world.upstream.url}/thing`, { name: `t${n}`, description: 'd'.repeat(3800) }),
+      buildToolAt(`${world.upstream.url}/thing`, { name: `t${n}`, description: 'd'.repeat(3800) }),
     );
-    const { status, detail } = await checkOf(await serve({ tools: described }), 'token_estimate');
+    const { status, detail } = await getCheck(await serve({ tools: described }), 'token_estimate');
     assert.equal(status, 'warning');
     assert.match(detail, /^About 1[12]\d{3} tokens in every conversation/);
   });
@@ -134,40 +145,42 @@ describe('connection check', () => {
   it('reports secrets without a value and secrets that may not be sent to the hosts that tools now call', async () => {
     const slug = await serve({
       authentication: { type: 'Bearer', token: '{{TOKEN}}' },
-      tools: [toolAt(`${world.upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })],
+      tools: [buildToolAt(`${world.upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })],
     });
-    const secrets = () => checkOf(slug, 'secrets');
+    const secrets = () => getCheck(slug, 'secrets');
     assert.match((await secrets()).detail, /until these secrets have a value: TOKEN, KEY\.$/);
     for (const name of ['TOKEN', 'KEY']) {
       await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret-value' } });
     }
     assert.equal((await secrets()).status, 'ok');
-    await toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools: [toolAt('https://api.example.com/thing')] } });
+    await toolhost.rest('PATCH', `/servers/${slug}`, {
+      body: { tools: [buildToolAt('https://api.example.com/thing')] },
+    });
     const { status, detail } = await secrets();
     assert.deepEqual(
       [status, detail],
       ['problem', 'Set these secrets again, because the tools now call other hosts: KEY, TOKEN.'],
     );
-    assert.doesNotMatch(JSON.stringify(await checksOf(slug)), /a-secret-value/);
+    assert.doesNotMatch(JSON.stringify(await getChecks(slug)), /a-secret-value/);
   });
 
   it('checks a view at its own address with its own tools [agent 2]', async () => {
     const names = ['read.it', 'write'];
     const views = { desk: { title: 'The desk', tools: ['write'] } };
-    const slug = await world.serve({ tools: tools(names), views });
-    const at = async (view?: string) => {
+    const slug = await world.createServer({ tools: tools(names), views });
+    const checkView = async (view?: string) => {
       const { status, body, text } = await toolhost.rest('POST', `/servers/${slug}/connection-check`, {
         body: { ...(view !== undefined && { view }) },
       });
       assert.equal(status, 200, text);
       return new Map((body.checks as Check[]).map((check) => [check.id, check]));
     };
-    const [whole, desk] = [await at(), await at('desk')];
-    assert.match(whole.get('address')?.detail ?? '', new RegExp(`/mcp/${slug} `));
-    assert.match(desk.get('address')?.detail ?? '', new RegExp(`/mcp/${slug}/desk `));
+    const [serverChecks, viewChecks] = [await checkView(), await checkView('desk')];
+    assert.match(serverChecks.get('address')?.detail ?? '', new RegExp(`/mcp/${slug} `));
+    assert.match(viewChecks.get('address')?.detail ?? '', new RegExp(`/mcp/${slug}/desk `));
     for (const id of ['challenge', 'resource_metadata', 'server_metadata', 'registration', 'handshake', 'tool_list'])
-      assert.equal(desk.get(id)?.status, 'ok', `${id}: ${desk.get(id)?.detail}`);
-    assert.deepEqual([whole.get('tool_names')?.status, desk.get('tool_names')?.status], ['warning', 'ok']);
+      assert.equal(viewChecks.get(id)?.status, 'ok', `${id}: ${viewChecks.get(id)?.detail}`);
+    assert.deepEqual([serverChecks.get('tool_names')?.status, viewChecks.get('tool_names')?.status], ['warning', 'ok']);
     const unknown = await toolhost.rest('POST', `/servers/${slug}/connection-check`, { body: { view: 'desks' } });
     assert.equal(unknown.status, 404);
     assert.match(unknown.text, /no view \\"desks\\".*desk/);
@@ -177,13 +190,13 @@ describe('connection check', () => {
 
   it('is a tool of the management server for everyone who may read the server', async () => {
     const slug = await serve();
-    const key = await toolhost.key({ scopes: ['manage:read'] });
+    const key = await toolhost.createKey({ scopes: ['manage:read'] });
     const call = { name: 'checkConnection', arguments: { slug } };
-    const result = resultOf(await toolhost.rpc('manage', key, 'tools/call', call));
-    assert.deepEqual(outputOf(result as ToolReply), { checks: await checksOf(slug) });
+    const result = getRpcResult(await toolhost.rpc('manage', key, 'tools/call', call));
+    assert.deepEqual(getOutput(result as ToolCallResult), { checks: await getChecks(slug) });
     const path = `/servers/${slug}/connection-check`;
-    const refused = async (options: Parameters<TestToolhost['key']>[0]) =>
-      (await toolhost.rest('POST', path, { key: await toolhost.key(options) })).status;
+    const refused = async (options: Parameters<TestToolhost['createKey']>[0]) =>
+      (await toolhost.rest('POST', path, { key: await toolhost.createKey(options) })).status;
     assert.equal(await refused({ workspace: 'theirs' }), 404);
     assert.equal(await refused({ servers: ['another'] }), 404);
     assert.equal(await refused({ scopes: ['call'] }), 403);
@@ -196,7 +209,7 @@ for (const hosts of ['', '*.tools.example.com']) {
     let toolhost: TestToolhost;
     let port: number;
     before(async () => {
-      port = await freePort();
+      port = await findFreePort();
       const env = {
         BASE_URL: 'https://tools.example.com',
         HOST: '127.0.0.1',
@@ -212,11 +225,11 @@ for (const hosts of ['', '*.tools.example.com']) {
     after(() => toolhost.stop());
 
     it('[ship 6] reports that clients on the internet reach it and find the login, with a warning for Claude if the path is /mcp', async () => {
-      const authorization = `Bearer ${await toolhost.key()}`;
+      const authorization = `Bearer ${await toolhost.createKey()}`;
       const post = async (path: string, body: object) => {
         const headers = { host: 'tools.example.com', authorization, 'content-type': 'application/json' };
         const options = { method: 'POST', headers };
-        const reply = await wire(`http://127.0.0.1:${port}/api/v1${path}`, options, JSON.stringify(body));
+        const reply = await sendRawRequest(`http://127.0.0.1:${port}/api/v1${path}`, options, JSON.stringify(body));
         assert.ok(reply.status < 300, reply.text);
         return JSON.parse(reply.text) as Json;
       };
@@ -228,7 +241,7 @@ for (const hosts of ['', '*.tools.example.com']) {
       };
       await post(
         '/servers',
-        serverAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
+        buildServerAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
       );
       const { checks } = (await post('/servers/on-the-web/connection-check', {})) as { checks: Check[] };
       assert.equal(byStatus(checks).problem, undefined);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -10,37 +10,38 @@ describe('duplicating a server', () => {
   let production: RecordingUpstream;
   before(async () => {
     [staging, production] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egress: [staging.port, production.port] });
+    toolhost = await startToolhost({ egressPorts: [staging.port, production.port] });
   });
   after(() => Promise.all([toolhost?.stop(), staging?.close(), production?.close()]));
 
-  const ask = async (status: number, method: string, path: string, body?: Json) => {
+  const request = async (status: number, method: string, path: string, body?: Json) => {
     const reply = await toolhost.rest(method, path, body === undefined ? {} : { body });
     assert.equal(reply.status, status, reply.text);
     return reply.body;
   };
-  const duplicate = (slug: string, body: Json, status = 200) => ask(status, 'POST', `/servers/${slug}/duplicate`, body);
-  const plan = (slug: string, body: Json) => ask(200, 'POST', `/servers/${slug}/duplicate/plan`, body);
-  const configOf = async (slug: string) => (await ask(200, 'GET', `/servers/${slug}`)).config as Json;
-  const texts = ({ changes }: Json) => (changes as Json[]).map(({ text }) => text);
+  const duplicate = (slug: string, body: Json, status = 200) =>
+    request(status, 'POST', `/servers/${slug}/duplicate`, body);
+  const plan = (slug: string, body: Json) => request(200, 'POST', `/servers/${slug}/duplicate/plan`, body);
+  const getConfig = async (slug: string) => (await request(200, 'GET', `/servers/${slug}`)).config as Json;
+  const getChangeTexts = ({ changes }: Json) => (changes as Json[]).map(({ text }) => text);
 
   it('copies a server to another slug, base URL, and secrets, and applies later changes when repeated', async () => {
     const authentication = { type: 'Bearer', token: 'the-token-of-staging' };
     await toolhost.createServer(
-      serverAt('shop-staging', staging.url, { authentication, headers: { 'X-Tenant': '{{TENANT}}' } }),
+      buildServerAt('shop-staging', staging.url, { authentication, headers: { 'X-Tenant': '{{TENANT}}' } }),
     );
-    const wanted = { to: 'shop', base_url: production.url };
-    const first = await plan('shop-staging', wanted);
+    const input = { to: 'shop', base_url: production.url };
+    const first = await plan('shop-staging', input);
     assert.deepEqual(first.missing, [
       { name: 'authentication.token', why: 'no_value', required: true },
       { name: 'TENANT', why: 'no_value', required: false },
     ]);
     assert.deepEqual([first.change, first.base_url], ['created', production.url]);
-    await duplicate('shop-staging', wanted, 400);
+    await duplicate('shop-staging', input, 400);
     const secrets = { 'authentication.token': 'the-token-of-production', TENANT: 'acme' };
-    await duplicate('shop-staging', { ...wanted, name: 'Shop', secrets });
-    const key = await toolhost.key();
-    const { tools } = await configOf('shop');
+    await duplicate('shop-staging', { ...input, name: 'Shop', secrets });
+    const key = await toolhost.createKey();
+    const { tools } = await getConfig('shop');
     const tool = String((tools as Json[])[0]?.name);
     await toolhost.callTool('shop', key, tool, {});
     const [sent] = production.take();
@@ -53,17 +54,17 @@ describe('duplicating a server', () => {
       { ...before, url: `${staging.url}/thing`, timeout_ms: 20_000 },
       { ...before, url: `${staging.url}/thing`, name: 'another' },
     ];
-    await ask(200, 'PATCH', '/servers/shop-staging', { tools: changed });
+    await request(200, 'PATCH', '/servers/shop-staging', { tools: changed });
     const second = await plan('shop-staging', { to: 'shop' });
-    assert.deepEqual(texts(second), [`${tool}: timeout changed`, 'tool another added']);
+    assert.deepEqual(getChangeTexts(second), [`${tool}: timeout changed`, 'tool another added']);
     assert.deepEqual([second.change, second.missing, second.name], ['changed', [], 'Shop']);
     await duplicate('shop-staging', { to: 'shop' });
     assert.equal((await duplicate('shop-staging', { to: 'shop' })).unchanged, true);
     assert.deepEqual(
-      (await configOf('shop')).tools,
+      (await getConfig('shop')).tools,
       (changed as Json[]).map((one) => ({ ...one, url: `${production.url}/thing` })),
     );
-    assert.deepEqual((await ask(200, 'GET', '/servers/shop-staging')).copies, [
+    assert.deepEqual((await request(200, 'GET', '/servers/shop-staging')).copies, [
       { slug: 'shop', name: 'Shop', version: 2, copied_version: 2 },
     ]);
   });
@@ -75,24 +76,24 @@ describe('duplicating a server', () => {
       headers: { 'X-Region': '{{region}}' },
       variables,
     };
-    await toolhost.createServer(serverAt('orders-staging', staging.url, more));
+    await toolhost.createServer(buildServerAt('orders-staging', staging.url, more));
     await duplicate('orders-staging', { to: 'orders', secrets: { KEY: 'first' } });
-    await ask(200, 'PATCH', '/servers/orders', { variables: { region: { value: 'us' } } });
+    await request(200, 'PATCH', '/servers/orders', { variables: { region: { value: 'us' } } });
     const moved = await plan('orders-staging', { to: 'orders', base_url: production.url });
     assert.deepEqual(moved.missing, [{ name: 'KEY', why: 'other_host', required: false }]);
     await duplicate('orders-staging', { to: 'orders', base_url: production.url, secrets: { KEY: 'second' } });
-    assert.deepEqual((await configOf('orders')).variables, { region: { value: 'us' } });
+    assert.deepEqual((await getConfig('orders')).variables, { region: { value: 'us' } });
   });
 
   it('replaces a server that is not its copy only with `overwrite`', async () => {
-    await toolhost.createServer(serverAt('first-one', staging.url));
-    await toolhost.createServer(serverAt('second-one', production.url));
+    await toolhost.createServer(buildServerAt('first-one', staging.url));
+    await toolhost.createServer(buildServerAt('second-one', production.url));
     const refused = await plan('first-one', { to: 'second-one' });
     assert.match(JSON.stringify(refused.problems), /was not duplicated from first-one/);
     await duplicate('first-one', { to: 'second-one' }, 400);
     await duplicate('first-one', { to: 'first-one' }, 400);
     await duplicate('first-one', { to: 'projects-of-another', base_url: 'nowhere' }, 400);
     await duplicate('first-one', { to: 'second-one', name: 'Replaced', overwrite: true });
-    assert.equal((await configOf('second-one')).name, 'Replaced');
+    assert.equal((await getConfig('second-one')).name, 'Replaced');
   });
 });

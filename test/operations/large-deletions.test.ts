@@ -6,26 +6,26 @@ import { maxRowsPerStatement } from '../../src/store/delete-in-steps.ts';
 import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
 import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
-import { aCall } from '../support/store/rows.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { buildCall } from '../support/store/rows.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-const day = 24 * 60 * 60_000;
-const [grants, captures] = [2500, 120];
+const dayMs = 24 * 60 * 60_000;
+const [grantCount, captureCount] = [2500, 120];
 /** Maximum number of rows per table that the deletion itself may change, so that other requests do not wait for it. */
-const mostAtOnce = 500;
+const maxRowsInDeletion = 500;
 
 for (const engine of engines) {
   describe(`[find A5] a deleted server on ${engine}`, () => {
     let world: EngineToolhost;
     before(async () => {
-      world = await startOn(engine);
+      world = await startToolhostOnEngine(engine);
     });
     after(() => world?.stop());
 
     const rest = (method: string, path: string) => world.toolhost.rest(method, path);
-    const statuses = async (slug: string) => {
+    const getGrantStatuses = async (slug: string) => {
       const { body } = await rest('GET', `/grants?slug=${slug}&limit=200`);
       return new Set((body.grants as Json[]).map(({ status }) => status));
     };
@@ -37,7 +37,7 @@ for (const engine of engines) {
 
     /** Creates a server with captures and with logins that have an access token and a refresh token each. */
     const makeServer = async (slug: string): Promise<string> => {
-      const { body } = await world.toolhost.createServer(serverAt(slug, 'https://api.example.com'));
+      const { body } = await world.toolhost.createServer(buildServerAt(slug, 'https://api.example.com'));
       const { id } = body.server as { id: string };
       const { db, calls } = await world.database();
       const rows = (count: number) =>
@@ -48,16 +48,18 @@ for (const engine of engines) {
       await sql`insert into grants (id, workspace_id, server_id, slug, client_id, client_name, scope, agreement,
           sealed_tokens, tokens_version, generation, rotated_at, created_at)
         select ${name}, 'local', ${sql.lit(id)}, ${sql.lit(slug)}, 'c', 'c', '', 'a', 'sealed', 1, 1, 1, ${sql.lit(world.now())}
-        from ${rows(grants)}`.execute(db);
+        from ${rows(grantCount)}`.execute(db);
       for (const kind of ['access', 'refresh'])
         await sql`insert into tokens (hash, grant_id, kind, generation, wrapped_key, expires_at)
-          select ${sql.lit(kind)} || ${name}, ${name}, ${sql.lit(kind)}, 1, 'w', ${sql.lit(world.now() + 30 * day)}
-          from ${rows(grants)}`.execute(db);
+          select ${sql.lit(kind)} || ${name}, ${name}, ${sql.lit(kind)}, 1, 'w', ${sql.lit(world.now() + 30 * dayMs)}
+          from ${rows(grantCount)}`.execute(db);
       await calls.write([
-        aCall({ id: `call-${slug}`, workspace_id: 'local', server_id: id, slug, started_at: world.now() }),
+        buildCall({ id: `call-${slug}`, workspace_id: 'local', server_id: id, slug, started_at: world.now() }),
       ]);
       await sql`insert into captures (call_id, workspace_id, server_id, at, sealed_document)
-        select ${name}, 'local', ${sql.lit(id)}, ${sql.lit(world.now())}, 'sealed' from ${rows(captures)}`.execute(db);
+        select ${name}, 'local', ${sql.lit(id)}, ${sql.lit(world.now())}, 'sealed' from ${rows(captureCount)}`.execute(
+        db,
+      );
       const { runner } = world.toolhost.running.app;
       const row = { callId: `call-${slug}`, workspaceId: 'local', serverId: id, at: world.now() + 1 };
       const document = JSON.stringify({ argumentsBytes: 0 });
@@ -68,43 +70,46 @@ for (const engine of engines) {
     it('disappears immediately and is deleted permanently after 30 days, while upkeep deletes most of its logins and captures in steps', async () => {
       const id = await makeServer('gone');
       await makeServer('kept');
-      const tokens = () => count(`tokens where grant_id like 'gone-%'`);
-      const captured = () => count(`captures where server_id = '${id}'`);
-      const isShown = async (slug: string) => 'capture' in (await rest('GET', `/calls/call-${slug}`)).body;
-      assert.deepEqual([...(await statuses('gone')), await isShown('gone')], ['active', true]);
+      const countTokens = () => count(`tokens where grant_id like 'gone-%'`);
+      const countCaptures = () => count(`captures where server_id = '${id}'`);
+      const hasCapture = async (slug: string) => 'capture' in (await rest('GET', `/calls/call-${slug}`)).body;
+      assert.deepEqual([...(await getGrantStatuses('gone')), await hasCapture('gone')], ['active', true]);
 
       assert.equal((await rest('DELETE', '/servers/gone')).status, 200);
       assert.equal((await rest('GET', '/servers/gone')).status, 404);
-      assert.deepEqual([...(await statuses('gone')), await isShown('gone')], ['revoked', false]);
+      assert.deepEqual([...(await getGrantStatuses('gone')), await hasCapture('gone')], ['revoked', false]);
       const { db } = await world.database();
-      await pruneOAuth(db, day, { now: world.now(), onEnded: () => undefined });
-      assert.equal(await tokens(), 2 * grants, 'logins are retained while the server can be restored');
+      await pruneOAuth(db, dayMs, { now: world.now(), onEnded: () => undefined });
+      assert.equal(await countTokens(), 2 * grantCount, 'logins are retained while the server can be restored');
       await pruneDeletedServers(db, world.now(), world.now());
-      const changed = [2 * grants - (await tokens()), captures + 1 - (await captured())];
+      const changed = [2 * grantCount - (await countTokens()), captureCount + 1 - (await countCaptures())];
       assert.ok(
-        changed.every((rows) => rows <= mostAtOnce),
+        changed.every((rows) => rows <= maxRowsInDeletion),
         `deleted ${changed} tokens and captures in one transaction`,
       );
 
-      const steps: number[] = [];
-      let before = await tokens();
+      const deletedPerStep: number[] = [];
+      let before = await countTokens();
       const pause = async () => {
-        const left = await tokens();
-        steps.push(before - left);
-        before = left;
+        const remaining = await countTokens();
+        deletedPerStep.push(before - remaining);
+        before = remaining;
       };
-      await pruneOAuth(db, day, { now: world.now(), pause, onEnded: () => undefined });
-      await pruneCaptures(db, world.now() - day);
-      assert.deepEqual([await tokens(), await captured()], [0, 0]);
+      await pruneOAuth(db, dayMs, { now: world.now(), pause, onEnded: () => undefined });
+      await pruneCaptures(db, world.now() - dayMs);
+      assert.deepEqual([await countTokens(), await countCaptures()], [0, 0]);
       assert.equal(await count(`grants where slug = 'gone' and (revoked_at is null or sealed_tokens <> '')`), 0);
-      assert.ok(Math.max(...steps) <= maxRowsPerStatement, `deleted ${Math.max(...steps)} tokens in one step`);
-      const kept = [
+      assert.ok(
+        Math.max(...deletedPerStep) <= maxRowsPerStatement,
+        `deleted ${Math.max(...deletedPerStep)} tokens in one step`,
+      );
+      const otherServerCounts = [
         await count(`tokens where grant_id like 'kept-%'`),
         await count(`captures where call_id like 'kept-%'`),
       ];
       assert.deepEqual(
-        [...kept, ...(await statuses('kept'))],
-        [2 * grants, captures, 'active'],
+        [...otherServerCounts, ...(await getGrantStatuses('kept'))],
+        [2 * grantCount, captureCount, 'active'],
         'another server keeps all its rows',
       );
     });

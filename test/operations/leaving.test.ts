@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { pruneKeys } from '../../src/store/pruning/prune-people.ts';
 import { engines } from '../sets.ts';
-import { personSession, sessionOf } from '../support/browser/dashboard.ts';
+import { createMemberSession, createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { assertOAuthError } from '../support/oauth/oauth-client.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
@@ -19,7 +19,7 @@ for (const engine of engines) {
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       const url = await postgres?.createDatabase();
       toolhost = await startToolhost({ env: { ...(url !== undefined && { DATABASE_URL: url }) } });
-      owner = await personSession(toolhost, { name: 'Olga' });
+      owner = await createPersonSession(toolhost, { name: 'Olga' });
     });
     after(async () => {
       await toolhost.stop();
@@ -27,10 +27,10 @@ for (const engine of engines) {
     });
 
     const asOwner = (method: string, path: string, body?: Json) => personRequest(toolhost, owner, method, path, body);
-    const nameless = (session: string) => `usr_${session}`;
+    const getUserId = (session: string) => `usr_${session}`;
     const join = async (role: 'owner' | 'editor' = 'editor', name = 'Ed') => {
-      const session = await personSession(toolhost, { name, role });
-      return { session, id: nameless(session) };
+      const session = await createPersonSession(toolhost, { name, role });
+      return { session, id: getUserId(session) };
     };
     async function makeKey(session: string, name: string, more: Json = {}): Promise<{ id: string; key: string }> {
       const input = { name, scopes: ['manage'], ...more };
@@ -38,12 +38,12 @@ for (const engine of engines) {
       assert.equal(status, 201, JSON.stringify(body));
       return body as { id: string; key: string };
     }
-    const works = async (key: string) => (await toolhost.rest('GET', '/servers', { key })).status === 200;
-    async function lastEvent(): Promise<Json> {
+    const isAccepted = async (key: string) => (await toolhost.rest('GET', '/servers', { key })).status === 200;
+    async function getLastEvent(): Promise<Json> {
       const { body } = await asOwner('GET', '/audit?limit=1');
       return (body.events as Json[])[0] ?? assert.fail();
     }
-    async function listed(id: string): Promise<Json> {
+    async function getListedKey(id: string): Promise<Json> {
       const { body } = await asOwner('GET', '/keys');
       return (body.keys as Json[]).find((key) => key.id === id) ?? assert.fail();
     }
@@ -55,25 +55,25 @@ for (const engine of engines) {
         key: direct.key,
         body: { name: 'made with it', scopes: ['manage:read'] },
       });
-      const over = await makeKey(session, 'over');
-      await asOwner('DELETE', `/keys/${over.id}`);
-      const before = await listed(direct.id);
+      const revokedKey = await makeKey(session, 'over');
+      await asOwner('DELETE', `/keys/${revokedKey.id}`);
+      const before = await getListedKey(direct.id);
       assert.deepEqual([before.created_by_name, before.creator_left], ['Ed', undefined]);
-      const { body: found } = await asOwner('GET', `/keys?made_by=${id}`);
-      const ids = (found.keys as Json[]).map((key) => key.id);
+      const { body: foundKeys } = await asOwner('GET', `/keys?made_by=${id}`);
+      const ids = (foundKeys.keys as Json[]).map((key) => key.id);
       assert.deepEqual(ids.toSorted(), [direct.id, second.id].toSorted());
 
       const { status, body } = await asOwner('DELETE', `/members/${id}`);
       assert.equal(status, 200);
-      const { keys, ...rest } = body as { keys: { id: string; name: string }[] };
+      const { keys, ...counts } = body as { keys: { id: string; name: string }[] };
       assert.deepEqual(keys.map((key) => key.name).toSorted(), ['deploy', 'made with it']);
-      assert.partialDeepStrictEqual(rest, { removed: id, key_count: 2, revoked_keys: [], revoked_key_count: 0 });
-      const { operation, detail } = await lastEvent();
+      assert.partialDeepStrictEqual(counts, { removed: id, key_count: 2, revoked_keys: [], revoked_key_count: 0 });
+      const { operation, detail } = await getLastEvent();
       assert.equal(operation, 'removeMember');
       assert.deepEqual((detail as { working_keys: string[] }).working_keys.toSorted(), ids.toSorted());
-      for (const key of [direct.key, String(second.key)]) assert.equal(await works(key), true);
-      for (const key of [direct.id, String(second.id)]) assert.equal((await listed(key)).creator_left, true);
-      assert.equal((await listed(direct.id)).created_by_name, 'Ed');
+      for (const key of [direct.key, String(second.key)]) assert.equal(await isAccepted(key), true);
+      for (const key of [direct.id, String(second.id)]) assert.equal((await getListedKey(key)).creator_left, true);
+      assert.equal((await getListedKey(direct.id)).created_by_name, 'Ed');
       assert.ok(!JSON.stringify([body, detail]).includes(direct.key));
     });
 
@@ -85,55 +85,55 @@ for (const engine of engines) {
         body: { name: 'made with it', scopes: ['manage:read'] },
       });
       const other = await makeKey(owner, 'of somebody else');
-      assert.equal(await works(direct.key), true);
+      assert.equal(await isAccepted(direct.key), true);
       const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
       assert.deepEqual((body.revoked_keys as string[]).toSorted(), [direct.id, second.id].toSorted());
       assert.deepEqual([body.revoked_key_count, body.key_count], [2, 0]);
-      for (const key of [direct.key, String(second.key)]) assert.equal(await works(key), false);
-      assert.equal(await works(other.key), true);
-      assert.equal(((await lastEvent()).detail as Json).revoked_key_count, 2);
+      for (const key of [direct.key, String(second.key)]) assert.equal(await isAccepted(key), false);
+      assert.equal(await isAccepted(other.key), true);
+      assert.equal(((await getLastEvent()).detail as Json).revoked_key_count, 2);
     });
 
     /** Creates a model, a webhook, a server, and a secret with the session or key of `as`. */
-    async function makeThings(
-      as: (method: string, path: string, body: Json) => Promise<{ status: number; body: Json }>,
+    async function createResources(
+      send: (method: string, path: string, body: Json) => Promise<{ status: number; body: Json }>,
       name: string,
     ) {
-      const made = [
-        await as('PUT', `/models/${name}`, { kind: 'openai', url: 'https://models.example/v1', model: 'm' }),
-        await as('POST', '/webhooks', { url: `https://${name}.example/told`, events: ['quota.near'] }),
-        await as('POST', '/servers', serverAt(name, 'https://api.example')),
-        await as('PUT', `/servers/${name}/secrets/KEY`, { value: 'a-secret' }),
+      const responses = [
+        await send('PUT', `/models/${name}`, { kind: 'openai', url: 'https://models.example/v1', model: 'm' }),
+        await send('POST', '/webhooks', { url: `https://${name}.example/told`, events: ['quota.near'] }),
+        await send('POST', '/servers', buildServerAt(name, 'https://api.example')),
+        await send('PUT', `/servers/${name}/secrets/KEY`, { value: 'a-secret' }),
       ];
-      for (const { status, body } of made) assert.ok(status < 300, JSON.stringify(body));
+      for (const { status, body } of responses) assert.ok(status < 300, JSON.stringify(body));
     }
-    const webhooks = async () => (await asOwner('GET', '/webhooks')).body.webhooks as Json[];
+    const listWebhooks = async () => (await asOwner('GET', '/webhooks')).body.webhooks as Json[];
 
     it('is listed with what their revoked key created, even long after its revocation', async () => {
       const { session, id } = await join();
       const { key, id: keyId } = await makeKey(session, 'deploy');
-      await makeThings((method, path, body) => toolhost.rest(method, path, { key, body }), 'long-ago');
+      await createResources((method, path, body) => toolhost.rest(method, path, { key, body }), 'long-ago');
       const unused = await makeKey(session, 'unused');
       for (const revoked of [keyId, unused.id]) await asOwner('DELETE', `/keys/${revoked}`);
       const { db } = toolhost.running.app.runner;
       await pruneKeys(db, Date.now() + 365 * 86_400_000);
       const { keys } = (await asOwner('GET', '/keys')).body as { keys: Json[] };
       assert.deepEqual(
-        [keyId, unused.id].map((made) => keys.some((stored) => stored.id === made)),
+        [keyId, unused.id].map((createdId) => keys.some((stored) => stored.id === createdId)),
         [true, false],
       );
       const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
       assert.deepEqual([body.servers, body.deleted_models], [['long-ago'], ['long-ago']]);
       assert.deepEqual(body.secrets, [{ server: 'long-ago', name: 'KEY' }]);
-      for (const webhook of await webhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
+      for (const webhook of await listWebhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
     });
 
     it('is listed with everything they created, and their webhooks wait for confirmation by a member', async () => {
       const { session, id } = await join();
       const { key, id: keyId } = await makeKey(session, 'deploy', { scopes: ['manage'] });
-      await makeThings((method, path, body) => personRequest(toolhost, session, method, path, body), 'by-person');
-      await makeThings((method, path, body) => toolhost.rest(method, path, { key, body }), 'by-key');
-      await asOwner('POST', '/servers', serverAt('of-olga', 'https://api.example'));
+      await createResources((method, path, body) => personRequest(toolhost, session, method, path, body), 'by-person');
+      await createResources((method, path, body) => toolhost.rest(method, path, { key, body }), 'by-key');
+      await asOwner('POST', '/servers', buildServerAt('of-olga', 'https://api.example'));
       const own = await asOwner('POST', '/webhooks', { url: 'https://olga.example/', events: ['quota.near'] });
 
       const { status, body } = await asOwner('DELETE', `/members/${id}`);
@@ -149,12 +149,12 @@ for (const engine of engines) {
         (body.webhooks as Json[]).map(({ origin }) => origin),
         origins,
       );
-      assert.partialDeepStrictEqual((await lastEvent()).detail, {
+      assert.partialDeepStrictEqual((await getLastEvent()).detail, {
         models: names,
         working_keys: [keyId],
       });
 
-      const [first, second, olgas] = await webhooks();
+      const [first, second, olgas] = await listWebhooks();
       for (const webhook of [first, second]) {
         assert.deepEqual(
           [webhook?.unconfirmed, webhook?.created_by, webhook?.paused_at !== undefined],
@@ -166,11 +166,11 @@ for (const engine of engines) {
         const resumed = await asOwner('PATCH', `/webhooks/${webhook?.id}`, resume);
         assert.deepEqual(
           [resumed.status, resumed.body.paused_at, resumed.body.created_by],
-          [200, undefined, nameless(owner)],
+          [200, undefined, getUserId(owner)],
         );
       }
       assert.deepEqual([olgas?.id, olgas?.paused_at], [own.body.id, undefined]);
-      for (const webhook of await webhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
+      for (const webhook of await listWebhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
       await asOwner('DELETE', `/remains/${id}`);
     });
 
@@ -178,9 +178,9 @@ for (const engine of engines) {
       const { session, id } = await join();
       const { key } = await makeKey(session, 'deploy');
       const hook = { url: 'https://olga.example/', events: ['quota.near'] };
-      const { body: made } = await asOwner('POST', '/webhooks', hook);
+      const { body: created } = await asOwner('POST', '/webhooks', hook);
       assert.equal((await asOwner('DELETE', `/members/${id}`)).status, 200);
-      const path = `/webhooks/${made.id}`;
+      const path = `/webhooks/${created.id}`;
       const refused = [
         await toolhost.rest('POST', '/webhooks', { key, body: { ...hook, url: 'https://eds.example/' } }),
         await toolhost.rest('PATCH', path, { key, body: { url: 'https://eds.example/' } }),
@@ -188,7 +188,7 @@ for (const engine of engines) {
         await toolhost.rest('DELETE', path, { key }),
       ];
       for (const { status, text } of refused) assert.match(`${status} ${text}`, /^403 .*the key of a member/);
-      assert.partialDeepStrictEqual(await webhooks(), [{ id: made.id, origin: 'https://olga.example' }]);
+      assert.partialDeepStrictEqual(await listWebhooks(), [{ id: created.id, origin: 'https://olga.example' }]);
       await asOwner('DELETE', path);
       await asOwner('DELETE', `/remains/${id}`);
     });
@@ -205,7 +205,7 @@ for (const engine of engines) {
       await toolhost.rest('PATCH', `/webhooks/${ids[1]}`, { key, body: { url } });
       const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
       assert.deepEqual(body.paused_webhooks, ids);
-      for (const webhook of await webhooks()) {
+      for (const webhook of await listWebhooks()) {
         assert.deepEqual([webhook.created_by, webhook.unconfirmed], [id, true]);
         await asOwner('DELETE', `/webhooks/${webhook.id}`);
       }
@@ -214,40 +214,40 @@ for (const engine of engines) {
     it('has webhooks that only another member can confirm, even after a return, and never a program', async () => {
       const { db } = toolhost.running.app.runner;
       const { session, id } = await join();
-      const { body: made } = await personRequest(toolhost, session, 'POST', '/webhooks', {
+      const { body: created } = await personRequest(toolhost, session, 'POST', '/webhooks', {
         url: 'https://eds.example/',
         events: ['quota.near'],
       });
-      const path = `/webhooks/${made.id}`;
+      const path = `/webhooks/${created.id}`;
       await asOwner('DELETE', `/members/${id}`);
       await db
         .insertInto('members')
         .values({ workspace_id: 'local', user_id: id, role: 'editor', created_at: Date.now() })
         .execute();
-      const back = await sessionOf(toolhost, id);
+      const newSession = await createMemberSession(toolhost, id);
       const member = await makeKey(owner, 'of Olga');
-      assert.equal((await webhooks())[0]?.unconfirmed, true);
+      assert.equal((await listWebhooks())[0]?.unconfirmed, true);
       for (const { status } of [
-        await personRequest(toolhost, back, 'PATCH', path, { paused: false }),
-        await personRequest(toolhost, back, 'PATCH', path, { url: 'https://eds.example/other' }),
-        await personRequest(toolhost, back, 'POST', `${path}/test`),
+        await personRequest(toolhost, newSession, 'PATCH', path, { paused: false }),
+        await personRequest(toolhost, newSession, 'PATCH', path, { url: 'https://eds.example/other' }),
+        await personRequest(toolhost, newSession, 'POST', `${path}/test`),
         await toolhost.rest('PATCH', path, { key: member.key, body: { paused: false } }),
         await toolhost.rest('POST', `${path}/test`, { key: member.key }),
       ])
         assert.equal(status, 403);
-      assert.equal((await asOwner('PATCH', path, { paused: false })).body.created_by, nameless(owner));
+      assert.equal((await asOwner('PATCH', path, { paused: false })).body.created_by, getUserId(owner));
       await asOwner('DELETE', path);
     });
 
     it('remains a member with paused webhooks if an owner ends what they created', async () => {
       const { session, id } = await join();
       const hook = { url: 'https://eds.example/', events: ['quota.near'] };
-      const { body: made } = await personRequest(toolhost, session, 'POST', '/webhooks', hook);
+      const { body: created } = await personRequest(toolhost, session, 'POST', '/webhooks', hook);
       const { status, body } = await asOwner('DELETE', `/remains/${id}`);
-      assert.deepEqual([status, body.paused_webhooks], [200, [made.id]]);
-      assert.deepEqual(((await lastEvent()).detail as Json).paused_webhooks, [made.id]);
-      assert.equal((await webhooks())[0]?.unconfirmed, true);
-      await asOwner('DELETE', `/webhooks/${made.id}`);
+      assert.deepEqual([status, body.paused_webhooks], [200, [created.id]]);
+      assert.deepEqual(((await getLastEvent()).detail as Json).paused_webhooks, [created.id]);
+      assert.equal((await listWebhooks())[0]?.unconfirmed, true);
+      await asOwner('DELETE', `/webhooks/${created.id}`);
     });
 
     it('is listed with what still works after leaving on their own, until an owner ends it in one step', async () => {
@@ -256,14 +256,14 @@ for (const engine of engines) {
       await personRequest(toolhost, session, 'PUT', '/models/lenas', { kind: 'openai', model: 'm' });
       const left = await personRequest(toolhost, session, 'POST', '/workspace/leave');
       assert.deepEqual([left.status, left.body.models, left.body.key_count], [200, ['lenas'], 1]);
-      const remaining = async () =>
+      const getRemaining = async () =>
         ((await asOwner('GET', '/remains')).body.people as Json[]).find((person) => person.id === id);
-      assert.partialDeepStrictEqual(await remaining(), { name: 'Lena', models: ['lenas'], key_count: 1 });
+      assert.partialDeepStrictEqual(await getRemaining(), { name: 'Lena', models: ['lenas'], key_count: 1 });
       const { status, body } = await asOwner('DELETE', `/remains/${id}`);
       assert.deepEqual([status, body.revoked_keys, body.deleted_models], [200, [keyId], ['lenas']]);
-      assert.equal((await lastEvent()).operation, 'endRemains');
+      assert.equal((await getLastEvent()).operation, 'endRemains');
       assert.deepEqual(
-        [await works(key), (await asOwner('GET', '/models')).body.models, await remaining()],
+        [await isAccepted(key), (await asOwner('GET', '/models')).body.models, await getRemaining()],
         [false, [], undefined],
       );
       assert.equal((await asOwner('DELETE', `/remains/${id}`)).status, 404);
@@ -282,7 +282,7 @@ for (const engine of engines) {
       await personRequest(toolhost, session, 'POST', '/invitations', { email: 'Friend@mail.example', role: 'owner' });
       const { body } = await asOwner('DELETE', `/members/${id}`);
       assert.deepEqual(body.invitations, ['friend@mail.example']);
-      assert.deepEqual(((await lastEvent()).detail as Json).invitations, ['friend@mail.example']);
+      assert.deepEqual(((await getLastEvent()).detail as Json).invitations, ['friend@mail.example']);
       const remaining = (await asOwner('GET', '/remains')).body.people as Json[];
       assert.deepEqual(remaining.find((person) => person.id === id)?.invitations, ['friend@mail.example']);
       const { body: ended } = await asOwner('DELETE', `/remains/${id}`);
@@ -336,13 +336,13 @@ for (const engine of engines) {
       const { key, id: keyId } = await makeKey(session, 'of an editor');
       const { body } = await asOwner('PATCH', `/members/${id}`, { role: 'viewer' });
       assert.deepEqual(
-        (body.keys as { id: string }[]).map((made) => made.id),
+        (body.keys as { id: string }[]).map((createdKey) => createdKey.id),
         [keyId],
       );
       assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 401);
-      assert.equal(await works(key), true);
+      assert.equal(await isAccepted(key), true);
       await asOwner('PATCH', `/members/${id}`, { role: 'viewer', end_remains: true });
-      assert.equal(await works(key), false);
+      assert.equal(await isAccepted(key), false);
     });
 
     it('keeps the current session when lowering their own role', async () => {
@@ -353,13 +353,15 @@ for (const engine of engines) {
     });
 
     it('cannot see or end anything of another workspace', async () => {
-      const elsewhere = await personSession(toolhost, { name: 'Mallory', workspace: 'wsp_other' });
+      const otherWorkspaceSession = await createPersonSession(toolhost, { name: 'Mallory', workspace: 'wsp_other' });
       const { session, id } = await join();
       const { key } = await makeKey(session, 'ours');
-      const { body } = await personRequest(toolhost, elsewhere, 'GET', `/keys?made_by=${id}`);
+      const { body } = await personRequest(toolhost, otherWorkspaceSession, 'GET', `/keys?made_by=${id}`);
       assert.deepEqual(body.keys, []);
-      const { status } = await personRequest(toolhost, elsewhere, 'DELETE', `/members/${id}`, { end_remains: true });
-      assert.deepEqual([status, await works(key)], [404, true]);
+      const { status } = await personRequest(toolhost, otherWorkspaceSession, 'DELETE', `/members/${id}`, {
+        end_remains: true,
+      });
+      assert.deepEqual([status, await isAccepted(key)], [404, true]);
     });
   });
 }

@@ -6,59 +6,59 @@ import { saveMember, saveUser } from '../../src/store/people/users.ts';
 import { deleteServer } from '../../src/store/servers/deleted-servers.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
 import { engines } from '../sets.ts';
-import { personSession } from '../support/browser/dashboard.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { outputOf } from '../support/oauth/managing-agent.ts';
-import { aServer } from '../support/store/rows.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { getOutput } from '../support/oauth/managing-agent.ts';
+import { buildServer } from '../support/store/rows.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-const usualQuota = 1000;
+const defaultQuota = 1000;
 /** Creation time of rows. It is recent because the service prunes old rows some time after its start. */
-const begun = Date.now();
+const startedAt = Date.now();
 
 for (const engine of engines) {
   describe(`long lists on ${engine}`, () => {
     let world: EngineToolhost;
     let key: string;
     before(async () => {
-      world = await startOn(engine);
-      key = await world.toolhost.key({ workspace: 'full' });
+      world = await startToolhostOnEngine(engine);
+      key = await world.toolhost.createKey({ workspace: 'full' });
       const { db } = world.toolhost.running.app.runner;
       await db.transaction().execute(async (transaction) => {
-        for (let n = 0; n < usualQuota; n += 1)
-          await insertServer(transaction, aServer({ workspaceId: 'full', slug: `full-${n}`, createdAt: 1000 + n }));
+        for (let n = 0; n < defaultQuota; n += 1)
+          await insertServer(transaction, buildServer({ workspaceId: 'full', slug: `full-${n}`, createdAt: 1000 + n }));
       });
       for (let n = 0; n < 30; n += 1) {
-        const gone = aServer({ workspaceId: 'full', slug: `gone-${n}`, createdAt: 5000 });
-        await insertServer(db, gone);
-        await deleteServer(db, gone, 6000);
+        const deleted = buildServer({ workspaceId: 'full', slug: `gone-${n}`, createdAt: 5000 });
+        await insertServer(db, deleted);
+        await deleteServer(db, deleted, 6000);
       }
     });
     after(() => world?.stop());
 
-    const slugsOf = (body: Json) => (body.servers as Json[]).map(({ slug }) => slug);
+    const getSlugs = (body: Json) => (body.servers as Json[]).map(({ slug }) => slug);
 
     it('[find E2] return all servers of a workspace without a limit parameter, up to the default quota', async () => {
       const { body } = await world.toolhost.rest('GET', '/servers', { key });
-      assert.deepEqual([slugsOf(body).length, body.next_cursor], [usualQuota, undefined]);
-      assert.deepEqual(slugsOf(body).slice(0, 2), ['full-999', 'full-998']);
+      assert.deepEqual([getSlugs(body).length, body.next_cursor], [defaultQuota, undefined]);
+      assert.deepEqual(getSlugs(body).slice(0, 2), ['full-999', 'full-998']);
       const listed = await world.toolhost.callTool('manage', key, 'listMcpServers');
-      assert.equal(slugsOf(outputOf(listed)).length, usualQuota);
+      assert.equal(getSlugs(getOutput(listed)).length, defaultQuota);
     });
 
     it('[find E2] return a cursor if there are more servers', async () => {
       const { db } = world.toolhost.running.app.runner;
-      const more = aServer({ workspaceId: 'full', slug: 'one-more', createdAt: 10_000 });
+      const more = buildServer({ workspaceId: 'full', slug: 'one-more', createdAt: 10_000 });
       await insertServer(db, more);
       const first = (await world.toolhost.rest('GET', '/servers', { key })).body;
-      const rest = (await world.toolhost.rest('GET', `/servers?cursor=${first.next_cursor}`, { key })).body;
-      assert.deepEqual([slugsOf(first).length, slugsOf(rest)], [usualQuota, ['full-0']]);
+      const second = (await world.toolhost.rest('GET', `/servers?cursor=${first.next_cursor}`, { key })).body;
+      assert.deepEqual([getSlugs(first).length, getSlugs(second)], [defaultQuota, ['full-0']]);
       await deleteServer(db, more, 11_000);
     });
 
     it('[find A4] return shorter pages of versions if their configurations are large', async () => {
-      const manager = await world.toolhost.key();
+      const manager = await world.toolhost.createKey();
       const description = (n: number) => `${n} ${'x'.repeat(1900)}`;
       const tools = (n: number) =>
         Array.from({ length: 100 }, (_, i) => ({
@@ -89,11 +89,11 @@ for (const engine of engines) {
 
     it('[find A4] return shorter pages of audit events if events are large, and omit details that are too large', async () => {
       const { db } = world.toolhost.running.app.runner;
-      const auditor = await world.toolhost.key({ workspace: 'audited' });
+      const auditor = await world.toolhost.createKey({ workspace: 'audited' });
       const event = (n: number, length: number) => ({
         id: `aud_${String(n).padStart(3, '0')}`,
         workspace_id: 'audited',
-        at: begun + n,
+        at: startedAt + n,
         actor_kind: 'operator',
         actor_id: 'operator',
         operation: 'deleteSecret',
@@ -121,29 +121,29 @@ for (const engine of engines) {
 
     it('[find A4] return members before invitations, in pages of any size', async () => {
       const { db } = world.toolhost.running.app.runner;
-      const session = await personSession(world.toolhost, { name: 'Owner' });
+      const session = await createPersonSession(world.toolhost, { name: 'Owner' });
       for (let n = 0; n < 5; n += 1) {
         const user = { id: `usr_${n}`, issuer: 'i', subject: `s${n}`, email: `m${n}@b.example`, name: null };
-        await saveUser(db, { ...user, at: begun });
-        await saveMember(db, { workspaceId: 'local', userId: user.id, role: 'viewer', at: begun });
+        await saveUser(db, { ...user, at: startedAt });
+        await saveMember(db, { workspaceId: 'local', userId: user.id, role: 'viewer', at: startedAt });
         const address = { workspaceId: 'local', email: `i.${n}+x@b.example` };
-        await saveInvitation(db, { ...address, role: 'viewer', invitedBy: 'x', createdAt: begun });
+        await saveInvitation(db, { ...address, role: 'viewer', invitedBy: 'x', createdAt: startedAt });
       }
       const all = (await personRequest(world.toolhost, session, 'GET', '/members')).body;
-      const names = ({ members, invitations }: Json) =>
+      const getEmails = ({ members, invitations }: Json) =>
         [...(members as Json[]), ...(invitations as Json[])].map(({ email }) => email);
-      assert.equal(names(all).length, 11);
+      assert.equal(getEmails(all).length, 11);
       for (const limit of [1, 2, 3, 5, 6, 7, 11]) {
         const found: unknown[] = [];
         for (let query = `?limit=${limit}`; ; ) {
           const { status, body } = await personRequest(world.toolhost, session, 'GET', `/members${query}`);
           assert.equal(status, 200);
-          assert.ok(names(body).length <= limit);
-          found.push(...names(body));
+          assert.ok(getEmails(body).length <= limit);
+          found.push(...getEmails(body));
           if (body.next_cursor === undefined) break;
           query = `?limit=${limit}&cursor=${body.next_cursor}`;
         }
-        assert.deepEqual(found, names(all), String(limit));
+        assert.deepEqual(found, getEmails(all), String(limit));
       }
     });
   });

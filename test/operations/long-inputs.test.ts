@@ -11,7 +11,7 @@ const tool = (name: string, more = '') =>
   `{"name":"${name}","description":"Gets it.","method":"get","url":"${origin}/${name}"${more}}`;
 
 /** Members of inputs: names, and values as JSON text, some of which are valid. */
-const valuesOf: { [name: string]: readonly string[] } = {
+const memberValues: { [name: string]: readonly string[] } = {
   slug: ['"known"', '"other"', '"none"', '7', '[]', '"a\\u0000"', `[${'1,'.repeat(700)}1]`, 'null'],
   expected_version: ['1', '2', '1.0', '1e0', '-0', '"1"', 'null', '{}', `{"a":"${'x'.repeat(1100)}"}`],
   tool: ['"first"', '"made"', '"none"', '5'],
@@ -46,9 +46,9 @@ const valuesOf: { [name: string]: readonly string[] } = {
   'na"me\\': ['1'],
 };
 
-const space = fc.constantFrom('', '', ' ', '\n\t', '\r\n  ');
+const whitespace = fc.constantFrom('', '', ' ', '\n\t', '\r\n  ');
 /** Returns a member name as JSON text, with any of its letters escaped. */
-const nameText = (name: string) =>
+const arbitraryNameText = (name: string) =>
   fc.array(fc.boolean(), { minLength: name.length, maxLength: name.length }).map((escaped) => {
     const letters = [...name].map((letter, index) =>
       escaped[index] && escaped[0]
@@ -57,13 +57,20 @@ const nameText = (name: string) =>
     );
     return `"${letters.join('')}"`;
   });
-const member = (name: string) =>
+const arbitraryMember = (name: string) =>
   fc
-    .tuple(space, nameText(name), space, space, fc.constantFrom(...(valuesOf[name] as string[])), space)
-    .map((parts) => `${parts[0]}${parts[1]}${parts[2]}:${parts[3]}${parts[4]}${parts[5]}`);
-const anyMember = fc.constantFrom(...Object.keys(valuesOf)).chain(member);
+    .tuple(
+      whitespace,
+      arbitraryNameText(name),
+      whitespace,
+      whitespace,
+      fc.constantFrom(...(memberValues[name] as string[])),
+      whitespace,
+    )
+    .map((tokens) => `${tokens[0]}${tokens[1]}${tokens[2]}:${tokens[3]}${tokens[4]}${tokens[5]}`);
+const anyMember = fc.constantFrom(...Object.keys(memberValues)).chain(arbitraryMember);
 /** Returns members of a valid input, at most one of them omitted, and a few additional members. */
-const membersFrom = (valid: readonly string[]) =>
+const arbitraryMembers = (valid: readonly string[]) =>
   fc
     .tuple(fc.subarray([...valid], { minLength: Math.max(0, valid.length - 1) }), fc.array(anyMember, { maxLength: 3 }))
     .chain(([some, others]) => fc.shuffledSubarray([...some, ...others], { minLength: some.length + others.length }));
@@ -71,42 +78,48 @@ const membersFrom = (valid: readonly string[]) =>
 const validConfig = ['"name":"Some"', '"slug":"known"', `"tools":[${tool('first')}]`];
 const validTool = ['"name":"made"', '"description":"Gets it."', '"method":"GET"', `"url":"${origin}/made"`];
 const requests = fc.oneof(
-  fc.tuple(fc.constantFrom('POST /check', 'POST /check?slug=known', 'POST /check?x=%00'), membersFrom(validConfig)),
-  fc.tuple(fc.constantFrom('POST /servers', 'PUT /servers/known', 'PUT /servers/none'), membersFrom(validConfig)),
-  fc.tuple(fc.constant('PATCH /servers/known'), membersFrom([])),
-  fc.tuple(fc.constantFrom('POST /servers/known/tools', 'POST /servers/other/tools'), membersFrom(validTool)),
-  fc.tuple(fc.constantFrom('PATCH /servers/known/tools/first', 'PATCH /servers/known/tools/made'), membersFrom([])),
+  fc.tuple(
+    fc.constantFrom('POST /check', 'POST /check?slug=known', 'POST /check?x=%00'),
+    arbitraryMembers(validConfig),
+  ),
+  fc.tuple(fc.constantFrom('POST /servers', 'PUT /servers/known', 'PUT /servers/none'), arbitraryMembers(validConfig)),
+  fc.tuple(fc.constant('PATCH /servers/known'), arbitraryMembers([])),
+  fc.tuple(fc.constantFrom('POST /servers/known/tools', 'POST /servers/other/tools'), arbitraryMembers(validTool)),
+  fc.tuple(
+    fc.constantFrom('PATCH /servers/known/tools/first', 'PATCH /servers/known/tools/made'),
+    arbitraryMembers([]),
+  ),
   fc.tuple(
     fc.constantFrom('POST /servers/known/plan', 'POST /servers/known/apply'),
-    membersFrom([`"config":${(valuesOf.config as string[])[0]}`]),
+    arbitraryMembers([`"config":${(memberValues.config as string[])[0]}`]),
   ),
 );
 
 /** Name of an operation as a tool, and arguments for it. */
 const toolCalls = fc.oneof(
-  fc.tuple(fc.constantFrom('checkMcpServer', 'createMcpServer'), membersFrom(validConfig)),
-  fc.tuple(fc.constant('updateMcpServer'), membersFrom(['"slug":"known"'])),
-  fc.tuple(fc.constant('addTool'), membersFrom([...validTool, '"slug":"known"'])),
-  fc.tuple(fc.constant('updateTool'), membersFrom(['"slug":"known"', '"tool":"first"'])),
+  fc.tuple(fc.constantFrom('checkMcpServer', 'createMcpServer'), arbitraryMembers(validConfig)),
+  fc.tuple(fc.constant('updateMcpServer'), arbitraryMembers(['"slug":"known"'])),
+  fc.tuple(fc.constant('addTool'), arbitraryMembers([...validTool, '"slug":"known"'])),
+  fc.tuple(fc.constant('updateTool'), arbitraryMembers(['"slug":"known"', '"tool":"first"'])),
   fc.tuple(
     fc.constant('previewToolCall'),
-    membersFrom(['"slug":"known"', '"tool":"first"', '"arguments":{"id":1.10}']),
+    arbitraryMembers(['"slug":"known"', '"tool":"first"', '"arguments":{"id":1.10}']),
   ),
 );
 /** Messages with ARGS in place of the arguments. If members have the same name, the last one counts. */
 const messages = fc
-  .tuple(space, nameText('params'), nameText('arguments'), fc.nat(5))
+  .tuple(whitespace, arbitraryNameText('params'), arbitraryNameText('arguments'), fc.nat(5))
   .map(([gap, params, args, kind]) => {
     const head = `{${gap}"jsonrpc":"2.0","id":12345678901234567890,"method":"tools/call"`;
-    const whole = `${head},${params}:{"name":"TOOL",${args}${gap}:${gap}ARGS}}`;
+    const fullMessage = `${head},${params}:{"name":"TOOL",${args}${gap}:${gap}ARGS}}`;
     const other = `{"name":"other","tools":[${tool('other')}],"description":"${'x'.repeat(1500)}"}`;
     return [
-      whole,
+      fullMessage,
       `${head},"params":{"arguments":${other},${args}:ARGS,"name":"TOOL"},"arguments":${other}}`,
       `${head},"params":{"arguments":${other},"name":"ping"},${params}:{"name":"TOOL",${args}:ARGS}}`,
       `${head},"params":{"name":"TOOL","arguments":ARGS,${args}:7}}`,
       `${head},"params":{"name":"TOOL","arguments":ARGS},"params":{"name":"TOOL"}}`,
-      `[{"jsonrpc":"2.0","id":1,"method":"ping"},${gap}${whole},{"jsonrpc":"2.0","id":2,"result":{}},${whole}]`,
+      `[{"jsonrpc":"2.0","id":1,"method":"ping"},${gap}${fullMessage},{"jsonrpc":"2.0","id":2,"result":{}},${fullMessage}]`,
     ][kind] as string;
   });
 
@@ -114,23 +127,23 @@ const sample = { numRuns: 150, seed: 7 };
 
 describe('an input that is parsed on a worker thread', () => {
   /** Two services with the same servers. One gets each input unchanged, the other one gets it padded. */
-  let pair: { toolhost: TestToolhost; key: string; limited: string }[];
+  let services: { toolhost: TestToolhost; key: string; limited: string }[];
   before(async () => {
-    pair = await Promise.all(
+    services = await Promise.all(
       [0, 1].map(async () => {
         const toolhost = await startToolhost();
-        const key = await toolhost.key();
-        return { toolhost, key, limited: await toolhost.key({ servers: ['known'] }) };
+        const key = await toolhost.createKey();
+        return { toolhost, key, limited: await toolhost.createKey({ servers: ['known'] }) };
       }),
     );
-    for (const { toolhost } of pair)
+    for (const { toolhost } of services)
       for (const slug of ['known', 'other'])
         await toolhost.createServer({ name: slug, slug, tools: [JSON.parse(tool('first')) as Json] });
   });
-  after(() => Promise.all(pair.map(({ toolhost }) => toolhost.stop())));
+  after(() => Promise.all(services.map(({ toolhost }) => toolhost.stop())));
 
   /** Returns the response without the parts that differ between services. */
-  const answerOf = async ({ toolhost }: { toolhost: TestToolhost }, path: string, init: RequestInit) => {
+  const getResponse = async ({ toolhost }: { toolhost: TestToolhost }, path: string, init: RequestInit) => {
     const response = await fetch(toolhost.url + path, init);
     const text = (await response.text())
       .replaceAll(toolhost.url, 'URL')
@@ -140,17 +153,17 @@ describe('an input that is parsed on a worker thread', () => {
   const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   /** Sends a body to one service, and the same body with padding to the other one. */
   const compare = async (path: string, short: string, init: (of: { key: string; limited: string }) => RequestInit) => {
-    const [expected, found] = await Promise.all(
-      pair.map((one, index) => {
+    const [expected, actual] = await Promise.all(
+      services.map((one, index) => {
         const body = index === 0 ? short.replaceAll('@', '') : short.replaceAll('@', padding);
-        return answerOf(one, path, { ...init(one), body });
+        return getResponse(one, path, { ...init(one), body });
       }),
     );
     // The target of the input is resolved first, so an unknown server may be reported instead.
-    const isNul = expected?.text.includes('contains the character U+0000');
-    if (isNul) assert.ok(/U\+0000|no such/.test(found?.text ?? ''), `${path} ${short} ${found?.text}`);
-    else assert.deepEqual(found, expected, `${path} ${short}`);
-    return found?.status ?? 0;
+    const hasNul = expected?.text.includes('contains the character U+0000');
+    if (hasNul) assert.ok(/U\+0000|no such/.test(actual?.text ?? ''), `${path} ${short} ${actual?.text}`);
+    else assert.deepEqual(actual, expected, `${path} ${short}`);
+    return actual?.status ?? 0;
   };
 
   it('[find A1] gets the same response over REST as a short input', async () => {
@@ -162,10 +175,10 @@ describe('an input that is parsed on a worker thread', () => {
         method,
         headers: { ...json, authorization: `Bearer ${isLimited ? limited : key}` },
       }));
-      const seen = `${path.split('/').at(-1)?.split('?')[0]} ${status}`;
-      statuses.set(seen, (statuses.get(seen) ?? 0) + 1);
+      const outcome = `${path.split('/').at(-1)?.split('?')[0]} ${status}`;
+      statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
     }
-    assert.ok([...statuses.keys()].some((seen) => seen.endsWith('200')));
+    assert.ok([...statuses.keys()].some((outcome) => outcome.endsWith('200')));
   });
 
   it('[find A1] gets the same response over MCP as a short input', async () => {
@@ -173,7 +186,7 @@ describe('an input that is parsed on a worker thread', () => {
     for (const [[name, members], message] of fc.sample(fc.tuple(toolCalls, messages), sample)) {
       const body = message.replaceAll('TOOL', name).replaceAll('ARGS', () => `{@${members.join(',')}}`);
       const isBatch = body.startsWith('[');
-      const answer = await compare('/mcp/manage', body, ({ key }) => ({
+      const status = await compare('/mcp/manage', body, ({ key }) => ({
         method: 'POST',
         headers: {
           ...json,
@@ -181,7 +194,7 @@ describe('an input that is parsed on a worker thread', () => {
           'mcp-protocol-version': isBatch ? '2025-03-26' : '2025-11-25',
         },
       }));
-      statuses.set(`${name} ${answer}`, (statuses.get(`${name} ${answer}`) ?? 0) + 1);
+      statuses.set(`${name} ${status}`, (statuses.get(`${name} ${status}`) ?? 0) + 1);
     }
     assert.ok(statuses.has('checkMcpServer 200'));
   });

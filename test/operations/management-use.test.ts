@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('using an existing server through the management server', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  let manager: ManagingAgent;
+  let manager: ManagementAgent;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    manager = await startManagingAgent(toolhost, await toolhost.key());
-    const tools = [toolAt(`${upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })];
-    await toolhost.createServer(serverAt('first-server', upstream.url, { tools }));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    manager = await startManagementAgent(toolhost, await toolhost.createKey());
+    const tools = [buildToolAt(`${upstream.url}/thing`, { headers: { 'X-Key': '{{KEY}}' } })];
+    await toolhost.createServer(buildServerAt('first-server', upstream.url, { tools }));
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
-  const done = (name: string, args?: Json) => manager.done(name, args);
-  const refused = (name: string, args: Json, why: RegExp) => manager.refused(name, args, why);
+  const done = (name: string, args?: Json) => manager.expectSuccess(name, args);
+  const refused = (name: string, args: Json, why: RegExp) => manager.expectError(name, args, why);
 
   it('never shows a value in setSecret, listSecrets, and deleteSecret', async () => {
     const { output } = await done('setSecret', { slug: 'first-server', name: 'KEY', value: 'hidden-value' });
@@ -37,7 +37,7 @@ describe('using an existing server through the management server', () => {
   it('previews the exact request with masked credentials in previewToolCall, and sends nothing', async () => {
     upstream.take();
     const tools = [
-      toolAt(`${upstream.url}/things/:id`, {
+      buildToolAt(`${upstream.url}/things/:id`, {
         method: 'PATCH',
         input_schema: { id: { type: 'string' }, note: { type: 'string' } },
         headers: { 'X-Key': '{{KEY}}' },
@@ -79,7 +79,7 @@ describe('using an existing server through the management server', () => {
     const [sent] = upstream.take();
     assert.deepEqual([sent?.url, sent?.headers['x-key']], ['/things/7?api_key=hidden-value', 'hidden-value']);
     assert.equal((await done('callTool', { slug: 'first-server', tool: 'get' })).output.is_error, true);
-    await done('createMcpServer', serverAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
+    await done('createMcpServer', buildServerAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
     await refused(
       'callTool',
       { slug: 'forwarding', tool: 'get' },

@@ -3,8 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import { type Schema, Validator } from '@cfworker/json-schema';
 import { estimateTokenCount } from '../../src/domain/pieces/tokens.ts';
 import { operationList } from '../../src/operations/index.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { type ManagingAgent, outputOf, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { getOutput, type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -19,22 +19,22 @@ describe('management server', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
-  let manager: ManagingAgent;
+  let manager: ManagementAgent;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    key = await toolhost.key();
-    manager = await startManagingAgent(toolhost, key);
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    key = await toolhost.createKey();
+    manager = await startManagementAgent(toolhost, key);
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  const manage = (name: string, args?: Json, token?: string) => manager.manage(name, args, token);
-  const done = (name: string, args?: Json) => manager.done(name, args);
-  const refused = (name: string, args: Json, why: RegExp) => manager.refused(name, args, why);
+  const manage = (name: string, args?: Json, token?: string) => manager.callTool(name, args, token);
+  const done = (name: string, args?: Json) => manager.expectSuccess(name, args);
+  const refused = (name: string, args: Json, why: RegExp) => manager.expectError(name, args, why);
 
   it('[spec 4.2] lists its tools with descriptive schemas and hints', () => {
     const { tools } = manager;
-    const wanted = [
+    const requiredTools = [
       'listMcpServers',
       'createMcpServer',
       'getMcpServer',
@@ -52,7 +52,7 @@ describe('management server', () => {
       'listGrants',
       'revokeGrant',
     ];
-    for (const name of wanted) assert.ok(tools.has(name), name);
+    for (const name of requiredTools) assert.ok(tools.has(name), name);
     assert.deepEqual(
       [...tools.keys()],
       operationList.filter((op) => op.isTool).map((op) => op.name),
@@ -72,16 +72,16 @@ describe('management server', () => {
     assert.doesNotMatch(text, /\$ref|\$defs/);
     for (const op of operationList.filter(({ isTool }) => isTool)) {
       const { properties, required } = manager.tools.get(op.name)?.inputSchema ?? {};
-      const whole = op.inputSchema() as Schema;
+      const schema = op.inputSchema() as Schema;
       assert.deepEqual(
         [Object.keys(properties ?? {}), required],
-        [Object.keys(whole.properties ?? {}), whole.required],
+        [Object.keys(schema.properties ?? {}), schema.required],
       );
     }
   });
 
   it('[spec 4.2] explains every part briefly in describeConfiguration, with an example that can be stored', async () => {
-    const token = await toolhost.key({ workspace: 'examples' });
+    const token = await toolhost.createKey({ workspace: 'examples' });
     const { part: input } = manager.tools.get('describeConfiguration')?.inputSchema.properties ?? {};
     const examples: Json = {};
     for (const part of Object(input).enum as string[]) {
@@ -93,7 +93,7 @@ describe('management server', () => {
       examples[part] = output.example;
     }
     const { server, input_schema, tools, oauth, ...fields } = examples as Record<string, Json>;
-    const both = Object.values(tools ?? {}) as Json[];
+    const exampleTools = Object.values(tools ?? {}) as Json[];
     const sending = {
       name: 'send',
       description: 'Send a thing',
@@ -102,7 +102,7 @@ describe('management server', () => {
     };
     const withFile = { ...sending, body: 'multipart', input_schema };
     const configs = [
-      { ...server, ...fields, tools: [...both, withFile] },
+      { ...server, ...fields, tools: [...exampleTools, withFile] },
       { ...server, slug: 'of-a-login', authentication: { type: 'Bearer' }, oauth },
     ];
     const listed = new Validator(manager.tools.get('createMcpServer')?.inputSchema ?? false, '2020-12', false);
@@ -114,18 +114,18 @@ describe('management server', () => {
   });
 
   it('[spec 4.2] returns an empty list for an empty workspace', async () => {
-    const token = await toolhost.key({ workspace: 'empty' });
+    const token = await toolhost.createKey({ workspace: 'empty' });
     const { output, text } = await manage('listMcpServers', {}, token);
     assert.deepEqual(output, { servers: [] });
     assert.equal(text, '{"servers":[]}');
   });
 
   it('[spec 4.2] confirms the name and the URL in createMcpServer, and lists the next steps', async () => {
-    const config = serverAt('first-server', upstream.url, {
+    const config = buildServerAt('first-server', upstream.url, {
       name: 'First Server',
       oauth,
       tools: [
-        toolAt(`${upstream.url}/rest/v1/rows`, {
+        buildToolAt(`${upstream.url}/rest/v1/rows`, {
           method: 'POST',
           description: 'Short.',
           headers: { 'X-Key': '{{KEY}}' },
@@ -136,17 +136,17 @@ describe('management server', () => {
     const url = `${toolhost.url}/mcp/first-server`;
     assert.match(text, new RegExp(`^Created the server "First Server" \\(version 1\\) at ${url}\n`));
     assert.match(text, /Access: oauth\. Tools: 1\./);
-    const { server, warnings, next_steps, ...rest } = output as {
+    const { server, warnings, next_steps, ...remaining } = output as {
       server: Json;
       warnings: Json[];
       next_steps: string[];
     };
-    assert.deepEqual(rest, { url });
-    const { id, created_at, updated_at, created_by, ...shown } = server;
+    assert.deepEqual(remaining, { url });
+    const { id, created_at, updated_at, created_by, ...summary } = server;
     assert.match(String(id), /^srv_/);
     assert.match(String(created_by), /^key_/);
     assert.equal(created_at, updated_at);
-    assert.deepEqual(shown, {
+    assert.deepEqual(summary, {
       name: 'First Server',
       slug: 'first-server',
       url,
@@ -173,30 +173,30 @@ describe('management server', () => {
   });
 
   it('suggests a variable for the client in createMcpServer that differs from the secret, and explains it', async () => {
-    const token = await toolhost.key({ workspace: 'clients' });
-    const stepOf = async (slug: string, authentication?: object) => {
-      const config = serverAt(slug, upstream.url, { authentication });
+    const token = await toolhost.createKey({ workspace: 'clients' });
+    const getConnectStep = async (slug: string, authentication?: object) => {
+      const config = buildServerAt(slug, upstream.url, { authentication });
       const { output } = await manage('createMcpServer', config, token);
       return (output as { next_steps: string[] }).next_steps.at(-1) ?? '';
     };
     const key =
       /"Authorization: Bearer \$TOOLHOST_API_KEY" \(TOOLHOST_API_KEY is a workspace API key with the scope call/;
-    assert.match(await stepOf('with-a-secret', { type: 'Bearer', token: '{{TOKEN}}' }), key);
-    assert.match(await stepOf('open'), new RegExp(`${key.source}, or any other text`));
+    assert.match(await getConnectStep('with-a-secret', { type: 'Bearer', token: '{{TOKEN}}' }), key);
+    assert.match(await getConnectStep('open'), new RegExp(`${key.source}, or any other text`));
     assert.match(
-      await stepOf('with-own-tokens', { type: 'Bearer' }),
+      await getConnectStep('with-own-tokens', { type: 'Bearer' }),
       /\$API_TOKEN" \(API_TOKEN is the caller's own API token/,
     );
   });
 
   it('reports every problem together in createMcpServer, and stores nothing', async () => {
-    const wrong = {
+    const invalidConfig = {
       name: '',
       slug: 'Bad Slug',
-      tools: [{ ...toolAt('ftp://x'), metod: 'GET', method: 'TRACE', timeout_ms: 20_001 }],
+      tools: [{ ...buildToolAt('ftp://x'), metod: 'GET', method: 'TRACE', timeout_ms: 20_001 }],
       owner: 'me',
     };
-    const { isError, text } = await manage('createMcpServer', wrong);
+    const { isError, text } = await manage('createMcpServer', invalidConfig);
     assert.equal(isError, true);
     for (const path of [
       'name',
@@ -211,7 +211,7 @@ describe('management server', () => {
     assert.match(text, /tools\[0\]\.metod: unknown field; did you mean `method`\?/);
     await refused(
       'createMcpServer',
-      serverAt('first-server', upstream.url),
+      buildServerAt('first-server', upstream.url),
       /^slug: "first-server" is used by a server of this workspace; change that server with updateMcpServer /,
     );
   });
@@ -262,8 +262,8 @@ describe('management server', () => {
     );
     const { text } = await done('restoreVersion', { slug: 'first-server', version: 2 });
     assert.match(text, /^Restored the server "First Server" \(version 4\) at /);
-    const { output: now } = await done('getMcpServer', { slug: 'first-server' });
-    assert.deepEqual(now.config, versions[1]?.config);
+    const { output: current } = await done('getMcpServer', { slug: 'first-server' });
+    assert.deepEqual(current.config, versions[1]?.config);
     await refused('restoreVersion', { slug: 'first-server', version: 99 }, /has no version 99/);
     await refused(
       'restoreVersion',
@@ -275,7 +275,9 @@ describe('management server', () => {
   it('checks a configuration in checkMcpServer without storing it', async () => {
     const good = await done(
       'checkMcpServer',
-      serverAt('not-stored', upstream.url, { tools: [toolAt(`${upstream.url}/x`, { description: 'Short.' })] }),
+      buildServerAt('not-stored', upstream.url, {
+        tools: [buildToolAt(`${upstream.url}/x`, { description: 'Short.' })],
+      }),
     );
     assert.deepEqual([good.output.valid, good.output.problems, good.output.access], [true, [], 'caller_token']);
     assert.equal((good.output.warnings as Json[]).length, 1);
@@ -287,20 +289,20 @@ describe('management server', () => {
 
   it('reports a taken slug in checkMcpServer to callers who may create a server', async () => {
     const check = async (credential: string, slug: string) => {
-      const config = serverAt(slug, upstream.url);
-      return outputOf(await toolhost.callTool('manage', credential, 'checkMcpServer', config));
+      const config = buildServerAt(slug, upstream.url);
+      return getOutput(await toolhost.callTool('manage', credential, 'checkMcpServer', config));
     };
-    const others = await toolhost.key({ workspace: 'others' });
+    const otherKey = await toolhost.createKey({ workspace: 'others' });
     assert.match(
       String((await check(key, 'first-server')).slug_taken),
       /^"first-server" is used by a server of this workspace/,
     );
-    const elsewhere = await check(others, 'first-server');
+    const fromOther = await check(otherKey, 'first-server');
     assert.deepEqual(
-      [elsewhere.valid, elsewhere.slug_taken],
+      [fromOther.valid, fromOther.slug_taken],
       [true, '"first-server" is taken or was used before; choose another slug'],
     );
-    const readers = await toolhost.key({ scopes: ['manage:read'], workspace: 'others' });
+    const readers = await toolhost.createKey({ scopes: ['manage:read'], workspace: 'others' });
     assert.equal('slug_taken' in (await check(readers, 'first-server')), false);
     assert.equal('slug_taken' in (await check(key, 'not-stored')), false);
   });
@@ -313,14 +315,21 @@ describe('management server', () => {
       /^Deleted the server first-server\. It can be restored until .* restoreMcpServer .* Its slug stays reserved\.$/,
     );
     assert.equal((await toolhost.rpc('first-server', key, 'ping')).status, 404);
-    await refused('createMcpServer', serverAt('first-server', upstream.url), /a deleted server; restore that server/);
+    await refused(
+      'createMcpServer',
+      buildServerAt('first-server', upstream.url),
+      /a deleted server; restore that server/,
+    );
   });
 
   it('[spec 5.2] requires a key with the scope manage', async () => {
     assert.equal((await toolhost.rpc('manage', undefined, 'tools/list')).status, 401);
     assert.equal((await toolhost.rpc('manage', 'some-token', 'tools/list')).status, 401);
-    assert.equal((await toolhost.rpc('manage', await toolhost.key({ scopes: ['call'] }), 'tools/list')).status, 403);
-    const reader = await toolhost.key({ scopes: ['manage:read'] });
+    assert.equal(
+      (await toolhost.rpc('manage', await toolhost.createKey({ scopes: ['call'] }), 'tools/list')).status,
+      403,
+    );
+    const reader = await toolhost.createKey({ scopes: ['manage:read'] });
     assert.equal((await manage('listMcpServers', {}, reader)).isError, false);
     const { isError, text } = await manage('deleteMcpServer', { slug: 'forwarding' }, reader);
     assert.deepEqual(

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { toolAt } from '../support/configs.ts';
+import { buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -12,41 +12,45 @@ const key = 'sk-model-0123456789';
 const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 const chunk = (delta: Json, finish_reason: string | null = null) =>
   event({ choices: [{ index: 0, delta, finish_reason }] });
-const streamed = { 'content-type': 'text/event-stream' };
+const eventStreamHeaders = { 'content-type': 'text/event-stream' };
 type Respond = (response: ServerResponse) => void | Promise<void>;
 
 /** Writes a text repeatedly until the client disconnects. */
 async function repeat(response: ServerResponse, text: string): Promise<void> {
-  const left = new AbortController();
-  response.once('close', () => left.abort());
-  while (!left.signal.aborted)
-    if (!response.write(text)) await once(response, 'drain', { signal: left.signal }).catch(() => undefined);
+  const disconnected = new AbortController();
+  response.once('close', () => disconnected.abort());
+  while (!disconnected.signal.aborted)
+    if (!response.write(text)) await once(response, 'drain', { signal: disconnected.signal }).catch(() => undefined);
 }
 
 describe('model host responses', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  const responds = new Map<string, Respond>();
+  const responders = new Map<string, Respond>();
   const host = createServer((request, response) => {
-    request.resume().on('end', () => void responds.get(request.url?.split('/')[1] ?? '')?.(response));
+    request.resume().on('end', () => void responders.get(request.url?.split('/')[1] ?? '')?.(response));
   });
   before(async () => {
     await once(host.listen(0, '127.0.0.1'), 'listening');
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port, (host.address() as AddressInfo).port] });
-    await toolhost.createServer({ name: 'Shop', slug: 'shop', tools: [toolAt(`${upstream.url}/x`, { name: 'read' })] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port, (host.address() as AddressInfo).port] });
+    await toolhost.createServer({
+      name: 'Shop',
+      slug: 'shop',
+      tools: [buildToolAt(`${upstream.url}/x`, { name: 'read' })],
+    });
   });
   after(() => Promise.all([toolhost.stop(), upstream.close(), host[Symbol.asyncDispose]()]));
 
-  let asked = 0;
-  const modelOf = (respond: Respond, kind: string) => {
-    const path = `case${++asked}`;
-    responds.set(path, respond);
+  let caseCount = 0;
+  const createModel = (respond: Respond, kind: string) => {
+    const path = `case${++caseCount}`;
+    responders.set(path, respond);
     return { kind, url: `http://127.0.0.1:${(host.address() as AddressInfo).port}/${path}`, model: 'stub', key };
   };
-  const ask = (respond: Respond, kind = 'openai', headers: Record<string, string> = {}) =>
+  const askModel = (respond: Respond, kind = 'openai', headers: Record<string, string> = {}) =>
     toolhost.rest('POST', '/servers/shop/playground', {
-      body: { model: modelOf(respond, kind), messages: [{ role: 'user', text: 'Hello' }] },
+      body: { model: createModel(respond, kind), messages: [{ role: 'user', text: 'Hello' }] },
       headers,
     });
 
@@ -54,24 +58,24 @@ describe('model host responses', () => {
     [
       'endless text',
       /sent a response of more than 500000 characters/,
-      (r) => repeat(r.writeHead(200, streamed), chunk({ content: 'word '.repeat(200) })),
+      (r) => repeat(r.writeHead(200, eventStreamHeaders), chunk({ content: 'word '.repeat(200) })),
     ],
     [
       'endless comments',
       /sent a response of more than 4 MiB/,
-      (r) => repeat(r.writeHead(200, streamed), `: ${'x'.repeat(2000)}\n`),
+      (r) => repeat(r.writeHead(200, eventStreamHeaders), `: ${'x'.repeat(2000)}\n`),
     ],
     [
       'an event of 4 MiB',
       /sent an event of more than 524288 characters/,
-      (r) => void r.writeHead(200, streamed).end(chunk({ content: 'x'.repeat(4_000_000) })),
+      (r) => void r.writeHead(200, eventStreamHeaders).end(chunk({ content: 'x'.repeat(4_000_000) })),
     ],
     [
       '100,000 tool calls',
       /sent more than 100 texts and tool calls in one response/,
       (r) =>
         void r
-          .writeHead(200, streamed)
+          .writeHead(200, eventStreamHeaders)
           .end(
             Array.from(
               { length: 100_000 },
@@ -84,36 +88,42 @@ describe('model host responses', () => {
       /sent more than 100 texts and tool calls in one response/,
       (r) =>
         void r
-          .writeHead(200, streamed)
+          .writeHead(200, eventStreamHeaders)
           .end(chunk({ tool_calls: Array.from({ length: 20_000 }, (_, index) => ({ index })) })),
     ],
     [
       'invalid UTF-8',
       /sent a response that is not valid UTF-8/,
-      (r) => void r.writeHead(200, streamed).end(Buffer.from([0x64, 0x3a, 0xff, 0xfe, 0x0a, 0x0a])),
+      (r) => void r.writeHead(200, eventStreamHeaders).end(Buffer.from([0x64, 0x3a, 0xff, 0xfe, 0x0a, 0x0a])),
     ],
     [
       'an incorrect content coding',
       /cannot be decompressed/,
-      (r) => void r.writeHead(200, { ...streamed, 'content-encoding': 'gzip' }).end(chunk({ content: 'plain' })),
+      (r) =>
+        void r.writeHead(200, { ...eventStreamHeaders, 'content-encoding': 'gzip' }).end(chunk({ content: 'plain' })),
     ],
     [
       'events that are not JSON',
       /sent an event that is not JSON/,
-      (r) => void r.writeHead(200, streamed).end('data: {"choices":[\n\n'),
+      (r) => void r.writeHead(200, eventStreamHeaders).end('data: {"choices":[\n\n'),
     ],
-    ['an empty response', /sent nothing that belongs to its API/, (r) => void r.writeHead(200, streamed).end()],
+    [
+      'an empty response',
+      /sent nothing that belongs to its API/,
+      (r) => void r.writeHead(200, eventStreamHeaders).end(),
+    ],
     [
       'a tool call without a name',
       /sent a tool call without a tool name/,
-      (r) => void r.writeHead(200, streamed).end(chunk({ tool_calls: [{ index: 0, id: 'a' }] }, 'tool_calls')),
+      (r) =>
+        void r.writeHead(200, eventStreamHeaders).end(chunk({ tool_calls: [{ index: 0, id: 'a' }] }, 'tool_calls')),
     ],
     [
       'a tool call with a long id',
       /name or id has more than 200 characters/,
       (r) =>
         void r
-          .writeHead(200, streamed)
+          .writeHead(200, eventStreamHeaders)
           .end(chunk({ tool_calls: [{ index: 0, id: 'a'.repeat(201), function: { name: 'read' } }] })),
     ],
     [
@@ -121,13 +131,13 @@ describe('model host responses', () => {
       /has too many chunks|more than 4 MiB/,
       async (r) => {
         r.socket?.setNoDelay();
-        await repeat(r.writeHead(200, streamed), '\n');
+        await repeat(r.writeHead(200, eventStreamHeaders), '\n');
       },
     ],
   ];
-  for (const [what, detail, respond] of limits) {
-    it(`[play 1] fails with an error that names the limit if the host sends ${what}`, async () => {
-      const { status, body, text } = await ask(respond);
+  for (const [label, detail, respond] of limits) {
+    it(`[play 1] fails with an error that names the limit if the host sends ${label}`, async () => {
+      const { status, body, text } = await askModel(respond);
       assert.equal(status, 503, text);
       assert.match(String(body.detail), /^The model's host /);
       assert.match(String(body.detail), detail);
@@ -136,21 +146,22 @@ describe('model host responses', () => {
   }
 
   it('[play 1] are parsed in one-byte chunks, in a content coding, and with carriage returns', async () => {
-    const whole = `${chunk({ reasoning_content: 'Thinking é' })}: note\n${chunk({ content: 'Wört' })}${chunk({ content: 'er.' }, 'stop')}`;
-    const bytes = Buffer.from(whole);
-    const ways: Respond[] = [
+    const fullResponse = `${chunk({ reasoning_content: 'Thinking é' })}: note\n${chunk({ content: 'Wört' })}${chunk({ content: 'er.' }, 'stop')}`;
+    const bytes = Buffer.from(fullResponse);
+    const variants: Respond[] = [
       async (r) => {
-        r.writeHead(200, streamed);
+        r.writeHead(200, eventStreamHeaders);
         for (const byte of bytes) if (!r.write(Buffer.of(byte))) await once(r, 'drain');
         r.end();
       },
-      (r) => void r.writeHead(200, { ...streamed, 'content-encoding': 'gzip' }).end(gzipSync(bytes)),
-      (r) => void r.writeHead(200, streamed).end(whole.replaceAll('\n', '\r\n')),
-      (r) => void r.writeHead(200, streamed).end(whole.replaceAll('\n', '\r').trimEnd()),
-      (r) => void r.writeHead(200, streamed).end(whole.replaceAll('data: {', 'event: message\ndata:{')),
+      (r) => void r.writeHead(200, { ...eventStreamHeaders, 'content-encoding': 'gzip' }).end(gzipSync(bytes)),
+      (r) => void r.writeHead(200, eventStreamHeaders).end(fullResponse.replaceAll('\n', '\r\n')),
+      (r) => void r.writeHead(200, eventStreamHeaders).end(fullResponse.replaceAll('\n', '\r').trimEnd()),
+      (r) =>
+        void r.writeHead(200, eventStreamHeaders).end(fullResponse.replaceAll('data: {', 'event: message\ndata:{')),
     ];
-    for (const way of ways) {
-      const { status, body, text } = await ask(way);
+    for (const variant of variants) {
+      const { status, body, text } = await askModel(variant);
       assert.equal(status, 200, text);
       const parts = [
         { type: 'thought', text: 'Thinking é' },
@@ -182,7 +193,10 @@ describe('model host responses', () => {
       `data: {"candidates":[{"content":{"parts":[{"functionCall":{"id":"a","name":"read","args":${args}}},{"functionCall":{"id":"b","name":"read"}}]},"finishReason":"STOP"}]}\n\n`,
     ];
     for (const [kind, events] of Object.entries({ openai, anthropic, gemini })) {
-      const { status, body, text } = await ask((r) => void r.writeHead(200, streamed).end(events.join('')), kind);
+      const { status, body, text } = await askModel(
+        (r) => void r.writeHead(200, eventStreamHeaders).end(events.join('')),
+        kind,
+      );
       assert.equal(status, 200, text);
       const calls = (body.parts as Json[]).map(({ id, tool, arguments: json }) => [id, tool, json]);
       assert.deepEqual(
@@ -200,30 +214,30 @@ describe('model host responses', () => {
   });
 
   it('[play 2] are available to a call-only key for stored models, without any address in an error', async () => {
-    const caller = await toolhost.key({ scopes: ['call'] });
-    const model = modelOf(
+    const caller = await toolhost.createKey({ scopes: ['call'] });
+    const model = createModel(
       (r) =>
         void r
           .writeHead(404, { 'content-type': 'application/json' })
           .end('{"error":{"code":"model_not_found","message":"secret-of-a-neighbor"}}'),
       'openai',
     );
-    const askAs = (of: Json, as?: string) =>
+    const askModelAs = (of: Json, as?: string) =>
       toolhost.rest('POST', '/servers/shop/playground', {
         body: { model: of, messages: [{ role: 'user', text: 'Hello' }] },
         ...(as !== undefined && { key: as }),
       });
-    const refused = await askAs(model, caller);
+    const refused = await askModelAs(model, caller);
     assert.deepEqual([refused.status, /needs the scope manage:write/.test(refused.text)], [403, true], refused.text);
-    assert.equal((await askAs({ kind: 'openai', model: 'gpt', key }, caller)).status, 403);
-    const withQuery = await askAs({ ...model, url: `${model.url}?to=elsewhere` });
+    assert.equal((await askModelAs({ kind: 'openai', model: 'gpt', key }, caller)).status, 403);
+    const withQuery = await askModelAs({ ...model, url: `${model.url}?to=elsewhere` });
     assert.match(withQuery.text, /found a query or a fragment/);
     assert.equal(
       (await toolhost.rest('PUT', '/models/mine', { body: { ...model, url: `${model.url}#x` } })).status,
       400,
     );
     assert.equal((await toolhost.rest('PUT', '/models/mine', { body: model })).status, 200);
-    const failed = await askAs({ saved: 'mine' }, caller);
+    const failed = await askModelAs({ saved: 'mine' }, caller);
     assert.equal(failed.body.detail, 'The model "mine" responded with HTTP status 404 (model_not_found).');
     assert.doesNotMatch(failed.text, /neighbor|127\.0\.0\.1/);
   });
@@ -232,13 +246,15 @@ describe('model host responses', () => {
     const hex = `x${Buffer.from(key).toString('hex')}`;
     for (const code of [key, hex, key.toUpperCase(), key.slice(0, 8), 'private.path', 'see-127.0.0.1'])
       for (const status of [200, 401]) {
-        const { text } = await ask((r) => void r.writeHead(status, streamed).end(event({ error: { code } })));
+        const { text } = await askModel(
+          (r) => void r.writeHead(status, eventStreamHeaders).end(event({ error: { code } })),
+        );
         assert.equal(text.toLowerCase().includes(code.toLowerCase()), false, text);
       }
   });
 
   it('[play 2] do not reveal host and port to a caller if a stored model is unreachable', async () => {
-    const caller = await toolhost.key({ scopes: ['call'] });
+    const caller = await toolhost.createKey({ scopes: ['call'] });
     const port = (host.address() as AddressInfo).port;
     const url = `https://127.0.0.1:${port}/tls`;
     assert.equal(
@@ -255,7 +271,9 @@ describe('model host responses', () => {
 
   it('[play 1] may have the name of an inherited property as finish reason', async () => {
     for (const finish of ['constructor', '__proto__', 'toString']) {
-      const { body, text } = await ask((r) => void r.writeHead(200, streamed).end(chunk({ content: 'Hi' }, finish)));
+      const { body, text } = await askModel(
+        (r) => void r.writeHead(200, eventStreamHeaders).end(chunk({ content: 'Hi' }, finish)),
+      );
       assert.equal(body.finish, 'other', text);
     }
   });
@@ -263,12 +281,12 @@ describe('model host responses', () => {
   it('[play 3] count against call limits and leave a record with their tokens', async () => {
     const usage = { prompt_tokens: 12, completion_tokens: 5 };
     const respond: Respond = (r) =>
-      void r.writeHead(200, streamed).end(chunk({ content: 'Hi.' }, 'stop') + event({ choices: [], usage }));
+      void r.writeHead(200, eventStreamHeaders).end(chunk({ content: 'Hi.' }, 'stop') + event({ choices: [], usage }));
     const limited = await toolhost.rest('POST', '/keys', {
       body: { name: 'few', scopes: ['call', 'manage'], calls_per_day: 2 },
     });
     assert.equal(limited.status, 201, limited.text);
-    const model = modelOf(respond, 'openai');
+    const model = createModel(respond, 'openai');
     const askLimited = () =>
       toolhost.rest('POST', '/servers/shop/playground', {
         body: { model, messages: [{ role: 'user', text: 'Hello' }] },

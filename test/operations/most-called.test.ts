@@ -4,11 +4,11 @@ import { countByInterval, findCountableStart, findMostCalled } from '../../src/s
 import { hourMs, minuteMs } from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
-import { aCall } from '../support/store/rows.ts';
+import { buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
-const begin = Date.parse('2026-11-18T00:00:00Z');
-const scope = { workspaceId: 'ours', from: begin, until: begin + 6 * hourMs };
+const startAt = Date.parse('2026-11-18T00:00:00Z');
+const scope = { workspaceId: 'ours', from: startAt, until: startAt + 6 * hourMs };
 
 for (const engine of engines) {
   describe(`[find A4] statistics over more counts than a query reads, on ${engine}`, () => {
@@ -20,7 +20,7 @@ for (const engine of engines) {
       // In hour n, the server s<n> gets n calls and the server `always` gets one.
       const calls = [0, 1, 2, 3, 4, 5].flatMap((hour) =>
         [...Array.from({ length: hour }, () => `s${hour}`), 'always'].map((slug, n) =>
-          aCall({ id: `call_${hour}_${n}`, slug, started_at: begin + hour * hourMs + minuteMs }),
+          buildCall({ id: `call_${hour}_${n}`, slug, started_at: startAt + hour * hourMs + minuteMs }),
         ),
       );
       await database.calls.write(calls);
@@ -29,10 +29,10 @@ for (const engine of engines) {
 
     it('rank the newest calls, report the ranking start, and count over the whole time range', async () => {
       const { servers, tools, rankedFrom } = await findMostCalled(database.reports, scope, 100, 4);
-      const named = (rows: typeof servers) => rows.map(({ slug, calls }) => `${slug} ${calls}`);
-      assert.deepEqual(named(servers), ['always 6', 's5 5', 's4 4']);
-      assert.deepEqual(named(tools), named(servers));
-      assert.equal(rankedFrom, begin + 4 * hourMs + minuteMs);
+      const formatCounts = (rows: typeof servers) => rows.map(({ slug, calls }) => `${slug} ${calls}`);
+      assert.deepEqual(formatCounts(servers), ['always 6', 's5 5', 's4 4']);
+      assert.deepEqual(formatCounts(tools), formatCounts(servers));
+      assert.equal(rankedFrom, startAt + 4 * hourMs + minuteMs);
     });
 
     it('rank all servers if there are few enough', async () => {
@@ -45,13 +45,13 @@ for (const engine of engines) {
     });
 
     it('start later if a tool is selected in all servers, and count every call from there', async () => {
-      const ofTool = { ...scope, tool: 'get' };
-      assert.equal(await findCountableStart(database.reports, ofTool, hourMs, 100), begin);
-      const from = await findCountableStart(database.reports, ofTool, hourMs, 4);
-      assert.equal(from, begin + 4 * hourMs);
-      const rows = await countByInterval(database.reports, { ...ofTool, from }, hourMs);
+      const toolScope = { ...scope, tool: 'get' };
+      assert.equal(await findCountableStart(database.reports, toolScope, hourMs, 100), startAt);
+      const from = await findCountableStart(database.reports, toolScope, hourMs, 4);
+      assert.equal(from, startAt + 4 * hourMs);
+      const rows = await countByInterval(database.reports, { ...toolScope, from }, hourMs);
       assert.deepEqual(rows.map(({ calls }) => calls).toSorted(), [5, 6]);
-      assert.equal(await findCountableStart(database.reports, { ...ofTool, slugs: ['s1'] }, hourMs, 1), begin);
+      assert.equal(await findCountableStart(database.reports, { ...toolScope, slugs: ['s1'] }, hourMs, 1), startAt);
     });
   });
 }

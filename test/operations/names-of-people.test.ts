@@ -3,18 +3,18 @@ import { after, before, describe, it } from 'node:test';
 import { hasScope } from '../../src/domain/credentials/credential.ts';
 import { operationList } from '../../src/operations/index.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import { personSession } from '../support/browser/dashboard.ts';
-import { leastInput, restRequest } from '../support/catalogue.ts';
-import { serverAt } from '../support/configs.ts';
-import { type PublicPeople, startPublicPeople } from '../support/oauth/public-people.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
+import { buildMinimalInput, toRestRequest } from '../support/catalogue.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { type ProductionWorld, startProductionWorld } from '../support/oauth/public-people.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const owner = 'Ottilie Owner';
-const leaver = 'Lena Left';
-const login = 'Pia Person';
-const guest = 'guest@mail.example';
+const formerMember = 'Lena Left';
+const loginName = 'Pia Person';
+const invitedEmail = 'guest@mail.example';
 
 describe('[find B9] names and addresses of people', () => {
   let upstream: RecordingUpstream;
@@ -24,9 +24,9 @@ describe('[find B9] names and addresses of people', () => {
   /** A read-only API key. */
   let key: string;
   /** Texts that no program may receive. */
-  let secrets: string[];
+  let personalTexts: string[];
 
-  const ask = async (headers: Record<string, string>, method: string, path: string, body?: Json) => {
+  const send = async (headers: Record<string, string>, method: string, path: string, body?: Json) => {
     const response = await fetch(`${toolhost.url}/api/v1${path}`, {
       method,
       headers: { 'content-type': 'application/json', ...headers },
@@ -34,12 +34,12 @@ describe('[find B9] names and addresses of people', () => {
     });
     return { status: response.status, text: await response.text() };
   };
-  const inBrowser = (cookie: string) => ({
+  const browserHeaders = (cookie: string) => ({
     cookie: `toolhost-session=${cookie}`,
     'sec-fetch-site': 'same-origin',
   });
   const asOwner = async (method: string, path: string, body?: Json) => {
-    const { status, text } = await ask(inBrowser(session), method, path, body);
+    const { status, text } = await send(browserHeaders(session), method, path, body);
     assert.ok(status < 300, `${method} ${path}: ${status} ${text}`);
     return JSON.parse(text) as Json;
   };
@@ -48,11 +48,11 @@ describe('[find B9] names and addresses of people', () => {
     upstream = await startRecordingUpstream();
     upstream.on('*', () => ({ body: {} }));
     upstream.on('GET /openapi.json', () => ({ body: { openapi: '3.1.0', info: {}, paths: {} } }));
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    session = await personSession(toolhost, { name: owner });
-    const left = await personSession(toolhost, { name: leaver, role: 'owner' });
-    await ask(inBrowser(left), 'POST', '/invitations', { email: guest, role: 'viewer' });
-    await asOwner('POST', '/servers', serverAt('made', upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    session = await createPersonSession(toolhost, { name: owner });
+    const formerSession = await createPersonSession(toolhost, { name: formerMember, role: 'owner' });
+    await send(browserHeaders(formerSession), 'POST', '/invitations', { email: invitedEmail, role: 'viewer' });
+    await asOwner('POST', '/servers', buildServerAt('made', upstream.url));
     await asOwner('PATCH', '/servers/made', { description: 'Changed by a person.' });
     await asOwner('PUT', '/servers/made/secrets/KEY', { value: 'a-secret' });
     await asOwner('POST', '/keys', { name: 'of a person', scopes: ['call'] });
@@ -61,16 +61,16 @@ describe('[find B9] names and addresses of people', () => {
     await asOwner('PUT', '/notifications', { events: ['quota.near'] });
     await asOwner('POST', '/invitations', { email: 'other@mail.example', role: 'viewer' });
     await asOwner('DELETE', '/invitations/other%40mail.example');
-    await asOwner('DELETE', `/members/usr_${left}`);
+    await asOwner('DELETE', `/members/usr_${formerSession}`);
     await asOwner('POST', '/servers/made/tools/get/call', {});
     const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
     ids = { call: String(calls[0]?.id), webhook: String(webhook.id) };
-    key = await toolhost.key({ scopes: ['manage:read'] });
+    key = await toolhost.createKey({ scopes: ['manage:read'] });
     await addRows();
     const { db } = toolhost.running.app.runner;
     const people = await db.selectFrom('users').select(['email', 'name']).execute();
-    const found = people.flatMap(({ email, name }) => [email, name]).filter((text) => text !== null);
-    secrets = [...found, login, guest, 'other@mail.example'];
+    const storedTexts = people.flatMap(({ email, name }) => [email, name]).filter((text) => text !== null);
+    personalTexts = [...storedTexts, loginName, invitedEmail, 'other@mail.example'];
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
@@ -80,11 +80,11 @@ describe('[find B9] names and addresses of people', () => {
     const { id: server_id } = await db.selectFrom('servers').select('id').executeTakeFirstOrThrow();
     const at = Date.now();
     const none = { refreshing_until: null, last_used_at: null, broken_at: null, revoked_at: null };
-    const of = { workspace_id: 'local', server_id, slug: 'made', client_id: 'c', client_name: 'An agent' };
+    const grantFields = { workspace_id: 'local', server_id, slug: 'made', client_id: 'c', client_name: 'An agent' };
     const tokens = { scope: '', agreement: '', sealed_tokens: 'x', tokens_version: 1, generation: 1, rotated_at: at };
     await db
       .insertInto('grants')
-      .values({ id: 'grt_1', ...of, user_id: null, person: login, ...tokens, created_at: at, ...none })
+      .values({ id: 'grt_1', ...grantFields, user_id: null, person: loginName, ...tokens, created_at: at, ...none })
       .execute();
     const deliveries = JSON.stringify([{ to: 'mail', id: `usr_${session}`, state: 'delivered' }]);
     const notice = { event: 'quota.near', subject: 'keys', text: 'Of 10 keys, 9 are used.', dedupe: 'x', attempts: 1 };
@@ -95,9 +95,9 @@ describe('[find B9] names and addresses of people', () => {
   }
 
   /** Returns an input for which the operation has results. */
-  function inputOf(op: Operation): Json {
+  function getInput(op: Operation): Json {
     const id = op.name.includes('Webhook') ? ids.webhook : op.name.includes('Call') ? ids.call : 'unknown';
-    const known: Json = {
+    const knownFields: Json = {
       slug: 'made',
       id,
       tool: 'get',
@@ -107,53 +107,54 @@ describe('[find B9] names and addresses of people', () => {
       part: 'tools',
       query: 'made',
     };
-    const given = Object.entries(known).filter(([name]) => name in op.input.shape);
-    return { ...leastInput(op), ...Object.fromEntries(given) };
+    const relevantFields = Object.entries(knownFields).filter(([name]) => name in op.input.shape);
+    return { ...buildMinimalInput(op), ...Object.fromEntries(relevantFields) };
   }
 
-  const assertNone = (text: string, of: string) => {
-    for (const secret of secrets) assert.ok(!text.includes(secret), `${of} shows ${secret}: ${text.slice(0, 2000)}`);
+  const assertNoPersonalTexts = (text: string, source: string) => {
+    for (const secret of personalTexts)
+      assert.ok(!text.includes(secret), `${source} shows ${secret}: ${text.slice(0, 2000)}`);
   };
 
   for (const op of operationList) {
     it(`are absent from the response of ${op.name} to a read-only key`, async () => {
-      const { method, path, body } = restRequest(op, inputOf(op));
+      const { method, path, body } = toRestRequest(op, getInput(op));
       const query = op.name === 'search' ? '?query=made' : '';
-      const { status, text } = await ask({ authorization: `Bearer ${key}` }, method, path + query, body);
-      const isOpen = hasScope(['manage:read'], op.scope) && !op.dashboardRole;
-      assert.equal(status, isOpen ? 200 : 403, text);
-      assertNone(text, op.name);
-      if (isOpen && op.isTool) {
-        const result = await toolhost.callTool('manage', key, op.name, inputOf(op));
+      const { status, text } = await send({ authorization: `Bearer ${key}` }, method, path + query, body);
+      const isAllowed = hasScope(['manage:read'], op.scope) && !op.dashboardRole;
+      assert.equal(status, isAllowed ? 200 : 403, text);
+      assertNoPersonalTexts(text, op.name);
+      if (isAllowed && op.isTool) {
+        const result = await toolhost.callTool('manage', key, op.name, getInput(op));
         assert.ok(!result.isError, JSON.stringify(result));
-        assertNone(JSON.stringify(result), op.name);
+        assertNoPersonalTexts(JSON.stringify(result), op.name);
       }
     });
   }
 
   it('are absent from responses to an agent of a person, and present in responses to the person', async () => {
     const { tokens } = await signInAgent(toolhost);
-    const shown: Record<string, string[]> = {
+    const expectedTexts: Record<string, string[]> = {
       '/members': [owner],
       '/workspace.json': [owner, `usr_${session}@mail.example`],
-      '/audit?limit=200': [owner, leaver, guest, 'other@mail.example'],
+      '/audit?limit=200': [owner, formerMember, invitedEmail, 'other@mail.example'],
       '/servers/made/versions': [owner],
       '/keys': [owner],
       [`/calls/${ids.call}`]: [owner],
-      '/grants': [login],
+      '/grants': [loginName],
       '/notices': [owner],
     };
-    for (const [path, names] of Object.entries(shown)) {
-      const { text } = await ask(inBrowser(session), 'GET', path);
+    for (const [path, names] of Object.entries(expectedTexts)) {
+      const { text } = await send(browserHeaders(session), 'GET', path);
       for (const name of names) assert.ok(text.includes(name), `${path} does not show ${name}: ${text}`);
-      const reply = await ask({ authorization: `Bearer ${tokens.access_token}` }, 'GET', path);
+      const reply = await send({ authorization: `Bearer ${tokens.access_token}` }, 'GET', path);
       assert.equal(reply.status, path === '/members' ? 403 : 200, reply.text);
-      assertNone(reply.text, path);
+      assertNoPersonalTexts(reply.text, path);
     }
   });
 
   it('cannot be guessed with the audit log filter', async () => {
-    const { body } = await toolhost.rest('GET', `/audit?target=${encodeURIComponent(guest)}`);
+    const { body } = await toolhost.rest('GET', `/audit?target=${encodeURIComponent(invitedEmail)}`);
     assert.deepEqual(body.events, []);
   });
 });
@@ -167,26 +168,29 @@ const oauth = {
 };
 
 describe('[find B9] name and address of a signed-in person', () => {
-  let people: PublicPeople;
+  let people: ProductionWorld;
   before(async () => {
-    people = await startPublicPeople();
+    people = await startProductionWorld();
   });
   after(() => people?.stop());
 
   it('are absent from generated names, responses to a key, and consent pages', async () => {
     const email = 'lovelace@corp.example';
     const session = await people.signIn({ sub: 'ada', name: 'Ada Lovelace', email, email_verified: true });
-    const config = serverAt('engine', 'https://api.example.com', { authentication: { type: 'Bearer' }, oauth });
-    assert.equal((await people.ask(session, 'POST', '/servers', config)).status, 201);
-    const { body: made } = await people.ask(session, 'POST', '/keys', { name: 'reads', scopes: ['manage:read'] });
-    const shown = [(await people.consentPage('engine')).html];
+    const config = buildServerAt('engine', 'https://api.example.com', { authentication: { type: 'Bearer' }, oauth });
+    assert.equal((await people.requestAsUser(session, 'POST', '/servers', config)).status, 201);
+    const { body: created } = await people.requestAsUser(session, 'POST', '/keys', {
+      name: 'reads',
+      scopes: ['manage:read'],
+    });
+    const texts = [(await people.openConsentPage('engine')).html];
     for (const op of operationList) {
-      const { method, path } = restRequest(op, { ...leastInput(op), slug: 'engine' });
+      const { method, path } = toRestRequest(op, { ...buildMinimalInput(op), slug: 'engine' });
       if (method === 'GET' && op.scope === 'manage:read' && !op.dashboardRole)
-        shown.push((await people.askAsAgent(String(made.key), method, path)).text);
+        texts.push((await people.requestAsAgent(String(created.key), method, path)).text);
     }
-    assert.match(shown[0] ?? '', /Operated by[\s\S]*Workspace \w{4}/);
-    assert.ok(shown.some((text) => text.includes('exported_at')));
-    for (const text of shown) assert.doesNotMatch(text, /lovelace/i);
+    assert.match(texts[0] ?? '', /Operated by[\s\S]*Workspace \w{4}/);
+    assert.ok(texts.some((text) => text.includes('exported_at')));
+    for (const text of texts) assert.doesNotMatch(text, /lovelace/i);
   });
 });

@@ -7,11 +7,11 @@ import type { LeaderJob } from '../../src/app/elected/elected-work.ts';
 import { startNotifier } from '../../src/app/elected/tell.ts';
 import { requireServing } from '../../src/operations/operation.ts';
 import { engines } from '../sets.ts';
-import { personSession } from '../support/browser/dashboard.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { startMailServer } from '../support/upstreams/mail-server.ts';
 import {
@@ -20,8 +20,8 @@ import {
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
 
-const day = 24 * 3_600_000;
-type Notice = { event: string; text: string; page: string; attempts: number; deliveries: Json[] };
+const dayMs = 24 * 3_600_000;
+type StoredNotification = { event: string; text: string; page: string; attempts: number; deliveries: Json[] };
 
 for (const engine of engines) {
   describe(`notifications on ${engine}`, () => {
@@ -32,11 +32,11 @@ for (const engine of engines) {
     before(async () => {
       [receiver, otherReceiver] = [await startRecordingUpstream(), await startRecordingUpstream()];
       mail = await startMailServer();
-      world = await startOn(engine, {
-        egress: [receiver.port, otherReceiver.port],
+      world = await startToolhostOnEngine(engine, {
+        egressPorts: [receiver.port, otherReceiver.port],
         env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
         // Events are only detected when the test polls.
-        surroundings: { leaderPollIntervalMs: day },
+        runtimeOptions: { leaderPollIntervalMs: dayMs },
       });
     });
     after(async () => {
@@ -46,26 +46,26 @@ for (const engine of engines) {
 
     const rest = (method: string, path: string, body?: Json) => world.toolhost.rest(method, path, body && { body });
     /** Polls for events and sends notifications, like a process that has just become the leader. */
-    const look = async () => {
+    const pollAndNotify = async () => {
       const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
       for (const start of [startEventDetection, startNotifier]) {
-        const work = start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: day });
+        const work = start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: dayMs });
         await work.poll();
         await work.whenIdle();
         await work.stop();
       }
     };
-    const notices = async () => (await rest('GET', '/notices')).body.notices as Notice[];
-    const hook = async (path: string, events: string[]) => {
+    const listNotifications = async () => (await rest('GET', '/notices')).body.notices as StoredNotification[];
+    const createWebhook = async (path: string, events: string[]) => {
       const { status, body, text } = await rest('POST', '/webhooks', { url: `${receiver.url}${path}`, events });
       assert.equal(status, 201, text);
       return body as { id: string; secret: string };
     };
-    const remove = async ({ id }: { id: string }) =>
+    const deleteWebhook = async ({ id }: { id: string }) =>
       assert.equal((await rest('DELETE', `/webhooks/${id}`)).status, 200);
-    const answers = (path: string, status: number) => receiver.on(`POST ${path}`, () => ({ status }));
-    const arrived = (path: string) => receiver.requests.filter(({ url }) => url === path);
+    const respondWith = (path: string, status: number) => receiver.on(`POST ${path}`, () => ({ status }));
+    const getReceived = (path: string) => receiver.requests.filter(({ url }) => url === path);
     const isSigned = ({ headers, body }: RecordedRequest, secret: string) => {
       const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
       const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
@@ -73,176 +73,186 @@ for (const engine of engines) {
     };
 
     it('are sent once a day, signed, to a webhook subscribed to a failing API', async () => {
-      const made = await hook('/hook?token=secret-path', ['upstream.failing']);
-      assert.deepEqual((await rest('POST', `/webhooks/${made.id}/test`)).body, { delivered: true });
+      const webhook = await createWebhook('/hook?token=secret-path', ['upstream.failing']);
+      assert.deepEqual((await rest('POST', `/webhooks/${webhook.id}/test`)).body, { delivered: true });
       const [test] = receiver.take();
-      assert.ok(test && isSigned(test, made.secret));
+      assert.ok(test && isSigned(test, webhook.secret));
       assert.equal(JSON.parse(String(test.body)).type, 'test');
       receiver.on('GET /items', () => ({ status: 500 }));
-      await world.toolhost.createServer(serverAt('shop', '', { tools: [toolAt(`${receiver.url}/items`)] }));
+      await world.toolhost.createServer(buildServerAt('shop', '', { tools: [buildToolAt(`${receiver.url}/items`)] }));
       for (let call = 0; call < 20; call++) await world.toolhost.callTool('shop', 'token-of-a-caller', 'get');
       await rest('GET', '/calls');
       receiver.take();
-      for (const _ of [1, 2]) await look();
-      const [told, ...more] = receiver.take();
-      assert.ok(told && isSigned(told, made.secret) && more.length === 0);
-      const { type, text, data } = JSON.parse(String(told.body));
+      for (const _ of [1, 2]) await pollAndNotify();
+      const [sent, ...more] = receiver.take();
+      assert.ok(sent && isSigned(sent, webhook.secret) && more.length === 0);
+      const { type, text, data } = JSON.parse(String(sent.body));
       assert.deepEqual([type, data.subject], ['upstream.failing', 'shop']);
       assert.match(text, /^The API of shop is failing: 20 of 20 calls failed since .*\/calls\?server=shop$/);
-      const [notice] = await notices();
-      assert.deepEqual(notice?.deliveries, [{ to: 'webhook', name: receiver.url, state: 'delivered' }]);
+      const [notification] = await listNotifications();
+      assert.deepEqual(notification?.deliveries, [{ to: 'webhook', name: receiver.url, state: 'delivered' }]);
       assert.ok(
-        ![JSON.stringify(await notices()), (await rest('GET', '/webhooks')).text].join().includes('secret-path'),
+        ![JSON.stringify(await listNotifications()), (await rest('GET', '/webhooks')).text]
+          .join()
+          .includes('secret-path'),
       );
-      await remove(made);
+      await deleteWebhook(webhook);
     });
 
     it('[find B8] are not sent to a former member, nor to their webhook until a member confirms it', async () => {
-      const owner = await personSession(world.toolhost, { name: 'Olga' });
-      const editor = await personSession(world.toolhost, { name: 'Ed', role: 'editor' });
-      const as = (session: string, method: string, path: string, body?: Json) =>
+      const owner = await createPersonSession(world.toolhost, { name: 'Olga' });
+      const editor = await createPersonSession(world.toolhost, { name: 'Ed', role: 'editor' });
+      const requestAs = (session: string, method: string, path: string, body?: Json) =>
         personRequest(world.toolhost, session, method, path, body);
       const events = ['upstream.failing'];
-      const { body: made } = await as(editor, 'POST', '/webhooks', { url: `${receiver.url}/left`, events });
-      await as(editor, 'PUT', '/notifications', { events });
-      assert.equal((await as(owner, 'DELETE', `/members/usr_${editor}`)).status, 200);
+      const { body: webhook } = await requestAs(editor, 'POST', '/webhooks', { url: `${receiver.url}/left`, events });
+      await requestAs(editor, 'PUT', '/notifications', { events });
+      assert.equal((await requestAs(owner, 'DELETE', `/members/usr_${editor}`)).status, 200);
       receiver.on('GET /broken', () => ({ status: 500 }));
-      await world.toolhost.createServer(serverAt('till', '', { tools: [toolAt(`${receiver.url}/broken`)] }));
+      await world.toolhost.createServer(buildServerAt('till', '', { tools: [buildToolAt(`${receiver.url}/broken`)] }));
       for (let call = 0; call < 20; call++) await world.toolhost.callTool('till', 'token-of-a-caller', 'get');
       await rest('GET', '/calls');
-      await look();
-      assert.deepEqual([arrived('/left'), mail.mails], [[], []]);
-      assert.equal((await as(owner, 'PATCH', `/webhooks/${made.id}`, { paused: false })).status, 200);
-      await look();
-      assert.equal(arrived('/left').length, 1);
+      await pollAndNotify();
+      assert.deepEqual([getReceived('/left'), mail.mails], [[], []]);
+      assert.equal((await requestAs(owner, 'PATCH', `/webhooks/${webhook.id}`, { paused: false })).status, 200);
+      await pollAndNotify();
+      assert.equal(getReceived('/left').length, 1);
       assert.equal(mail.mails.length, 0);
-      await remove(made as { id: string });
+      await deleteWebhook(webhook as { id: string });
     });
 
     it('are retried for a day with the same ID, and then abandoned, if the receiver fails', async () => {
-      const made = await hook('/down', ['quota.near']);
-      answers('/down', 503);
+      const webhook = await createWebhook('/down', ['quota.near']);
+      respondWith('/down', 503);
       for (let n = 0; n < 8; n++) await rest('PUT', `/servers/shop/secrets/S${n}`, { value: `value-${n}-of-secret` });
-      const begun = world.now();
-      const first = async () => (await notices()).findLast(({ event }) => event === 'quota.near');
-      await look();
-      let notice = await first();
-      assert.match(notice?.text ?? '', /^8 of 10 secrets in all servers are used\.$/);
-      assert.deepEqual(notice?.deliveries, [
+      const startedAt = world.now();
+      const getQuotaNotification = async () =>
+        (await listNotifications()).findLast(({ event }) => event === 'quota.near');
+      await pollAndNotify();
+      let notification = await getQuotaNotification();
+      assert.match(notification?.text ?? '', /^8 of 10 secrets in all servers are used\.$/);
+      assert.deepEqual(notification?.deliveries, [
         { to: 'webhook', name: receiver.url, state: 'waiting', error: 'HTTP 503' },
       ]);
-      for (let minutes = 1; notice?.deliveries[0]?.state === 'waiting'; minutes *= 3) {
-        await world.wait(minutes * 60_000);
-        await look();
-        notice = await first();
-        assert.ok(world.now() - begun < 3 * day);
+      for (let minutes = 1; notification?.deliveries[0]?.state === 'waiting'; minutes *= 3) {
+        await world.advanceTime(minutes * 60_000);
+        await pollAndNotify();
+        notification = await getQuotaNotification();
+        assert.ok(world.now() - startedAt < 3 * dayMs);
       }
-      assert.deepEqual([notice?.deliveries[0]?.state, notice?.attempts], ['given_up', 7]);
-      await remove(made);
+      assert.deepEqual([notification?.deliveries[0]?.state, notification?.attempts], ['given_up', 7]);
+      await deleteWebhook(webhook);
     });
 
     it('keep the webhook secret when path and events change, and are not sent while the webhook is paused', async () => {
-      const made = await hook('/old', ['key.unused']);
-      const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);
+      const webhook = await createWebhook('/old', ['key.unused']);
+      const change = (body: Json) => rest('PATCH', `/webhooks/${webhook.id}`, body);
       assert.equal((await change({ url: 'https://169.254.169.254/' })).status, 400);
       assert.equal((await change({ events: [] })).status, 400);
       assert.equal((await rest('PATCH', '/webhooks/whk_none', { paused: true })).status, 404);
       const changed = await change({ url: `${receiver.url}/new`, events: ['quota.near'] });
       assert.deepEqual([changed.status, changed.body.events], [200, ['quota.near']]);
       assert.equal((await change({ url: `${receiver.url}/new`, paused: false })).body.unchanged, true);
-      await rest('POST', `/webhooks/${made.id}/test`);
-      const [test] = arrived('/new');
-      assert.ok(test && isSigned(test, made.secret) && arrived('/old').length === 0);
+      await rest('POST', `/webhooks/${webhook.id}/test`);
+      const [test] = getReceived('/new');
+      assert.ok(test && isSigned(test, webhook.secret) && getReceived('/old').length === 0);
       // The test of a failing receiver has already sent the notification of this day.
-      await world.wait(31 * day);
+      await world.advanceTime(31 * dayMs);
       assert.ok((await change({ paused: true })).body.paused_at);
-      await look();
-      assert.equal(arrived('/new').length, 1);
+      await pollAndNotify();
+      assert.equal(getReceived('/new').length, 1);
       assert.equal((await change({ paused: false })).body.paused_at, undefined);
-      await look();
-      const { data } = JSON.parse(String(arrived('/new').at(-1)?.body));
+      await pollAndNotify();
+      const { data } = JSON.parse(String(getReceived('/new').at(-1)?.body));
       assert.equal(data.subject, 'secrets');
-      await remove(made);
+      await deleteWebhook(webhook);
     });
 
     it('are signed with a new secret, shown once, after a webhook moves to another origin [sec A12]', async () => {
-      const made = await hook('/before', ['key.unused']);
-      const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);
+      const webhook = await createWebhook('/before', ['key.unused']);
+      const change = (body: Json) => rest('PATCH', `/webhooks/${webhook.id}`, body);
       const moved = await change({ url: `${otherReceiver.url}/after` });
       const secret = String(moved.body.secret);
       assert.match(secret, /^whsec_/);
-      assert.notEqual(secret, made.secret);
+      assert.notEqual(secret, webhook.secret);
       const shownLater = [await change({ url: `${otherReceiver.url}/later` }), await rest('GET', '/webhooks')];
       for (const { text } of shownLater) assert.doesNotMatch(text, /whsec_/);
-      await rest('POST', `/webhooks/${made.id}/test`);
+      await rest('POST', `/webhooks/${webhook.id}/test`);
       const [test] = otherReceiver.take();
       assert.ok(test && isSigned(test, secret));
-      await remove(made);
+      await deleteWebhook(webhook);
     });
 
     it('are mailed to subscribers when keys expire or stay unused and when a login ends', async () => {
-      const session = await personSession(world.toolhost, { name: 'Ada' });
-      const as = (method: string, path: string, body?: Json) =>
+      const session = await createPersonSession(world.toolhost, { name: 'Ada' });
+      const requestAs = (method: string, path: string, body?: Json) =>
         personRequest(world.toolhost, session, method, path, body);
       const { db } = world.toolhost.running.app.runner;
       // The session was created with the clock of this machine.
       await db
         .updateTable('sessions')
-        .set({ expires_at: world.now() + 400 * day })
+        .set({ expires_at: world.now() + 400 * dayMs })
         .execute();
-      const chosen = ['key.expiring', 'key.unused', 'login.ended'];
-      const set = await as('PUT', '/notifications', { events: chosen });
-      assert.deepEqual([set.status, set.body.events, set.body.mail_available], [200, chosen, true]);
+      const subscribedEvents = ['key.expiring', 'key.unused', 'login.ended'];
+      const set = await requestAs('PUT', '/notifications', { events: subscribedEvents });
+      assert.deepEqual([set.status, set.body.events, set.body.mail_available], [200, subscribedEvents, true]);
       await rest('POST', '/keys', { name: 'Idle', scopes: ['call'] });
-      const { body: ends } = await rest('POST', '/keys', { name: 'Ends', scopes: ['call'], expires_in: 30 * 86_400 });
-      await look();
+      const { body: expiringKey } = await rest('POST', '/keys', {
+        name: 'Ends',
+        scopes: ['call'],
+        expires_in: 30 * 86_400,
+      });
+      await pollAndNotify();
       assert.equal(mail.mails.length, 0);
-      await world.wait(25 * day);
-      mail.state.refuses = true;
-      await look();
-      assert.deepEqual((await notices())[0]?.deliveries[0], {
+      await world.advanceTime(25 * dayMs);
+      mail.state.refusesRecipients = true;
+      await pollAndNotify();
+      assert.deepEqual((await listNotifications())[0]?.deliveries[0], {
         to: 'mail',
         // Only people see names.
         name: `usr_${session}`,
         state: 'waiting',
         error: 'the mail server rejected the message',
       });
-      mail.state.refuses = false;
-      await world.wait(2 * 60_000);
-      await look();
+      mail.state.refusesRecipients = false;
+      await world.advanceTime(2 * 60_000);
+      await pollAndNotify();
       const [sent, ...others] = [...mail.mails];
       assert.ok(sent && others.length === 0);
       assert.match(sent.text, /^From: Toolhost <toolhost@tools\.example>$/m);
       assert.match(sent.text.replaceAll(/=\n/g, ''), /\/keys\n\n[\s\S]*\/notifications/);
       assert.match(String(sent.to), /^usr_.*@mail\.example$/);
-      await rest('DELETE', `/keys/${ends.id}`);
-      await world.wait(70 * day);
+      await rest('DELETE', `/keys/${expiringKey.id}`);
+      await world.advanceTime(70 * dayMs);
       await db
         .updateTable('sessions')
-        .set({ expires_at: world.now() + day })
+        .set({ expires_at: world.now() + dayMs })
         .execute();
-      await look();
-      const texts = (await notices()).map(({ text }) => text);
+      await pollAndNotify();
+      const texts = (await listNotifications()).map(({ text }) => text);
       assert.ok(texts.includes('The API key “Idle” was not used for 90 days.'), texts.join());
       mail.mails.length = 0;
-      await as('PUT', '/notifications', { events: [] });
-      await world.wait(31 * day);
-      await look();
+      await requestAs('PUT', '/notifications', { events: [] });
+      await world.advanceTime(31 * dayMs);
+      await pollAndNotify();
       assert.equal(mail.mails.length, 0);
     });
 
     it('mention no one and hide no link in a chat webhook, whatever a key is named [sec N1]', async () => {
       const name = '<!channel> @everyone [docs](https://evil.example)';
       const { body: key } = await rest('POST', '/keys', { name, scopes: ['call'] });
-      const made = await hook('/chat', ['key.unused']);
-      await world.wait(91 * day);
-      await look();
-      const bodies = arrived('/chat').map(({ body }) => JSON.parse(String(body)));
+      const webhook = await createWebhook('/chat', ['key.unused']);
+      await world.advanceTime(91 * dayMs);
+      await pollAndNotify();
+      const bodies = getReceived('/chat').map(({ body }) => JSON.parse(String(body)));
       const { text, data } = bodies.find((one) => one.data.subject === key.id) ?? assert.fail('no notice');
-      const shown =
+      const chatText =
         'The API key “‹!channel› @\u200beveryone [docs]\u200b(https://evil.example)” was not used for 90 days.';
-      assert.deepEqual([text, data.text], [`${shown} ${data.link}`, `The API key “${name}” was not used for 90 days.`]);
-      await remove(made);
+      assert.deepEqual(
+        [text, data.text],
+        [`${chatText} ${data.link}`, `The API key “${name}” was not used for 90 days.`],
+      );
+      await deleteWebhook(webhook);
     });
 
     it('cover all of many unused and expiring keys, and logins only of existing servers', async () => {
@@ -251,10 +261,10 @@ for (const engine of engines) {
       const key = { workspace_id, secret_hash: 'none', scopes: '["call"]', created_by: 'usr', created_at: 1 };
       const keys = Array.from({ length: 60 }, (_, n) => ({ ...key, id: `key_many-${n}`, name: `Many ${n}` }));
       await db.insertInto('api_keys').values(keys).execute();
-      const ends = { last_used_at: world.now(), expires_at: world.now() + day };
-      const ending = keys.map((one, n) => ({ ...one, ...ends, id: `key_ends-${n}` }));
-      await db.insertInto('api_keys').values(ending).execute();
-      for (const slug of ['left', 'stays']) await world.toolhost.createServer(serverAt(slug, receiver.url));
+      const expiringFields = { last_used_at: world.now(), expires_at: world.now() + dayMs };
+      const expiringKeys = keys.map((one, n) => ({ ...one, ...expiringFields, id: `key_ends-${n}` }));
+      await db.insertInto('api_keys').values(expiringKeys).execute();
+      for (const slug of ['left', 'stays']) await world.toolhost.createServer(buildServerAt(slug, receiver.url));
       const servers = db.selectFrom('servers').select(['id', 'slug']).where('slug', 'in', ['left', 'stays']);
       const login = { workspace_id, client_id: 'c', client_name: 'C', scope: '', agreement: '', sealed_tokens: '' };
       const times = { generation: 1, rotated_at: 1, created_at: 1, tokens_version: 1, broken_at: world.now() };
@@ -264,16 +274,16 @@ for (const engine of engines) {
           .values({ ...login, ...times, id: `grt_${slug}`, server_id: id, slug })
           .execute();
       await rest('DELETE', '/servers/left');
-      const made = await hook('/many', ['key.unused', 'key.expiring', 'login.ended']);
-      for (const _ of [1, 2]) await look();
-      const told = arrived('/many').map(({ body }) => JSON.parse(String(body)).data.subject as string);
+      const webhook = await createWebhook('/many', ['key.unused', 'key.expiring', 'login.ended']);
+      for (const _ of [1, 2]) await pollAndNotify();
+      const subjects = getReceived('/many').map(({ body }) => JSON.parse(String(body)).data.subject as string);
       for (const kind of ['key_many-', 'key_ends-'])
-        assert.equal(told.filter((subject) => subject.startsWith(kind)).length, 60, kind);
+        assert.equal(subjects.filter((subject) => subject.startsWith(kind)).length, 60, kind);
       assert.deepEqual(
-        told.filter((subject) => !subject.startsWith('key_')),
+        subjects.filter((subject) => !subject.startsWith('key_')),
         ['stays'],
       );
-      await remove(made);
+      await deleteWebhook(webhook);
     });
 
     it('[find A8] let the hanging receivers of one creator take at most half of the slots across all their workspaces', async () => {
@@ -285,26 +295,28 @@ for (const engine of engines) {
         [neighbor, `${receiver.url}/neighbor`, 3],
       ];
       for (const [workspace, url, keys] of unused) {
-        const key = await world.toolhost.key({ workspace });
+        const key = await world.toolhost.createKey({ workspace });
         await world.toolhost.rest('POST', '/webhooks', { key, body: { url, events: ['key.unused'] } });
-        for (let n = 1; n < keys; n++) await world.toolhost.key({ workspace });
+        for (let n = 1; n < keys; n++) await world.toolhost.createKey({ workspace });
       }
-      await world.wait(91 * day);
+      await world.advanceTime(91 * dayMs);
       const { deps } = world.toolhost.running.app.runner;
       const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
       const starts = [startEventDetection, startNotifier].map(async (start) =>
-        start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: day }),
+        start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: dayMs }),
       );
-      const [detecting, telling] = (await Promise.all(starts)) as [LeaderJob, LeaderJob];
-      await detecting.poll();
-      await detecting.whenIdle();
-      await detecting.stop();
-      await telling.poll();
-      const held = () => otherReceiver.requests.filter(({ url }) => url === '/never');
+      const [eventDetection, notifier] = (await Promise.all(starts)) as [LeaderJob, LeaderJob];
+      await eventDetection.poll();
+      await eventDetection.whenIdle();
+      await eventDetection.stop();
+      await notifier.poll();
+      const getHeldRequests = () => otherReceiver.requests.filter(({ url }) => url === '/never');
       // The key that created the webhook may count as unused too, because its use is written in batches.
-      await eventually(() => assert.deepEqual([arrived('/neighbor').length >= 2, held().length], [true, 4]));
-      await telling.stop();
-      for (const request of held()) request.release();
+      await eventually(() =>
+        assert.deepEqual([getReceived('/neighbor').length >= 2, getHeldRequests().length], [true, 4]),
+      );
+      await notifier.stop();
+      for (const request of getHeldRequests()) request.release();
       const { db } = world.toolhost.running.app.runner;
       for (const table of ['webhooks', 'notices'] as const)
         await db
@@ -314,21 +326,21 @@ for (const engine of engines) {
     });
 
     it('are sent for a changed description among many unchanged ones', async () => {
-      const made = await hook('/changed', ['description.changed']);
+      const webhook = await createWebhook('/changed', ['description.changed']);
       const { db } = world.toolhost.running.app.runner;
       const none = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };
-      for (let n = 0; n <= 50; n++) await world.toolhost.createServer(serverAt(`watched-${n}`, receiver.url));
+      for (let n = 0; n <= 50; n++) await world.toolhost.createServer(buildServerAt(`watched-${n}`, receiver.url));
       const query = db.selectFrom('servers').select(['id', 'slug', 'workspace_id']).where('slug', 'like', 'watched-%');
       const servers = await query.orderBy('id').execute();
       for (const { id: server_id, workspace_id, slug } of servers) {
         const counts = JSON.stringify({ ...none, new: slug === servers.at(-1)?.slug ? 10 : 0 });
-        const row = { server_id, workspace_id, watch: 'daily', due_at: world.now() + day, counts, failures: 0 };
+        const row = { server_id, workspace_id, watch: 'daily', due_at: world.now() + dayMs, counts, failures: 0 };
         await db.insertInto('import_checks').values(row).execute();
       }
-      await look();
-      const [told] = arrived('/changed');
-      assert.match(String(told?.body), /The description of watched-\d+ has changed: 10 new operations/);
-      await remove(made);
+      await pollAndNotify();
+      const [sent] = getReceived('/changed');
+      assert.match(String(sent?.body), /The description of watched-\d+ has changed: 10 new operations/);
+      await deleteWebhook(webhook);
     });
 
     it('allow a workspace at most five webhooks, with URLs that the service may call', async () => {
@@ -340,18 +352,18 @@ for (const engine of engines) {
         'ftp://a.example/',
       ])
         assert.equal((await rest('POST', '/webhooks', { url, events: ['key.unused'] })).status, 400, url);
-      const made = [];
-      for (let n = 0; n < 5; n++) made.push(await hook(`/${n}`, ['key.unused']));
+      const webhooks = [];
+      for (let n = 0; n < 5; n++) webhooks.push(await createWebhook(`/${n}`, ['key.unused']));
       const refused = await rest('POST', '/webhooks', { url: `${receiver.url}/5`, events: ['key.unused'] });
       assert.deepEqual([refused.status, /5 webhooks/.test(refused.text)], [403, true]);
-      answers('/0', 302);
-      assert.deepEqual((await rest('POST', `/webhooks/${made[0]?.id}/test`)).body, {
+      respondWith('/0', 302);
+      assert.deepEqual((await rest('POST', `/webhooks/${webhooks[0]?.id}/test`)).body, {
         delivered: false,
         error: 'HTTP 302',
       });
-      for (const one of made) await remove(one);
+      for (const one of webhooks) await deleteWebhook(one);
       assert.deepEqual((await rest('GET', '/webhooks')).body.webhooks, []);
-      assert.deepEqual(arrived('/5'), []);
+      assert.deepEqual(getReceived('/5'), []);
     });
   });
 }

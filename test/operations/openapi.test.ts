@@ -39,31 +39,31 @@ describe('OpenAPI document', () => {
   });
   after(() => toolhost.stop());
 
-  const operationNamed = (name: string) => {
+  const getOperation = (name: string) => {
     const op = byId.get(name);
     assert.ok(op, name);
     return op;
   };
-  const responseOf = (name: string, status = '200', type = 'application/json') => {
-    const schema = operationNamed(name).responses[status]?.content?.[type]?.schema;
+  const getResponseSchema = (name: string, status = '200', type = 'application/json') => {
+    const schema = getOperation(name).responses[status]?.content?.[type]?.schema;
     assert.ok(schema, name);
     return schema;
   };
-  const ref = (name: string) => `#/components/schemas/${name}`;
+  const schemaRef = (name: string) => `#/components/schemas/${name}`;
 
   it('[rest 1] defines each API noun once, and resolves every reference', () => {
-    assert.equal(responseOf('getMcpServer').properties?.server?.$ref, ref('Server'));
-    assert.equal(responseOf('listMcpServers').properties?.servers?.items?.$ref, ref('Server'));
-    assert.equal(responseOf('createMcpServer', '201').$ref, ref('StoredServer'));
-    assert.equal(responseOf('listCalls').properties?.calls?.items?.$ref, ref('Call'));
-    assert.equal(responseOf('listApiKeys').properties?.keys?.items?.$ref, ref('Key'));
-    assert.equal(responseOf('listSecrets').properties?.secrets?.items?.$ref, ref('Secret'));
-    assert.equal(responseOf('listWebhooks').properties?.webhooks?.items?.$ref, ref('Webhook'));
-    assert.equal(responseOf('listMembers').properties?.members?.items?.$ref, ref('Member'));
-    const config = operationNamed('createMcpServer').requestBody?.content['application/json']?.schema;
-    assert.equal(config?.$ref, ref('ServerConfig'));
+    assert.equal(getResponseSchema('getMcpServer').properties?.server?.$ref, schemaRef('Server'));
+    assert.equal(getResponseSchema('listMcpServers').properties?.servers?.items?.$ref, schemaRef('Server'));
+    assert.equal(getResponseSchema('createMcpServer', '201').$ref, schemaRef('StoredServer'));
+    assert.equal(getResponseSchema('listCalls').properties?.calls?.items?.$ref, schemaRef('Call'));
+    assert.equal(getResponseSchema('listApiKeys').properties?.keys?.items?.$ref, schemaRef('Key'));
+    assert.equal(getResponseSchema('listSecrets').properties?.secrets?.items?.$ref, schemaRef('Secret'));
+    assert.equal(getResponseSchema('listWebhooks').properties?.webhooks?.items?.$ref, schemaRef('Webhook'));
+    assert.equal(getResponseSchema('listMembers').properties?.members?.items?.$ref, schemaRef('Member'));
+    const config = getOperation('createMcpServer').requestBody?.content['application/json']?.schema;
+    assert.equal(config?.$ref, schemaRef('ServerConfig'));
     const { ServerConfig, View } = document.components.schemas;
-    assert.deepEqual([ServerConfig?.properties?.tools?.items?.$ref, View?.type], [ref('Tool'), 'object']);
+    assert.deepEqual([ServerConfig?.properties?.tools?.items?.$ref, View?.type], [schemaRef('Tool'), 'object']);
     for (const [reference, path] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
       const names = String(path).split('/');
       assert.ok(
@@ -87,7 +87,11 @@ describe('OpenAPI document', () => {
       for (const status of ['400', '401', '403', '404', '405', '409', '413', '415', '429', '500', '503', 'default']) {
         const name = responses[status]?.$ref?.split('/').at(-1);
         const { content, headers = {} } = document.components.responses[String(name)] ?? {};
-        assert.equal(content?.['application/problem+json']?.schema.$ref, ref('Problem'), `${operationId} ${status}`);
+        assert.equal(
+          content?.['application/problem+json']?.schema.$ref,
+          schemaRef('Problem'),
+          `${operationId} ${status}`,
+        );
         assert.ok('X-Request-Id' in headers);
         assert.equal('Retry-After' in headers, status === '429' || status === '503', `${operationId} ${status}`);
       }
@@ -95,15 +99,15 @@ describe('OpenAPI document', () => {
   });
 
   it('[rest 1] declares which operations return an ETag and accept If-Match', () => {
-    const takes = (name: string) => operationNamed(name).parameters.some((one) => one.name === 'If-Match');
-    const gives = (name: string) => 'ETag' in (operationNamed(name).responses['200']?.headers ?? {});
-    assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(takes), [
+    const acceptsIfMatch = (name: string) => getOperation(name).parameters.some((one) => one.name === 'If-Match');
+    const returnsEtag = (name: string) => 'ETag' in (getOperation(name).responses['200']?.headers ?? {});
+    assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(acceptsIfMatch), [
       true,
       true,
       false,
       false,
     ]);
-    assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(gives), [
+    assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(returnsEtag), [
       true,
       true,
       true,
@@ -113,7 +117,7 @@ describe('OpenAPI document', () => {
 
   it('[rest 1] requires a session for operations that refuse keys, and any credential for the others', () => {
     for (const op of Object.values(operations)) {
-      const { security } = operationNamed(op.name);
+      const { security } = getOperation(op.name);
       assert.deepEqual(security, op.dashboardRole ? [{ session: [] }] : undefined, op.name);
     }
     const schemes = Object.keys(document.components.securitySchemes);
@@ -131,8 +135,8 @@ describe('OpenAPI document', () => {
   });
 
   it('[rest 1] gives exported files their media types', () => {
-    assert.equal(responseOf('exportWorkspace').type, 'object');
+    assert.equal(getResponseSchema('exportWorkspace').type, 'object');
     for (const name of ['exportCalls', 'exportUsage'])
-      assert.equal(responseOf(name, '200', 'text/csv; charset=utf-8').type, 'string');
+      assert.equal(getResponseSchema(name, '200', 'text/csv; charset=utf-8').type, 'string');
   });
 });

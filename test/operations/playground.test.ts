@@ -10,38 +10,38 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const key = 'sk-model-0123456789';
-const bases = { anthropic: '/v1', openai: '/v1', gemini: '/v1beta' } as const;
+const basePaths = { anthropic: '/v1', openai: '/v1', gemini: '/v1beta' } as const;
 type Part = { type: string; text?: string; id?: string; tool?: string; arguments?: string; reads?: boolean };
 
 describe('the playground', () => {
   let model: StubModel;
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
-  const isRead = Promise.withResolvers<void>();
-  const isRefused = Promise.withResolvers<void>();
-  const isGone = Promise.withResolvers<boolean>();
+  const firstWordRead = Promise.withResolvers<void>();
+  const requestRejected = Promise.withResolvers<void>();
+  const connectionClosed = Promise.withResolvers<boolean>();
   /** A host that fails in the middle of a response, and keeps sending after it was rejected. */
-  const failing = async (url: string, response: ServerResponse) => {
+  const respondWithError = async (url: string, response: ServerResponse) => {
     const error = `data: ${JSON.stringify({ error: { message: 'overloaded', type: 'server_error' } })}\n\n`;
     response.writeHead(url.startsWith('/odd') ? 799 : 200, { 'content-type': 'text/event-stream' }).write(error);
-    if (url.startsWith('/failing')) response.once('close', () => isGone.resolve(!response.writableFinished));
-    await isRefused.promise;
+    if (url.startsWith('/failing')) response.once('close', () => connectionClosed.resolve(!response.writableFinished));
+    await requestRejected.promise;
     response.end(error);
   };
   /** A model that sends its second word when the first was read. */
-  const slow = createServer(async ({ url }, response) => {
-    if (!url?.startsWith('/v1')) return failing(url ?? '', response);
+  const slowModel = createServer(async ({ url }, response) => {
+    if (!url?.startsWith('/v1')) return respondWithError(url ?? '', response);
     const chunk = (content: string, end: string | null = null) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: end }] })}\n\n`;
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(chunk('One '));
-    await isRead.promise;
+    await firstWordRead.promise;
     response.end(`${chunk('two.', 'stop')}data: [DONE]\n\n`);
   });
   before(async () => {
-    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    await once(slowModel.listen(0, '127.0.0.1'), 'listening');
     [model, upstream] = await Promise.all([startStubModel(), startRecordingUpstream()]);
-    const ports = [upstream.port, Number(new URL(model.url).port), (slow.address() as AddressInfo).port];
-    toolhost = await startToolhost({ egress: ports });
+    const ports = [upstream.port, Number(new URL(model.url).port), (slowModel.address() as AddressInfo).port];
+    toolhost = await startToolhost({ egressPorts: ports });
     const tool = (name: string, method = 'GET') => {
       const description = `Does ${name} with orders.`;
       return { name, description, method, url: `${upstream.url}/orders`, input_schema: { id: { type: 'string' } } };
@@ -51,46 +51,46 @@ describe('the playground', () => {
     await toolhost.createServer({ name: 'Shop', slug: 'shop', description: 'Sells pens.', tools, views });
     await toolhost.rest('PATCH', '/servers/shop', { body: { tools: [...tools, tool('drop_order', 'DELETE')] } });
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close(), slow[Symbol.asyncDispose]()]));
+  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close(), slowModel[Symbol.asyncDispose]()]));
 
-  const modelOf = (kind: keyof typeof bases, more: Json = {}) => {
-    return { kind, url: model.url + bases[kind], model: 'stub', key, ...more };
+  const createModel = (kind: keyof typeof basePaths, more: Json = {}) => {
+    return { kind, url: model.url + basePaths[kind], model: 'stub', key, ...more };
   };
   const user = (text: string) => ({ role: 'user', text });
-  const ask = (messages: Json[], more: Json = {}, headers: Record<string, string> = {}) =>
+  const askModel = (messages: Json[], more: Json = {}, headers: Record<string, string> = {}) =>
     toolhost.rest('POST', '/servers/shop/playground', {
-      body: { model: modelOf('anthropic'), messages, ...more },
+      body: { model: createModel('anthropic'), messages, ...more },
       headers,
     });
-  const callOf = (body: Json) => (body.parts as Part[]).find(({ type }) => type === 'call') ?? assert.fail();
+  const getCall = (body: Json) => (body.parts as Part[]).find(({ type }) => type === 'call') ?? assert.fail();
 
   for (const kind of ['anthropic', 'openai', 'gemini'] as const) {
     it(`asks a model through the ${kind} API, which reads the result of its call`, async () => {
       const question = user(`What is in it? ${step('read_order', { id: '7' })}`);
-      const first = await ask([question], { model: modelOf(kind) });
+      const first = await askModel([question], { model: createModel(kind) });
       assert.equal(first.status, 200, first.text);
-      const call = callOf(first.body);
+      const call = getCall(first.body);
       assert.deepEqual([call.tool, call.arguments, call.reads], ['read_order', '{"id":"7"}', true]);
-      const [seen] = model.take();
+      const [seen] = model.takeRequests();
       assert.deepEqual(seen?.tools.map(({ name }) => name).toSorted(), ['add_note', 'drop_order', 'read_order']);
       const sent = seen?.headers['x-api-key'] ?? seen?.headers['x-goog-api-key'] ?? seen?.headers.authorization;
       assert.match(String(sent), new RegExp(`^(Bearer )?${key}$`));
       const results = [{ id: call.id, tool: call.tool, text: '{"id":"7","item":"pen"}' }];
-      const told = [question, { role: 'model', parts: first.body.parts }, { role: 'tools', results }];
-      const last = await ask(told, { model: modelOf(kind) });
+      const conversation = [question, { role: 'model', parts: first.body.parts }, { role: 'tools', results }];
+      const last = await askModel(conversation, { model: createModel(kind) });
       assert.deepEqual(
         (last.body.parts as Part[]).map(({ text }) => text),
         ['The script has ended.'],
         last.text,
       );
-      assert.match(model.take()[0]?.results[0] ?? '', /pen/);
+      assert.match(model.takeRequests()[0]?.results[0] ?? '', /pen/);
       assert.equal(typeof last.body.input_tokens, 'number');
       assert.ok(Number(last.body.tools_tokens) > 50);
     });
   }
 
   it('streams the text while it is written, and sends the complete result in the last line', async () => {
-    const { text, headers } = await ask([user('Hello')], {}, { accept: 'application/jsonl' });
+    const { text, headers } = await askModel([user('Hello')], {}, { accept: 'application/jsonl' });
     assert.match(headers.get('content-type') ?? '', /^application\/jsonl/);
     const lines = text
       .trim()
@@ -98,47 +98,47 @@ describe('the playground', () => {
       .map((line) => JSON.parse(line) as Json);
     assert.deepEqual(lines.slice(0, -1), [{ text: 'The script has ended.' }]);
     assert.equal((lines.at(-1)?.result as Json | undefined)?.finish, 'stop');
-    const refused = await ask([], {}, { accept: 'application/jsonl' });
+    const refused = await askModel([], {}, { accept: 'application/jsonl' });
     assert.deepEqual([refused.status, refused.body.title], [400, 'The request is not valid']);
   });
 
   it('forwards a word before the model has written the next one', async () => {
-    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`;
+    const url = `http://127.0.0.1:${(slowModel.address() as AddressInfo).port}/v1`;
     const { body } = await fetch(`${toolhost.url}/api/v1/servers/shop/playground`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${await toolhost.key()}`,
+        authorization: `Bearer ${await toolhost.createKey()}`,
         'content-type': 'application/json',
         accept: 'application/jsonl',
       },
-      body: JSON.stringify({ model: modelOf('openai', { url }), messages: [user('Count')] }),
+      body: JSON.stringify({ model: createModel('openai', { url }), messages: [user('Count')] }),
     });
     const lines: string[] = [];
-    for await (const piece of body ?? assert.fail()) {
-      lines.push(String(Buffer.from(piece)));
-      isRead.resolve();
+    for await (const streamChunk of body ?? assert.fail()) {
+      lines.push(String(Buffer.from(streamChunk)));
+      firstWordRead.resolve();
     }
     assert.equal(lines[0], '{"text":"One "}\n');
     assert.match(lines.join(''), /\{"text":"two\."\}\n\{"result":/);
   });
 
   it('gives the model a view, another mode, or an older version, and calls tools there', async () => {
-    const toolsIn = async (more: Json) => {
-      model.take();
-      const { status, text } = await ask([user('Hello')], more);
+    const getToolNames = async (more: Json) => {
+      model.takeRequests();
+      const { status, text } = await askModel([user('Hello')], more);
       assert.equal(status, 200, text);
       return model
-        .take()[0]
+        .takeRequests()[0]
         ?.tools.map(({ name }) => name)
         .toSorted();
     };
-    assert.deepEqual(await toolsIn({ view: 'reads' }), ['read_order']);
-    assert.deepEqual(await toolsIn({ version: 1 }), ['add_note', 'read_order']);
-    assert.deepEqual(await toolsIn({ mode: 'search' }), ['call_tool', 'describe_tool', 'search_tools']);
-    const inSearch = await ask([user(step('call_tool', { name: 'add_note', arguments: { id: '7' } }))], {
+    assert.deepEqual(await getToolNames({ view: 'reads' }), ['read_order']);
+    assert.deepEqual(await getToolNames({ version: 1 }), ['add_note', 'read_order']);
+    assert.deepEqual(await getToolNames({ mode: 'search' }), ['call_tool', 'describe_tool', 'search_tools']);
+    const inSearch = await askModel([user(step('call_tool', { name: 'add_note', arguments: { id: '7' } }))], {
       mode: 'search',
     });
-    assert.equal(callOf(inSearch.body).reads, false);
+    assert.equal(getCall(inSearch.body).reads, false);
     const call = (tool: string, args: Json, more: Json, as?: string) =>
       toolhost.rest('POST', `/servers/shop/tools/${tool}/call`, {
         body: { arguments: args, ...more },
@@ -152,38 +152,40 @@ describe('the playground', () => {
     assert.match(String(body.curl), /orders/);
     const record = await toolhost.rest('GET', `/calls/${body.call_id}`);
     assert.equal((record.body.call as Json).tool, 'add_note');
-    const caller = await toolhost.key({ scopes: ['call'] });
+    const caller = await toolhost.createKey({ scopes: ['call'] });
     assert.equal((await call('read_order', { id: '7' }, { version: 1 }, caller)).status, 403);
     assert.equal((await call('drop_order', { id: '7' }, { version: 1 })).status, 404);
     assert.equal((await call('read_order', { id: '7' }, { version: 9 })).status, 404);
   });
 
   it('calls only hosts that this deployment allows, and shows no key in errors', async () => {
-    const refused = await ask([user('Hello')], { model: modelOf('openai', { url: 'http://127.0.0.1:9/v1' }) });
+    const refused = await askModel([user('Hello')], { model: createModel('openai', { url: 'http://127.0.0.1:9/v1' }) });
     assert.match(refused.text, /EGRESS_ALLOW=127\.0\.0\.1:9/);
     upstream.on('POST /v1/chat/completions', ({ headers }) => ({
       status: 401,
       body: { error: { message: `no such key: ${headers.authorization}`, code: 'invalid_api_key' } },
     }));
-    const unknown = await ask([user('Hello')], { model: modelOf('openai', { url: `${upstream.url}/v1` }) });
+    const unknown = await askModel([user('Hello')], { model: createModel('openai', { url: `${upstream.url}/v1` }) });
     assert.equal(unknown.status, 400);
     assert.equal(unknown.body.detail, "The model's host responded with HTTP status 401 (invalid_api_key).");
     upstream.on('POST /v1/messages', () => ({ body: 'nothing to see', headers: { 'content-type': 'text/html' } }));
-    const odd = await ask([user('Hello')], { model: modelOf('anthropic', { url: `${upstream.url}/v1` }) });
+    const odd = await askModel([user('Hello')], { model: createModel('anthropic', { url: `${upstream.url}/v1` }) });
     assert.equal(odd.status, 503, odd.text);
-    const ours = await ask([user('Hello')], { model: modelOf('anthropic', { key: await toolhost.key() }) });
-    assert.match(ours.text, /contains a Toolhost API key or token/);
+    const withOwnKey = await askModel([user('Hello')], {
+      model: createModel('anthropic', { key: await toolhost.createKey() }),
+    });
+    assert.match(withOwnKey.text, /contains a Toolhost API key or token/);
   });
 
   it('survives a host that sends data after the end of its response or an invalid status', async () => {
-    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
-    const failed = await ask([user('Hello')], { model: modelOf('openai', { url: `${url}/failing` }) });
+    const url = `http://127.0.0.1:${(slowModel.address() as AddressInfo).port}`;
+    const failed = await askModel([user('Hello')], { model: createModel('openai', { url: `${url}/failing` }) });
     assert.equal(failed.status, 503, failed.text);
     assert.equal(failed.body.detail, "The model's host ended its response with an error (server_error).");
-    isRefused.resolve();
-    const odd = await ask([user('Hello')], { model: modelOf('openai', { url: `${url}/odd` }) });
+    requestRejected.resolve();
+    const odd = await askModel([user('Hello')], { model: createModel('openai', { url: `${url}/odd` }) });
     assert.equal(odd.status, 503, odd.text);
-    assert.equal(await isGone.promise, true);
+    assert.equal(await connectionClosed.promise, true);
   });
 
   it('ends a question after the maximum number of model responses', async () => {
@@ -191,26 +193,26 @@ describe('the playground', () => {
       { role: 'model', parts: [{ type: 'call', id: 'c', tool: 'read_order', arguments: '{}' }] },
       { role: 'tools', results: [{ id: 'c', tool: 'read_order', text: 'none' }] },
     ]).flat();
-    const { status, text } = await ask([user('Hello'), ...turns]);
+    const { status, text } = await askModel([user('Hello'), ...turns]);
     assert.deepEqual(
       [status, /found 20 model messages after the last user message; allowed: 20/.test(text)],
       [400, true],
       text,
     );
-    assert.equal((await ask([user('Hello'), ...turns, user('And now?')])).status, 200);
+    assert.equal((await askModel([user('Hello'), ...turns, user('And now?')])).status, 200);
   });
 
   it('stops the request when the person disconnects, and limits concurrent models', async () => {
     upstream.on('POST /v1/messages', () => 'hold');
     upstream.take();
     const url = `${toolhost.url}/api/v1/servers/shop/playground`;
-    const authorization = `Bearer ${await toolhost.key()}`;
-    const leave = new AbortController();
+    const authorization = `Bearer ${await toolhost.createKey()}`;
+    const disconnect = new AbortController();
     const body = JSON.stringify({
-      model: modelOf('anthropic', { url: `${upstream.url}/v1` }),
+      model: createModel('anthropic', { url: `${upstream.url}/v1` }),
       messages: [user('Hello')],
     });
-    const asking = Array.from({ length: maxConcurrentModels.perTenant / 2 }, (_, index) =>
+    const requests = Array.from({ length: maxConcurrentModels.perTenant / 2 }, (_, index) =>
       fetch(url, {
         method: 'POST',
         headers: {
@@ -219,36 +221,36 @@ describe('the playground', () => {
           accept: index % 2 === 0 ? 'application/jsonl' : '*/*',
         },
         body,
-        signal: leave.signal,
+        signal: disconnect.signal,
       }).catch(() => 'left'),
     );
     await upstream.waitForRequest(maxConcurrentModels.perTenant / 2);
-    const held = upstream.take();
+    const heldRequests = upstream.take();
     assert.equal(
       toolhost.running.app.runner.concurrencyLimiters.model.getCounts().running,
       maxConcurrentModels.perTenant / 2,
     );
-    leave.abort();
+    disconnect.abort();
     assert.deepEqual(
-      await Promise.all(asking),
-      asking.map(() => 'left'),
+      await Promise.all(requests),
+      requests.map(() => 'left'),
     );
     assert.deepEqual(
-      await Promise.all(held.map(({ closed }) => closed)),
-      held.map(() => 'aborted'),
+      await Promise.all(heldRequests.map(({ closed }) => closed)),
+      heldRequests.map(() => 'aborted'),
     );
   });
 
   it('stores a workspace model with a sealed key that is never shown', async () => {
-    const saved = await toolhost.rest('PUT', '/models/mine', { body: modelOf('gemini') });
+    const saved = await toolhost.rest('PUT', '/models/mine', { body: createModel('gemini') });
     assert.equal(saved.status, 200, saved.text);
     const list = await toolhost.rest('GET', '/models');
     const [stored] = list.body.models as Json[];
     assert.deepEqual([stored?.name, stored?.kind, stored?.has_key, stored?.key], ['mine', 'gemini', true, undefined]);
-    model.take();
-    const asked = await ask([user('Hello')], { model: { saved: 'mine' } });
-    assert.equal(asked.status, 200, asked.text);
-    assert.equal(model.take()[0]?.headers['x-goog-api-key'], key);
+    model.takeRequests();
+    const reply = await askModel([user('Hello')], { model: { saved: 'mine' } });
+    assert.equal(reply.status, 200, reply.text);
+    assert.equal(model.takeRequests()[0]?.headers['x-goog-api-key'], key);
     const { db } = toolhost.running.app.runner;
     const dump = JSON.stringify([
       await db.selectFrom('models').selectAll().execute(),
@@ -256,12 +258,12 @@ describe('the playground', () => {
     ]);
     assert.equal(dump.includes(key), false);
     assert.equal(
-      (await toolhost.rest('GET', '/models', { key: await toolhost.key({ workspace: 'wsp_other' }) })).text,
+      (await toolhost.rest('GET', '/models', { key: await toolhost.createKey({ workspace: 'wsp_other' }) })).text,
       '{"models":[]}',
     );
     assert.equal((await toolhost.rest('DELETE', '/models/mine')).status, 200);
-    assert.match((await ask([user('Hello')], { model: { saved: 'mine' } })).text, /no model mine/);
-    const both = await ask([user('Hello')], { model: { saved: 'mine', url: upstream.url } });
+    assert.match((await askModel([user('Hello')], { model: { saved: 'mine' } })).text, /no model mine/);
+    const both = await askModel([user('Hello')], { model: { saved: 'mine', url: upstream.url } });
     assert.match(both.text, /model\.url: unknown field"/);
   });
 });

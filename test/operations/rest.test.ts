@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { operationList } from '../../src/operations/index.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type Operation = {
@@ -19,13 +19,13 @@ describe('REST API', () => {
   let key: string;
   before(async () => {
     toolhost = await startToolhost();
-    key = await toolhost.key();
+    key = await toolhost.createKey();
   });
   after(() => toolhost.stop());
 
   const rest = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     toolhost.rest(method, path, { key, ...(body !== undefined && { body }), headers });
-  const etag = (reply: Reply) => reply.headers.get('etag') ?? '';
+  const getEtag = (reply: Reply) => reply.headers.get('etag') ?? '';
   const codes: Record<number, string> = {
     400: 'invalid_request',
     401: 'unauthenticated',
@@ -38,7 +38,7 @@ describe('REST API', () => {
     429: 'too_many_requests',
   };
   /** Asserts that a reply is an RFC 9457 error with its own status and request ID. */
-  const problem = (reply: Reply, status: number) => {
+  const assertProblem = (reply: Reply, status: number) => {
     assert.equal(reply.status, status, reply.text);
     assert.match(reply.headers.get('content-type') ?? '', /^application\/problem\+json/);
     assert.deepEqual(
@@ -50,26 +50,26 @@ describe('REST API', () => {
   };
 
   it('creates a server with 201, and reads, changes, replaces, and deletes it', async () => {
-    const created = await rest('POST', '/servers', serverAt('by-rest', origin));
-    assert.deepEqual([created.status, etag(created)], [201, '"1"']);
+    const created = await rest('POST', '/servers', buildServerAt('by-rest', origin));
+    assert.deepEqual([created.status, getEtag(created)], [201, '"1"']);
     const read = await rest('GET', '/servers/by-rest');
-    assert.deepEqual([read.status, etag(read)], [200, '"1"']);
+    assert.deepEqual([read.status, getEtag(read)], [200, '"1"']);
     assert.deepEqual((read.body.config as Json).tools, [
-      { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000, ...toolAt(`${origin}/thing`) },
+      { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000, ...buildToolAt(`${origin}/thing`) },
     ]);
     const patched = await rest('PATCH', '/servers/by-rest', { description: 'By REST.' });
-    assert.deepEqual([patched.status, etag(patched)], [200, '"2"']);
-    const put = await rest('PUT', '/servers/by-rest', serverAt('by-rest', origin));
-    assert.deepEqual([put.status, etag(put), (put.body.server as Json).description], [200, '"3"', undefined]);
-    problem(await rest('PUT', '/servers/by-rest', { name: 'No tools' }), 400);
+    assert.deepEqual([patched.status, getEtag(patched)], [200, '"2"']);
+    const put = await rest('PUT', '/servers/by-rest', buildServerAt('by-rest', origin));
+    assert.deepEqual([put.status, getEtag(put), (put.body.server as Json).description], [200, '"3"', undefined]);
+    assertProblem(await rest('PUT', '/servers/by-rest', { name: 'No tools' }), 400);
     assert.equal((await rest('DELETE', '/servers/by-rest')).body.deleted, 'by-rest');
-    problem(await rest('GET', '/servers/by-rest'), 404);
-    problem(await rest('DELETE', '/servers/by-rest'), 404);
-    problem(await rest('POST', '/servers', serverAt('by-rest', origin)), 409);
+    assertProblem(await rest('GET', '/servers/by-rest'), 404);
+    assertProblem(await rest('DELETE', '/servers/by-rest'), 404);
+    assertProblem(await rest('POST', '/servers', buildServerAt('by-rest', origin)), 409);
   });
 
   it('changes nothing if If-Match names another version or is invalid', async () => {
-    await rest('POST', '/servers', serverAt('matched', origin));
+    await rest('POST', '/servers', buildServerAt('matched', origin));
     for (const method of ['PATCH', 'PUT']) {
       for (const [match, status] of [
         ['"2"', 409],
@@ -79,29 +79,29 @@ describe('REST API', () => {
         ['"1", "2"', 400],
         ['""', 400],
       ] as const) {
-        problem(
-          await rest(method, '/servers/matched', serverAt('matched', origin, { name: 'Changed' }), {
+        assertProblem(
+          await rest(method, '/servers/matched', buildServerAt('matched', origin, { name: 'Changed' }), {
             'if-match': match,
           }),
           status,
         );
       }
     }
-    problem(await rest('POST', '/servers/matched/versions/1/restore', {}, { 'if-match': '"7"' }), 409);
-    problem(await rest('PATCH', '/servers/matched', { expected_version: 2 }), 409);
+    assertProblem(await rest('POST', '/servers/matched/versions/1/restore', {}, { 'if-match': '"7"' }), 409);
+    assertProblem(await rest('PATCH', '/servers/matched', { expected_version: 2 }), 409);
     assert.equal(((await rest('GET', '/servers/matched')).body.server as Json).version, 1);
-    assert.equal(etag(await rest('PATCH', '/servers/matched', { name: 'Weak' }, { 'if-match': 'W/"1"' })), '"2"');
+    assert.equal(getEtag(await rest('PATCH', '/servers/matched', { name: 'Weak' }, { 'if-match': 'W/"1"' })), '"2"');
     assert.equal(
-      etag(await rest('PUT', '/servers/matched', serverAt('matched', origin), { 'if-match': '"2"' })),
+      getEtag(await rest('PUT', '/servers/matched', buildServerAt('matched', origin), { 'if-match': '"2"' })),
       '"3"',
     );
-    assert.equal(etag(await rest('PATCH', '/servers/matched', { name: 'Any' }, { 'if-match': '*' })), '"4"');
+    assert.equal(getEtag(await rest('PATCH', '/servers/matched', { name: 'Any' }, { 'if-match': '*' })), '"4"');
   });
 
   it('lists servers and keys in pages, each of them once', async () => {
-    const lister = await toolhost.key({ workspace: 'lister' });
+    const lister = await toolhost.createKey({ workspace: 'lister' });
     for (let n = 0; n < 5; n += 1)
-      await toolhost.rest('POST', '/servers', { key: lister, body: serverAt(`listed-${n}`, origin) });
+      await toolhost.rest('POST', '/servers', { key: lister, body: buildServerAt(`listed-${n}`, origin) });
     for (let n = 0; n < 4; n += 1)
       await toolhost.rest('POST', '/keys', { key: lister, body: { name: `Key ${n}`, scopes: ['call'] } });
     for (const [path, field, name, count] of [
@@ -120,20 +120,20 @@ describe('REST API', () => {
       }
       assert.deepEqual([seen.length, new Set(seen).size, pages], [count, count, 2]);
     }
-    problem(await rest('GET', '/servers?cursor=forged'), 400);
-    problem(await rest('GET', '/keys?limit=0'), 400);
+    assertProblem(await rest('GET', '/servers?cursor=forged'), 400);
+    assertProblem(await rest('GET', '/keys?limit=0'), 400);
   });
 
   it('[sec E3] shows an API key once, and neither the key nor its hash in its record', async () => {
-    const made = await rest('POST', '/keys', {
+    const created = await rest('POST', '/keys', {
       name: 'Mine',
       scopes: ['call', 'call'],
       servers: ['matched'],
       expires_at: '2100-01-01T00:00:00Z',
     });
-    assert.equal(made.status, 201);
-    assert.equal(made.headers.get('cache-control'), 'no-store');
-    const { key: secret, ...record } = made.body;
+    assert.equal(created.status, 201);
+    assert.equal(created.headers.get('cache-control'), 'no-store');
+    const { key: secret, ...record } = created.body;
     assert.match(String(secret), /^thk_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$/);
     assert.deepEqual(
       [record.scopes, record.servers, record.expires_at],
@@ -147,22 +147,25 @@ describe('REST API', () => {
     assert.equal(listed.text.includes(String(secret).split('_')[2] ?? ''), false);
     assert.doesNotMatch(listed.text, /"\w*hash\w*":/);
     assert.deepEqual((await rest('DELETE', `/keys/${String(record.id)}`)).body, { revoked: record.id });
-    problem(await rest('DELETE', `/keys/${String(record.id)}`), 404);
+    assertProblem(await rest('DELETE', `/keys/${String(record.id)}`), 404);
     const revoked = ((await rest('GET', '/keys?limit=200')).body.keys as Json[]).find((row) => row.id === record.id);
     assert.match(String(revoked?.revoked_at), /^\d{4}-/);
   });
 
   it('[sec E3] refuses to create a key with more permissions than the key that creates it', async () => {
-    const writer = await toolhost.key({ scopes: ['manage:write'] });
-    const make = (scopes: string[], token: string) =>
+    const writer = await toolhost.createKey({ scopes: ['manage:write'] });
+    const createKey = (scopes: string[], token: string) =>
       toolhost.rest('POST', '/keys', { key: token, body: { name: 'More', scopes } });
-    assert.equal((await make(['manage:write'], writer)).status, 201);
+    assert.equal((await createKey(['manage:write'], writer)).status, 201);
     for (const scopes of [['manage'], ['manage:read'], ['call'], ['manage:write', 'call']])
-      problem(await make(scopes, writer), 403);
-    for (const token of [await toolhost.key({ scopes: ['manage:read'] }), await toolhost.key({ scopes: ['call'] })])
-      problem(await make(['call'], token), 403);
-    problem(await make(['call'], await toolhost.key({ servers: ['matched'] })), 403);
-    for (const wrong of [
+      assertProblem(await createKey(scopes, writer), 403);
+    for (const token of [
+      await toolhost.createKey({ scopes: ['manage:read'] }),
+      await toolhost.createKey({ scopes: ['call'] }),
+    ])
+      assertProblem(await createKey(['call'], token), 403);
+    assertProblem(await createKey(['call'], await toolhost.createKey({ servers: ['matched'] })), 403);
+    for (const invalidFields of [
       { expires_at: '2020-01-01T00:00:00Z' },
       { expires_at: 'soon' },
       { scopes: [] },
@@ -171,25 +174,25 @@ describe('REST API', () => {
       { servers: [] },
       { workspace_id: 'x' },
     ]) {
-      problem(await rest('POST', '/keys', { name: 'Wrong', scopes: ['call'], ...wrong }), 400);
+      assertProblem(await rest('POST', '/keys', { name: 'Wrong', scopes: ['call'], ...invalidFields }), 400);
     }
   });
 
   it('reports every invalid request as a problem that names the error', async () => {
     assert.deepEqual(
-      problem(await rest('POST', '/servers', { ...serverAt('x', origin), nam: 1 }), 400)
+      assertProblem(await rest('POST', '/servers', { ...buildServerAt('x', origin), nam: 1 }), 400)
         .problems?.map(({ path }) => path)
         .toSorted(),
       ['nam', 'slug'],
     );
-    problem(await rest('GET', '/nowhere'), 404);
-    const wrong = await rest('POST', '/servers/matched');
-    assert.match(problem(wrong, 405).detail, /allows only GET, PUT, PATCH, DELETE/);
-    assert.equal(wrong.headers.get('allow'), 'GET, PUT, PATCH, DELETE');
-    const none = await toolhost.rest('GET', '/servers', { headers: { authorization: '' } });
-    assert.equal(none.headers.get('www-authenticate')?.startsWith('Bearer'), true);
-    problem(none, 401);
-    problem(await toolhost.rest('GET', '/servers', { key: 'thk_junk' }), 401);
+    assertProblem(await rest('GET', '/nowhere'), 404);
+    const wrongMethod = await rest('POST', '/servers/matched');
+    assert.match(assertProblem(wrongMethod, 405).detail, /allows only GET, PUT, PATCH, DELETE/);
+    assert.equal(wrongMethod.headers.get('allow'), 'GET, PUT, PATCH, DELETE');
+    const unauthenticated = await toolhost.rest('GET', '/servers', { headers: { authorization: '' } });
+    assert.equal(unauthenticated.headers.get('www-authenticate')?.startsWith('Bearer'), true);
+    assertProblem(unauthenticated, 401);
+    assertProblem(await toolhost.rest('GET', '/servers', { key: 'thk_junk' }), 401);
     const send = async (body: string | Buffer, type = 'application/json') => {
       const response = await fetch(`${toolhost.url}/api/v1/servers`, {
         method: 'POST',
@@ -199,31 +202,31 @@ describe('REST API', () => {
       const text = await response.text();
       return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json };
     };
-    for (const body of ['{', '[]', '"x"', 'null', '1']) problem(await send(body), 400);
-    const latin1 = JSON.stringify(serverAt('latin', origin, { name: 'Müller' }));
-    assert.match(String(problem(await send(Buffer.from(latin1, 'latin1')), 400).detail), /not UTF-8/);
-    problem(await rest('GET', '/servers/latin'), 404);
-    for (const type of ['text/plain', 'application/x-www-form-urlencoded']) problem(await send('{}', type), 415);
-    problem(await send(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`), 413);
+    for (const body of ['{', '[]', '"x"', 'null', '1']) assertProblem(await send(body), 400);
+    const latin1 = JSON.stringify(buildServerAt('latin', origin, { name: 'Müller' }));
+    assert.match(String(assertProblem(await send(Buffer.from(latin1, 'latin1')), 400).detail), /not UTF-8/);
+    assertProblem(await rest('GET', '/servers/latin'), 404);
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded']) assertProblem(await send('{}', type), 415);
+    assertProblem(await send(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`), 413);
     assert.ok([400, 413].includes((await send(`{"tools":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)).status));
   });
 
   it('records the actor and the target of every change, without secrets', async () => {
-    const auditor = await toolhost.key({ workspace: 'audited' });
-    const act = (method: string, path: string, body?: Json) =>
+    const auditor = await toolhost.createKey({ workspace: 'audited' });
+    const sendAsAuditor = (method: string, path: string, body?: Json) =>
       toolhost.rest(method, path, { key: auditor, ...(body && { body }) });
     const authentication = { type: 'Bearer', token: 'hidden-token' };
-    const created = await act('POST', '/servers', serverAt('audited', origin, { authentication }));
-    await act('PUT', '/servers/audited/secrets/KEY', { value: 'hidden-value' });
-    await act('PATCH', '/servers/audited', { name: 'Renamed' });
-    await act('POST', '/servers/audited/versions/1/restore', {});
-    await act('DELETE', '/servers/audited/secrets/KEY');
-    const made = await act('POST', '/keys', { name: 'Other', scopes: ['call'] });
-    await act('DELETE', `/keys/${String(made.body.id)}`);
-    await act('DELETE', '/servers/audited');
-    await act('GET', '/servers');
-    await act('POST', '/servers', { name: 'Refused' });
-    const { body, text } = await act('GET', '/audit?limit=9');
+    const created = await sendAsAuditor('POST', '/servers', buildServerAt('audited', origin, { authentication }));
+    await sendAsAuditor('PUT', '/servers/audited/secrets/KEY', { value: 'hidden-value' });
+    await sendAsAuditor('PATCH', '/servers/audited', { name: 'Renamed' });
+    await sendAsAuditor('POST', '/servers/audited/versions/1/restore', {});
+    await sendAsAuditor('DELETE', '/servers/audited/secrets/KEY');
+    const createdKey = await sendAsAuditor('POST', '/keys', { name: 'Other', scopes: ['call'] });
+    await sendAsAuditor('DELETE', `/keys/${String(createdKey.body.id)}`);
+    await sendAsAuditor('DELETE', '/servers/audited');
+    await sendAsAuditor('GET', '/servers');
+    await sendAsAuditor('POST', '/servers', { name: 'Refused' });
+    const { body, text } = await sendAsAuditor('GET', '/audit?limit=9');
     const events = (body.events as Json[]).toReversed();
     assert.deepEqual(
       events.map(({ operation, target }) => [operation, target]),
@@ -234,8 +237,8 @@ describe('REST API', () => {
         ['updateMcpServer', 'audited'],
         ['restoreVersion', 'audited'],
         ['deleteSecret', 'audited'],
-        ['createApiKey', made.body.id],
-        ['revokeApiKey', made.body.id],
+        ['createApiKey', createdKey.body.id],
+        ['revokeApiKey', createdKey.body.id],
         ['deleteMcpServer', 'audited'],
       ],
     );
@@ -246,7 +249,7 @@ describe('REST API', () => {
     );
     assert.deepEqual(first?.detail, { version: 1, name: 'audited', tools: 1, access: 'api_key' });
     assert.doesNotMatch(text, /hidden/);
-    assert.equal(text.includes(String(made.body.key)), false);
+    assert.equal(text.includes(String(createdKey.body.key)), false);
   });
 
   it('matches its OpenAPI document in every path, scope, and parameter', async () => {
@@ -274,10 +277,13 @@ describe('REST API', () => {
       );
       if (method === 'GET' || method === 'DELETE') assert.equal(op.requestBody, undefined, path);
       const refused = await toolhost.rest(method, path.replaceAll(/\{(\w+)\}/g, 'x'), {
-        key: await toolhost.key({ workspace: 'nobody', scopes: op['x-scope'] === 'call' ? ['manage'] : ['call'] }),
+        key: await toolhost.createKey({
+          workspace: 'nobody',
+          scopes: op['x-scope'] === 'call' ? ['manage'] : ['call'],
+        }),
         ...(op.requestBody && { body: {} }),
       });
-      assert.match(problem(refused, 403).detail, new RegExp(`needs the scope ${op['x-scope']}`), path);
+      assert.match(assertProblem(refused, 403).detail, new RegExp(`needs the scope ${op['x-scope']}`), path);
       assert.ok(
         ['200', '201'].some((status) => status in op.responses) && '404' in op.responses && '409' in op.responses,
       );

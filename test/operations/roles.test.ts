@@ -3,17 +3,17 @@ import { after, before, describe, it } from 'node:test';
 import { getRoleScopes, hasScope } from '../../src/domain/credentials/credential.ts';
 import { operationList } from '../../src/operations/index.ts';
 import type { Operation } from '../../src/operations/operation.ts';
-import { type Person, personSession } from '../support/browser/dashboard.ts';
-import { leastInput, restRequest } from '../support/catalogue.ts';
-import { serverAt } from '../support/configs.ts';
+import { createPersonSession, type Person } from '../support/browser/dashboard.ts';
+import { buildMinimalInput, toRestRequest } from '../support/catalogue.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that affect only the person: their workspaces and their mail notification settings. */
-const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotifications']);
-const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
+const personalOperations = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotifications']);
+const changingOperations = operationList.filter((op) => op.effect !== 'read' && !personalOperations.has(op.name));
 /** Operations whose input names a person or a workspace. */
-const naming = operationList.filter(
+const namingOperations = operationList.filter(
   (op) => op.dashboardRole && ('workspace_id' in op.input.shape || /\{/.test(op.route.path)),
 );
 
@@ -22,38 +22,38 @@ describe('permissions of people in the dashboard', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(serverAt('owned', upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(buildServerAt('owned', upstream.url));
     await toolhost.callTool('owned', 'a-token', 'get');
     upstream.take();
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Signs a person in, and returns functions that send requests like their browser. */
-  async function signedIn(person: Person) {
-    const cookie = `toolhost-session=${await personSession(toolhost, person)}`;
+  async function signIn(person: Person) {
+    const cookie = `toolhost-session=${await createPersonSession(toolhost, person)}`;
     const headers = { cookie, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
-    const ask = async (method: string, path: string, body?: Json) => {
+    const send = async (method: string, path: string, body?: Json) => {
       const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
       const response = await fetch(`${toolhost.url}/api/v1${path}`, init);
       const text = await response.text();
-      const { request_id: _, ...answer } = JSON.parse(text || '{}') as Json;
-      return { status: response.status, body: answer };
+      const { request_id: _, ...result } = JSON.parse(text || '{}') as Json;
+      return { status: response.status, body: result };
     };
     return {
-      ask,
+      send,
       run: (op: Operation, input: Json = {}) => {
-        const request = restRequest(op, { ...leastInput(op), ...input });
-        return ask(request.method, request.path, request.body);
+        const request = toRestRequest(op, { ...buildMinimalInput(op), ...input });
+        return send(request.method, request.path, request.body);
       },
     };
   }
 
   /** Returns all data that an operation could have changed. */
-  async function picture(): Promise<string> {
-    const owner = await signedIn({ name: 'Picture' });
+  async function takeSnapshot(): Promise<string> {
+    const owner = await signIn({ name: 'Picture' });
     const paths = ['/servers/owned', '/servers/owned/versions', '/servers/owned/secrets', '/keys', '/audit'];
-    const replies = await Promise.all(paths.map((path) => owner.ask('GET', path)));
+    const replies = await Promise.all(paths.map((path) => owner.send('GET', path)));
     for (const { status } of replies as Pick<Reply, 'status'>[]) assert.equal(status, 200);
     return JSON.stringify(replies);
   }
@@ -61,50 +61,55 @@ describe('permissions of people in the dashboard', () => {
   const existing = { slug: 'owned', tool: 'get', version: 1, name: 'KEY', hours: 1 };
 
   it('[sec E1] require more than a read scope for every changing operation', () => {
-    assert.ok(changing.length > 10);
-    for (const op of changing) assert.equal(hasScope(getRoleScopes('viewer'), op.scope), false, op.name);
+    assert.ok(changingOperations.length > 10);
+    for (const op of changingOperations) assert.equal(hasScope(getRoleScopes('viewer'), op.scope), false, op.name);
   });
 
-  for (const op of changing) {
+  for (const op of changingOperations) {
     it(`[sec E1] refuse ${op.name} to a viewer`, async () => {
-      const viewer = await signedIn({ name: 'Vera', role: 'viewer' });
-      const earlier = await picture();
+      const viewer = await signIn({ name: 'Vera', role: 'viewer' });
+      const earlier = await takeSnapshot();
       const { status } = await viewer.run(op, existing);
       assert.equal(status, 403);
-      assert.equal(await picture(), earlier);
+      assert.equal(await takeSnapshot(), earlier);
       assert.deepEqual(upstream.take(), []);
     });
   }
 
   for (const op of operationList.filter(({ dashboardRole }) => dashboardRole === 'owner')) {
     it(`refuse ${op.name} to an editor`, async () => {
-      const editor = await signedIn({ name: 'Ed', role: 'editor' });
+      const editor = await signIn({ name: 'Ed', role: 'editor' });
       assert.equal((await editor.run(op)).status, 403);
     });
   }
 
   it('[sec E1] let a viewer read the data of the workspace', async () => {
-    const viewer = await signedIn({ name: 'Vera', role: 'viewer' });
+    const viewer = await signIn({ name: 'Vera', role: 'viewer' });
     for (const path of ['/servers', '/servers/owned', '/keys', '/calls', '/audit', '/members', '/statistics']) {
-      assert.equal((await viewer.ask('GET', path)).status, 200, path);
+      assert.equal((await viewer.send('GET', path)).status, 200, path);
     }
   });
 
-  for (const op of naming) {
+  for (const op of namingOperations) {
     it(`[sec E1] hide people and invitations of another workspace in ${op.name}, as if they were unknown`, async () => {
-      const owner = await signedIn({ name: 'Olga', workspace: 'wsp_theirs' });
-      const { user } = (await owner.ask('GET', '/session')).body as { user: { id: string } };
-      await owner.ask('POST', '/invitations', { email: 'guest@mail.example', role: 'editor' });
-      const theirs = { id: user.id, email: 'guest@mail.example', workspace_id: 'wsp_theirs', role: 'viewer' };
-      const nobodys = { id: 'usr_unknown', email: 'nobody@mail.example', workspace_id: 'wsp_unknown', role: 'viewer' };
-      const only = (input: Json) =>
+      const owner = await signIn({ name: 'Olga', workspace: 'wsp_theirs' });
+      const { user } = (await owner.send('GET', '/session')).body as { user: { id: string } };
+      await owner.send('POST', '/invitations', { email: 'guest@mail.example', role: 'editor' });
+      const foreignInput = { id: user.id, email: 'guest@mail.example', workspace_id: 'wsp_theirs', role: 'viewer' };
+      const unknownInput = {
+        id: 'usr_unknown',
+        email: 'nobody@mail.example',
+        workspace_id: 'wsp_unknown',
+        role: 'viewer',
+      };
+      const pickKnownFields = (input: Json) =>
         Object.fromEntries(Object.entries(input).filter(([name]) => name in op.input.shape));
-      const earlier = (await owner.ask('GET', '/members')).body;
-      const stranger = await signedIn({ name: 'Mallory' });
-      const foreign = await stranger.run(op, only(theirs));
+      const earlier = (await owner.send('GET', '/members')).body;
+      const outsider = await signIn({ name: 'Mallory' });
+      const foreign = await outsider.run(op, pickKnownFields(foreignInput));
       assert.equal(foreign.status, 404);
-      assert.deepEqual(foreign, await stranger.run(op, only(nobodys)));
-      assert.deepEqual((await owner.ask('GET', '/members')).body, earlier);
+      assert.deepEqual(foreign, await outsider.run(op, pickKnownFields(unknownInput)));
+      assert.deepEqual((await owner.send('GET', '/members')).body, earlier);
     });
   }
 });

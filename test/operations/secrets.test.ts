@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -8,67 +8,67 @@ const mask = '********';
 
 describe('stored credentials', () => {
   let upstream: RecordingUpstream;
-  let elsewhere: RecordingUpstream;
+  let otherUpstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
   before(async () => {
-    [upstream, elsewhere] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egress: [upstream.port, elsewhere.port] });
-    key = await toolhost.key();
+    [upstream, otherUpstream] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
+    toolhost = await startToolhost({ egressPorts: [upstream.port, otherUpstream.port] });
+    key = await toolhost.createKey();
   });
   beforeEach(() => {
     upstream.take();
-    elsewhere.take();
+    otherUpstream.take();
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close(), elsewhere.close()]));
+  after(() => Promise.all([toolhost.stop(), upstream.close(), otherUpstream.close()]));
 
   let count = 0;
   const create = async (more: Json = {}) => {
     const slug = `stored-${++count}`;
-    await toolhost.createServer(serverAt(slug, upstream.url, more));
+    await toolhost.createServer(buildServerAt(slug, upstream.url, more));
     return slug;
   };
   const setSecret = (slug: string, name: string, value: string) =>
     toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
   const change = (slug: string, body: Json) => toolhost.rest('PATCH', `/servers/${slug}`, { body });
-  const configOf = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
+  const getConfig = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
   /** Returns the error that the agent reads after a failed call, and asserts that no request was sent. */
-  const unsent = async (slug: string, name = 'get') => {
+  const callWithoutRequest = async (slug: string, name = 'get') => {
     const result = await toolhost.callTool(slug, key, name);
     assert.equal(result.isError, true);
-    assert.deepEqual([upstream.take(), elsewhere.take()], [[], []]);
+    assert.deepEqual([upstream.take(), otherUpstream.take()], [[], []]);
     return result.content[0]?.text ?? '';
   };
-  const sent = async (slug: string, name = 'get') => {
+  const callAndGetRequest = async (slug: string, name = 'get') => {
     assert.notEqual((await toolhost.callTool(slug, key, name)).isError, true);
     const [request] = upstream.take();
     assert.ok(request);
     return request;
   };
   const withHeader = (value: string, url = `${upstream.url}/thing`) => ({
-    tools: [toolAt(url, { headers: { 'X-Service': value } })],
+    tools: [buildToolAt(url, { headers: { 'X-Service': value } })],
   });
 
   it('[sec A11] refuse a malformed placeholder, and warn about one without a value', async () => {
     for (const value of ['{{A B}}', '{{}}', '{{A', 'A}}', '{{A}} }}', '{{a-b}}', '{{ENV.PATH}}']) {
       const { status, body } = await toolhost.rest('POST', '/servers', {
-        body: serverAt('malformed', upstream.url, withHeader(value)),
+        body: buildServerAt('malformed', upstream.url, withHeader(value)),
       });
       assert.equal(status, 400, value);
       assert.equal((body.problems as Json[])[0]?.path, 'tools[0].headers.X-Service');
     }
-    const reply = await toolhost.createServer(serverAt('unknown', upstream.url, withHeader('{{PATH}}')));
+    const reply = await toolhost.createServer(buildServerAt('unknown', upstream.url, withHeader('{{PATH}}')));
     assert.match(JSON.stringify(reply.body.warnings), /\{\{PATH\}\} has no value yet/);
     assert.match(JSON.stringify(reply.body.next_steps), /Set the secret PATH/);
-    assert.match(await unsent('unknown'), /the secret PATH has no value/);
+    assert.match(await callWithoutRequest('unknown'), /the secret PATH has no value/);
   });
 
   it('[sec A11] cause a tool error once their secret is deleted', async () => {
     const slug = await create(withHeader('{{KEY}}'));
     await setSecret(slug, 'KEY', 'value-1');
-    assert.equal((await sent(slug)).headers['x-service'], 'value-1');
+    assert.equal((await callAndGetRequest(slug)).headers['x-service'], 'value-1');
     assert.equal((await toolhost.rest('DELETE', `/servers/${slug}/secrets/KEY`)).status, 200);
-    assert.match(await unsent(slug), /the secret KEY has no value/);
+    assert.match(await callWithoutRequest(slug), /the secret KEY has no value/);
     assert.equal((await toolhost.rest('DELETE', `/servers/${slug}/secrets/KEY`)).status, 404);
   });
 
@@ -79,7 +79,7 @@ describe('stored credentials', () => {
     });
     await setSecret(slug, 'KEY', '{{ID}}$&');
     await setSecret(slug, 'ID', 'me');
-    const { headers } = await sent(slug);
+    const { headers } = await callAndGetRequest(slug);
     assert.deepEqual([headers.authorization, headers['x-service']], ['Bearer me.{{ID}}$&', 'a {{ID}}$&{{ID}}$& b']);
   });
 
@@ -99,64 +99,67 @@ describe('stored credentials', () => {
     const slug = await create({ authentication: { type: 'Bearer', token: '{{KEY}}' } });
     const { body } = await setSecret(slug, 'KEY', 'bound');
     assert.deepEqual(body.origins, [upstream.url]);
-    const moved = [toolAt(`${elsewhere.url}/thing`), toolAt(`${upstream.url}/thing`, { name: 'old' })];
-    const config = { ...(await configOf(slug)), tools: moved };
+    const movedTools = [
+      buildToolAt(`${otherUpstream.url}/thing`),
+      buildToolAt(`${upstream.url}/thing`, { name: 'old' }),
+    ];
+    const config = { ...(await getConfig(slug)), tools: movedTools };
     const checked = await toolhost.rest('POST', '/check', { body: config });
     assert.match(JSON.stringify(checked.body.warnings), /the secret KEY was set for .*; set it again/);
-    const reply = await change(slug, { tools: moved });
+    const reply = await change(slug, { tools: movedTools });
     assert.match(JSON.stringify(reply.body.warnings), /the secret KEY was set for .*; set it again/);
-    assert.match(await unsent(slug), /set it again to allow that host/);
-    assert.equal((await sent(slug, 'old')).headers.authorization, 'Bearer bound');
+    assert.match(await callWithoutRequest(slug), /set it again to allow that host/);
+    assert.equal((await callAndGetRequest(slug, 'old')).headers.authorization, 'Bearer bound');
     const tried = await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: {} });
     assert.equal(tried.body.is_error, true);
-    assert.deepEqual(elsewhere.take(), []);
+    assert.deepEqual(otherUpstream.take(), []);
     const preview = async (name: string) =>
       (await toolhost.rest('POST', `/servers/${slug}/tools/${name}/preview`, { body: {} })).body.refused;
     assert.match(String(await preview('get')), /set it again to allow that host/);
     assert.equal(await preview('old'), undefined);
     await setSecret(slug, 'KEY', 'rebound');
     assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true);
-    assert.equal(elsewhere.take()[0]?.headers.authorization, 'Bearer rebound');
+    assert.equal(otherUpstream.take()[0]?.headers.authorization, 'Bearer rebound');
   });
 
   it('seal and mask a credential in the configuration, and bind it to its hosts', async () => {
     const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey', token: 'literal-token' } });
     const authentication = { type: 'ApiKey', header: 'apikey', token: mask };
-    assert.deepEqual((await configOf(slug)).authentication, authentication);
-    assert.equal((await sent(slug)).headers.apikey, 'literal-token');
+    assert.deepEqual((await getConfig(slug)).authentication, authentication);
+    assert.equal((await callAndGetRequest(slug)).headers.apikey, 'literal-token');
     await change(slug, { description: 'Changed' });
     await change(slug, { authentication });
-    assert.equal((await sent(slug)).headers.apikey, 'literal-token');
-    const tools = [toolAt(`${elsewhere.url}/thing`)];
-    const moved = async (token: string) => {
-      const body = { ...(await configOf(slug)), tools, authentication: { ...authentication, token } };
+    assert.equal((await callAndGetRequest(slug)).headers.apikey, 'literal-token');
+    const tools = [buildToolAt(`${otherUpstream.url}/thing`)];
+    const checkMoved = async (token: string) => {
+      const body = { ...(await getConfig(slug)), tools, authentication: { ...authentication, token } };
       return (await toolhost.rest('POST', '/check', { body })).body.warnings as Json[];
     };
-    assert.ok((await moved(mask)).some(({ path }) => path === 'authentication.token'));
-    assert.ok(!(await moved('newer-token')).some(({ path }) => path === 'authentication.token'));
+    assert.ok((await checkMoved(mask)).some(({ path }) => path === 'authentication.token'));
+    assert.ok(!(await checkMoved('newer-token')).some(({ path }) => path === 'authentication.token'));
     await change(slug, { tools });
-    assert.match(await unsent(slug), /set it again to allow that host/);
+    assert.match(await callWithoutRequest(slug), /set it again to allow that host/);
     await change(slug, { authentication: { ...authentication, token: 'newer-token' } });
     assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true);
-    assert.equal(elsewhere.take()[0]?.headers.apikey, 'newer-token');
+    assert.equal(otherUpstream.take()[0]?.headers.apikey, 'newer-token');
     const versions = await toolhost.rest('GET', `/servers/${slug}/versions`);
     assert.doesNotMatch(versions.text, /literal-token|newer-token/);
   });
 
   it('require a named credential again for a new host, unless the checked configuration contains it', async () => {
     const slug = await create({ credentials: { admin: { type: 'Bearer', token: 'literal-admin' } } });
-    const tools = [toolAt(`${elsewhere.url}/thing`)];
-    const movedTo = async (token: string) => {
-      const body = { ...(await configOf(slug)), tools, credentials: { admin: { type: 'Bearer', token } } };
+    const tools = [buildToolAt(`${otherUpstream.url}/thing`)];
+    const checkMoved = async (token: string) => {
+      const body = { ...(await getConfig(slug)), tools, credentials: { admin: { type: 'Bearer', token } } };
       const { warnings } = (await toolhost.rest('POST', '/check', { body })).body as { warnings: Json[] };
       return warnings.filter(({ message }) => /was set for/.test(String(message))).map(({ path }) => path);
     };
-    assert.deepEqual(await movedTo(mask), ['credentials.admin.token']);
-    assert.deepEqual(await movedTo('newer-admin'), []);
+    assert.deepEqual(await checkMoved(mask), ['credentials.admin.token']);
+    assert.deepEqual(await checkMoved('newer-admin'), []);
   });
 
   it('reject the mask where no secret is stored', async () => {
-    const refusedAt = async (reply: Promise<{ status: number; body: Json }>, path: string) => {
+    const assertRefusedAt = async (reply: Promise<{ status: number; body: Json }>, path: string) => {
       const { status, body } = await reply;
       assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, path]);
     };
@@ -166,18 +169,18 @@ describe('stored credentials', () => {
       client_id: 'c',
       client_secret: mask,
     };
-    await refusedAt(
-      toolhost.rest('POST', '/servers', { body: serverAt('masked', upstream.url, { oauth }) }),
+    await assertRefusedAt(
+      toolhost.rest('POST', '/servers', { body: buildServerAt('masked', upstream.url, { oauth }) }),
       'oauth.client_secret',
     );
     const authentication = { type: 'Bearer', token: mask };
-    await refusedAt(
-      toolhost.rest('POST', '/servers', { body: serverAt('masked', upstream.url, { authentication }) }),
+    await assertRefusedAt(
+      toolhost.rest('POST', '/servers', { body: buildServerAt('masked', upstream.url, { authentication }) }),
       'authentication.token',
     );
     const slug = await create();
-    await refusedAt(change(slug, { oauth }), 'oauth.client_secret');
-    await refusedAt(change(slug, { authentication }), 'authentication.token');
+    await assertRefusedAt(change(slug, { oauth }), 'oauth.client_secret');
+    await assertRefusedAt(change(slug, { authentication }), 'authentication.token');
   });
 
   it('[sec A9] refuse reserved static headers in any spelling', async () => {
@@ -200,9 +203,9 @@ describe('stored credentials', () => {
       '',
     ];
     for (const name of names) {
-      const tools = [toolAt(`${upstream.url}/thing`, { headers: { [name]: 'x' } })];
+      const tools = [buildToolAt(`${upstream.url}/thing`, { headers: { [name]: 'x' } })];
       const { status, body } = await toolhost.rest('POST', '/servers', {
-        body: serverAt('static-headers', upstream.url, { authentication: { type: 'Bearer' }, tools }),
+        body: buildServerAt('static-headers', upstream.url, { authentication: { type: 'Bearer' }, tools }),
       });
       assert.equal(status, 400, name);
       assert.ok(
@@ -220,14 +223,14 @@ describe('stored credentials', () => {
       client_secret: 'client-secret-1',
     };
     const masked = { ...oauth, client_secret: mask, scopes: [] };
-    const stranger = { ...masked, token_url: 'https://stranger.example/t' };
+    const foreignConfig = { ...masked, token_url: 'https://stranger.example/t' };
 
     it('is masked everywhere, and unchanged when the mask is sent back', async () => {
       const slug = await create({ oauth });
-      assert.deepEqual((await configOf(slug)).oauth, masked);
+      assert.deepEqual((await getConfig(slug)).oauth, masked);
       assert.equal((await change(slug, { oauth: { ...masked, scopes: ['read'] } })).status, 200);
       assert.equal(
-        (await toolhost.rest('PUT', `/servers/${slug}`, { body: { ...(await configOf(slug)), name: 'Put' } })).status,
+        (await toolhost.rest('PUT', `/servers/${slug}`, { body: { ...(await getConfig(slug)), name: 'Put' } })).status,
         200,
       );
       for (const path of ['', '/versions', '/secrets'])
@@ -237,19 +240,19 @@ describe('stored credentials', () => {
 
     it('must be sent again when token_url moves to another host', async () => {
       const slug = await create({ oauth });
-      const refused = await change(slug, { oauth: stranger });
+      const refused = await change(slug, { oauth: foreignConfig });
       assert.equal(refused.status, 400);
       assert.match(refused.text, /send the client secret again/);
       assert.equal((await change(slug, { oauth: { ...masked, token_url: 'https://id.example/other' } })).status, 200);
-      assert.equal((await change(slug, { oauth: { ...stranger, client_secret: 'client-secret-2' } })).status, 200);
+      assert.equal((await change(slug, { oauth: { ...foreignConfig, client_secret: 'client-secret-2' } })).status, 200);
       assert.equal((await toolhost.rest('POST', `/servers/${slug}/versions/1/restore`, { body: {} })).status, 400);
     });
 
     it('cannot be moved in two steps by removing oauth in between', async () => {
       const slug = await create({ oauth });
       assert.equal((await change(slug, { oauth: null })).status, 200);
-      assert.equal((await change(slug, { oauth: stranger })).status, 400);
-      assert.equal((await change(slug, { oauth: { ...stranger, client_secret: 'client-secret-3' } })).status, 200);
+      assert.equal((await change(slug, { oauth: foreignConfig })).status, 400);
+      assert.equal((await change(slug, { oauth: { ...foreignConfig, client_secret: 'client-secret-3' } })).status, 200);
     });
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { toolAt } from '../support/configs.ts';
+import { buildToolAt } from '../support/configs.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -8,8 +8,8 @@ describe('a model host that never responds', () => {
   it('[play 1] fails the question after three minutes with an error that names the limit', async () => {
     const upstream = await startRecordingUpstream();
     upstream.on('*', () => 'hold');
-    const toolhost = await startToolhost({ egress: [upstream.port] });
-    const tools = [toolAt(`${upstream.url}/x`, { name: 'read' })];
+    const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    const tools = [buildToolAt(`${upstream.url}/x`, { name: 'read' })];
     await toolhost.createServer({ name: 'Shop', slug: 'shop', tools });
     const model = { kind: 'gemini', url: upstream.url, model: 'stub' };
     const { status, body, text } = await toolhost.rest('POST', '/servers/shop/playground', {

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
-import { aCall } from '../support/store/rows.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { buildCall } from '../support/store/rows.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const minute = 60_000;
-const hour = 60 * minute;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
 
 type Summary = { calls: number; errors: number; p50_ms?: number; p95_ms?: number };
 type Statistics = {
@@ -29,21 +29,21 @@ for (const engine of engines) {
     let seeded = 0;
     before(async () => {
       upstream = await startRecordingUpstream();
-      world = await startOn(engine, { egress: [upstream.port] });
+      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
     });
     after(async () => {
       await Promise.all([world?.stop(), upstream.close()]);
     });
 
     /** Creates a server, and returns a function that adds calls of any time to it. */
-    const serve = async (slug: string) => {
-      const { body } = await world.toolhost.createServer(serverAt(slug, upstream.url));
+    const createServer = async (slug: string) => {
+      const { body } = await world.toolhost.createServer(buildServerAt(slug, upstream.url));
       const server_id = (body.server as { id: string }).id;
       return (calls: Partial<CallRecord>[]) => seed(calls.map((call) => ({ slug, server_id, ...call })));
     };
     const seed = async (calls: Partial<CallRecord>[]) => {
       const rows = calls.map((call) =>
-        aCall({ workspace_id: 'local', started_at: world.now(), ...call, id: call.id ?? `call_${++seeded}` }),
+        buildCall({ workspace_id: 'local', started_at: world.now(), ...call, id: call.id ?? `call_${++seeded}` }),
       );
       await (await world.database()).calls.write(rows);
     };
@@ -52,36 +52,43 @@ for (const engine of engines) {
       assert.equal(reply.status, 200, reply.text);
       return reply;
     };
-    const statistics = async (query: string, key?: string) =>
+    const getStatistics = async (query: string, key?: string) =>
       (await get(`/statistics?${query}`, key)).body as unknown as Statistics;
-    const activity = async (query = '', key?: string) =>
+    const getActivity = async (query = '', key?: string) =>
       (await get(`/activity${query}`, key)).body as unknown as Activity;
-    const activityOf = async (slug: string) => (await activity()).servers.find((server) => server.slug === slug);
+    const getServerActivity = async (slug: string) =>
+      (await getActivity()).servers.find((server) => server.slug === slug);
 
     it('count the calls of every server in each of the last 24 hours', async () => {
-      const add = await serve('busy');
-      await serve('idle');
-      const at = (hoursAgo: number) => ({ started_at: world.now() - hoursAgo * hour });
-      await add([at(0), { ...at(0.5), outcome: 'timeout' }, at(1.5), at(23.9), { ...at(23.9), outcome: 'blocked' }]);
-      await add([at(24.1), at(48), { workspace_id: 'theirs' }]);
+      const addCalls = await createServer('busy');
+      await createServer('idle');
+      const at = (hoursAgo: number) => ({ started_at: world.now() - hoursAgo * hourMs });
+      await addCalls([
+        at(0),
+        { ...at(0.5), outcome: 'timeout' },
+        at(1.5),
+        at(23.9),
+        { ...at(23.9), outcome: 'blocked' },
+      ]);
+      await addCalls([at(24.1), at(48), { workspace_id: 'theirs' }]);
       const hourly = Array(24).fill(0);
-      assert.deepEqual(await activityOf('idle'), { slug: 'idle', calls: 0, errors: 0, hourly });
+      assert.deepEqual(await getServerActivity('idle'), { slug: 'idle', calls: 0, errors: 0, hourly });
       hourly[23] = 2;
       hourly[22] = 1;
       hourly[0] = 2;
-      assert.deepEqual(await activityOf('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
+      assert.deepEqual(await getServerActivity('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
     });
 
     it('count the calls of every tool of a server, and return the tokens of its definition', async () => {
-      const add = await serve('tooled');
+      const addCalls = await createServer('tooled');
       const { config } = (await get('/servers/tooled')).body as { config: { tools: Json[] } };
       const [tool] = config.tools;
       const long = { ...tool, name: 'long', description: 'Says much. '.repeat(100) };
       await world.toolhost.rest('PATCH', '/servers/tooled', { body: { tools: [tool, long] } });
-      await add([{ tool: 'long' }, { tool: 'long', outcome: 'timeout' }, { tool: 'gone' }]);
-      await add([{ tool: 'long', started_at: world.now() - 24.1 * hour }]);
+      await addCalls([{ tool: 'long' }, { tool: 'long', outcome: 'timeout' }, { tool: 'gone' }]);
+      await addCalls([{ tool: 'long', started_at: world.now() - 24.1 * hourMs }]);
       const { tools } = (await get('/servers/tooled/activity')).body;
-      const seen = (tools as Json[]).map(({ tokens, ...rest }) => ({ ...rest, isLong: Number(tokens) > 250 }));
+      const seen = (tools as Json[]).map(({ tokens, ...counts }) => ({ ...counts, isLong: Number(tokens) > 250 }));
       assert.deepEqual(seen, [
         { tool: 'get', calls: 0, errors: 0, isLong: false },
         { tool: 'long', calls: 2, errors: 1, isLong: true },
@@ -89,41 +96,41 @@ for (const engine of engines) {
     });
 
     it('omit a deleted server from the activity', async () => {
-      await (await serve('gone'))([{}]);
-      assert.equal((await activityOf('gone'))?.calls, 1);
+      await (await createServer('gone'))([{}]);
+      assert.equal((await getServerActivity('gone'))?.calls, 1);
       await world.toolhost.rest('DELETE', '/servers/gone');
-      assert.equal(await activityOf('gone'), undefined);
+      assert.equal(await getServerActivity('gone'), undefined);
     });
 
     it('count a call immediately', async () => {
-      await serve('at-once');
-      await world.toolhost.callTool('at-once', await world.toolhost.key(), 'get');
-      assert.equal((await activityOf('at-once'))?.hourly[23], 1);
-      const { by_tool, buckets } = await statistics('slug=at-once&buckets=3');
+      await createServer('at-once');
+      await world.toolhost.callTool('at-once', await world.toolhost.createKey(), 'get');
+      assert.equal((await getServerActivity('at-once'))?.hourly[23], 1);
+      const { by_tool, buckets } = await getStatistics('slug=at-once&buckets=3');
       assert.equal(by_tool[0]?.calls, 1);
       assert.equal(buckets[2]?.calls, 1);
     });
 
     it('divide a time range into intervals, including empty ones', async () => {
-      const add = await serve('spread');
-      const from = world.now() - 10 * hour;
-      await add([
+      const addCalls = await createServer('spread');
+      const from = world.now() - 10 * hourMs;
+      await addCalls([
         { started_at: from - 1 },
         { started_at: from, duration_ms: 3 },
-        { started_at: from + 30 * minute - 1, duration_ms: 39, outcome: 'timeout' },
-        { started_at: from + 30 * minute, duration_ms: 7 },
-        { started_at: from + 2 * hour },
+        { started_at: from + 30 * minuteMs - 1, duration_ms: 39, outcome: 'timeout' },
+        { started_at: from + 30 * minuteMs, duration_ms: 7 },
+        { started_at: from + 2 * hourMs },
       ]);
-      const span = `since=${new Date(from).toISOString()}&until=${new Date(from + 2 * hour).toISOString()}`;
-      assert.deepEqual(await statistics(`slug=spread&${span}&buckets=4`), {
+      const span = `since=${new Date(from).toISOString()}&until=${new Date(from + 2 * hourMs).toISOString()}`;
+      assert.deepEqual(await getStatistics(`slug=spread&${span}&buckets=4`), {
         from: new Date(from).toISOString(),
-        to: new Date(from + 2 * hour).toISOString(),
-        bucket_ms: 30 * minute,
+        to: new Date(from + 2 * hourMs).toISOString(),
+        bucket_ms: 30 * minuteMs,
         buckets: [
           { at: new Date(from).toISOString(), calls: 2, errors: 1, p50_ms: 3, p95_ms: 37 },
-          { at: new Date(from + 30 * minute).toISOString(), calls: 1, errors: 0, p50_ms: 7, p95_ms: 7 },
-          { at: new Date(from + 60 * minute).toISOString(), calls: 0, errors: 0 },
-          { at: new Date(from + 90 * minute).toISOString(), calls: 0, errors: 0 },
+          { at: new Date(from + 30 * minuteMs).toISOString(), calls: 1, errors: 0, p50_ms: 7, p95_ms: 7 },
+          { at: new Date(from + 60 * minuteMs).toISOString(), calls: 0, errors: 0 },
+          { at: new Date(from + 90 * minuteMs).toISOString(), calls: 0, errors: 0 },
         ],
         by_server: [{ slug: 'spread', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
         by_tool: [{ slug: 'spread', tool: 'get', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
@@ -131,49 +138,50 @@ for (const engine of engines) {
     });
 
     it('return percentiles that are exact below 8 ms and within one eighth above', async () => {
-      const add = await serve('durations');
-      for (const [tool, most] of Object.entries({ a: 8, b: 500, c: 20_000, d: 31_000 })) {
+      const addCalls = await createServer('durations');
+      for (const [tool, maxDuration] of Object.entries({ a: 8, b: 500, c: 20_000, d: 31_000 })) {
         // A fixed, unordered sequence of many small and few large durations.
         const durations = Array.from({ length: 401 }, (_, n) =>
-          Math.floor(((n * 7919) % 401) ** 3 * (most / 401 ** 3)),
+          Math.floor(((n * 7919) % 401) ** 3 * (maxDuration / 401 ** 3)),
         );
-        await add(durations.map((duration_ms) => ({ tool, duration_ms })));
+        await addCalls(durations.map((duration_ms) => ({ tool, duration_ms })));
         const sorted = durations.toSorted((a, b) => a - b);
-        const { by_tool } = await statistics(`slug=durations&tool=${tool}`);
+        const { by_tool } = await getStatistics(`slug=durations&tool=${tool}`);
         assert.equal(by_tool.length, 1);
-        for (const [share, found] of [
+        for (const [share, actual] of [
           [0.5, by_tool[0]?.p50_ms],
           [0.95, by_tool[0]?.p95_ms],
         ] as const) {
           const exact = sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
           const allowed = exact < 8 ? 0 : exact / 8;
-          assert.ok(Math.abs((found ?? -1) - exact) <= allowed, `${tool}: ${found} for ${exact}`);
+          assert.ok(Math.abs((actual ?? -1) - exact) <= allowed, `${tool}: ${actual} for ${exact}`);
         }
       }
     });
 
     it('rank servers and tools by calls, in the whole workspace or for one tool', async () => {
-      const [first, second] = [await serve('ranked-one'), await serve('ranked-two')];
+      const [first, second] = [await createServer('ranked-one'), await createServer('ranked-two')];
       await first([{ tool: 'x' }, { tool: 'x' }, { tool: 'y', outcome: 'blocked' }]);
       await second([{ tool: 'x' }, { tool: 'x' }]);
-      const mine = <Row extends { slug: string }>(rows: Row[]) => rows.filter((row) => row.slug.startsWith('ranked'));
-      const { by_server, by_tool } = await statistics('buckets=1');
+      const onlyRanked = <Row extends { slug: string }>(rows: Row[]) =>
+        rows.filter((row) => row.slug.startsWith('ranked'));
+      const { by_server, by_tool } = await getStatistics('buckets=1');
       assert.deepEqual(
-        mine(by_server).map(({ slug, calls, errors }) => [slug, calls, errors]),
+        onlyRanked(by_server).map(({ slug, calls, errors }) => [slug, calls, errors]),
         [
           ['ranked-one', 3, 1],
           ['ranked-two', 2, 0],
         ],
       );
       assert.deepEqual(
-        mine(by_tool)
+        onlyRanked(by_tool)
           .map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`)
           .sort(),
         ['ranked-one x 2', 'ranked-one y 1', 'ranked-two x 2'],
       );
-      const ofX = await statistics('tool=x&buckets=1');
+      const ofX = await getStatistics('tool=x&buckets=1');
       assert.deepEqual(
-        mine(ofX.by_tool).map(({ slug, calls }) => [slug, calls]),
+        onlyRanked(ofX.by_tool).map(({ slug, calls }) => [slug, calls]),
         [
           ['ranked-one', 2],
           ['ranked-two', 2],
@@ -182,16 +190,16 @@ for (const engine of engines) {
     });
 
     it('[sec E3] show a key that is limited to servers only those servers', async () => {
-      const key = await world.toolhost.key({ servers: ['limited-mine'] });
+      const key = await world.toolhost.createKey({ servers: ['limited-mine'] });
       for (const slug of ['limited-mine', 'limited-other']) {
-        await (await serve(slug))([{ id: `call_of_${slug}` }]);
+        await (await createServer(slug))([{ id: `call_of_${slug}` }]);
       }
       assert.deepEqual(
-        (await activity('', key)).servers.map(({ slug, calls }) => [slug, calls]),
+        (await getActivity('', key)).servers.map(({ slug, calls }) => [slug, calls]),
         [['limited-mine', 1]],
       );
       assert.deepEqual(
-        (await statistics('', key)).by_server.map(({ slug }) => slug),
+        (await getStatistics('', key)).by_server.map(({ slug }) => slug),
         ['limited-mine'],
       );
       assert.equal((await get('/calls/call_of_limited-mine', key)).status, 200);
@@ -206,15 +214,15 @@ for (const engine of engines) {
     });
 
     it('[sec E3] are hidden from other workspaces', async () => {
-      await (await serve('private'))([{ id: 'call_private' }]);
-      const key = await world.toolhost.key({ workspace: 'theirs' });
-      assert.deepEqual((await activity('', key)).servers, []);
+      await (await createServer('private'))([{ id: 'call_private' }]);
+      const key = await world.toolhost.createKey({ workspace: 'theirs' });
+      assert.deepEqual((await getActivity('', key)).servers, []);
       assert.doesNotMatch((await get('/statistics', key)).text, /private/);
       assert.equal((await world.toolhost.rest('GET', '/statistics?slug=private', { key })).status, 404);
       assert.equal((await world.toolhost.rest('GET', '/calls/call_private', { key })).status, 404);
-      const calling = await world.toolhost.key({ scopes: ['call'] });
+      const callOnlyKey = await world.toolhost.createKey({ scopes: ['call'] });
       for (const path of ['/statistics', '/activity', '/calls/call_private', '/calls.csv']) {
-        assert.equal((await world.toolhost.rest('GET', path, { key: calling })).status, 403, path);
+        assert.equal((await world.toolhost.rest('GET', path, { key: callOnlyKey })).status, 403, path);
       }
     });
 
@@ -226,8 +234,8 @@ for (const engine of engines) {
           to,
           bucket_ms,
           buckets: intervals,
-        } = await statistics(`since=${at(since)}&until=${at(until)}&buckets=${buckets}`);
-        return [from, to, bucket_ms / minute, intervals.length];
+        } = await getStatistics(`since=${at(since)}&until=${at(until)}&buckets=${buckets}`);
+        return [from, to, bucket_ms / minuteMs, intervals.length];
       };
       assert.deepEqual(await span('20T10:00:30.5', '20T10:00:30.6'), [
         at('20T10:00:00.000'),
@@ -256,9 +264,12 @@ for (const engine of engines) {
     });
 
     it('[find A4] return activity in the same pages as the server list', async () => {
-      const key = await world.toolhost.key({ workspace: 'paged' });
+      const key = await world.toolhost.createKey({ workspace: 'paged' });
       for (const slug of ['paged-a', 'paged-b', 'paged-c']) {
-        const { status } = await world.toolhost.rest('POST', '/servers', { key, body: serverAt(slug, upstream.url) });
+        const { status } = await world.toolhost.rest('POST', '/servers', {
+          key,
+          body: buildServerAt(slug, upstream.url),
+        });
         assert.equal(status, 201);
       }
       let cursor = '';
@@ -288,13 +299,13 @@ for (const engine of engines) {
       assert.equal(await refused('since=2026-11-20T10:00:00Z&until=2026-11-20T10:00:00Z'), 'since');
       assert.equal(await refused('since=yesterday'), 'since');
       for (const buckets of ['0', '501', 'x']) assert.equal(await refused(`buckets=${buckets}`), 'buckets');
-      const tiny = await statistics('since=2026-11-20T10:00:00.000Z&until=2026-11-20T10:00:00.002Z&buckets=500');
-      assert.deepEqual([tiny.bucket_ms, tiny.buckets.length], [minute, 1]);
+      const tiny = await getStatistics('since=2026-11-20T10:00:00.000Z&until=2026-11-20T10:00:00.002Z&buckets=500');
+      assert.deepEqual([tiny.bucket_ms, tiny.buckets.length], [minuteMs, 1]);
     });
 
     it('return the record of a call by its ID', async () => {
       const call = { id: 'call_known', outcome: 'timeout', tool: 'get', duration_ms: 77 } as const;
-      await (await serve('recorded'))([call]);
+      await (await createServer('recorded'))([call]);
       const { body } = await get('/calls/call_known');
       const { id, outcome, server, tool, duration_ms, at } = body.call as Json;
       assert.deepEqual({ id, outcome, tool, duration_ms }, call);

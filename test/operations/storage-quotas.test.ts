@@ -3,25 +3,25 @@ import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import { defaultQuotas, type QuotaName } from '../../src/domain/quotas.ts';
 import { engines } from '../sets.ts';
-import { personSession } from '../support/browser/dashboard.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { serverAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
-import { operate } from '../support/toolhost/operate.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { runOperatorOperation } from '../support/toolhost/operate.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as runToolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as runToolhost } from '../support/toolhost/toolhost-command.ts';
 
-const api = 'https://api.example.com';
-const minute = 60_000;
-const day = 24 * 60 * minute;
+const apiUrl = 'https://api.example.com';
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
 
 /** Returns tools of about 3.9 KB each. */
-const longTools = (count: number, text: string) =>
+const makeLongTools = (count: number, text: string) =>
   Array.from({ length: count }, (_, i) => ({
     name: `tool_${i}`,
     description: text.repeat(1900),
     method: 'GET',
-    url: `${api}/v1/${'p'.repeat(1900)}`,
+    url: `${apiUrl}/v1/${'p'.repeat(1900)}`,
     input_schema: {},
   }));
 
@@ -31,81 +31,88 @@ for (const engine of engines) {
   describe(`workspace quotas on ${engine}`, () => {
     let world: EngineToolhost;
     before(async () => {
-      world = await startOn(engine, { env: { QUOTAS: 'servers=3,keys=4,secrets=2,versions=3,members=3,writes=0' } });
+      world = await startToolhostOnEngine(engine, {
+        env: { QUOTAS: 'servers=3,keys=4,secrets=2,versions=3,members=3,writes=0' },
+      });
     });
     after(() => world?.stop());
 
     let workspaces = 0;
     /** Opens a workspace with these quotas, and creates a key for it. */
-    const open = async (set: Partial<Record<QuotaName, number>> = {}) => {
+    const createWorkspaceWithQuotas = async (set: Partial<Record<QuotaName, number>> = {}) => {
       const workspace = `quota-${++workspaces}`;
-      const key = await world.toolhost.key({ workspace });
-      if (Object.keys(set).length > 0) await operate(world.toolhost, 'setWorkspaceQuotas', workspace, set);
-      const ask = (method: string, path: string, body?: Json) =>
+      const key = await world.toolhost.createKey({ workspace });
+      if (Object.keys(set).length > 0) await runOperatorOperation(world.toolhost, 'setWorkspaceQuotas', workspace, set);
+      const send = (method: string, path: string, body?: Json) =>
         world.toolhost.rest(method, path, { key, ...(body && { body }) });
       return {
         workspace,
-        ask,
-        create: (name: string, more: Json = {}) => ask('POST', '/servers', serverAt(`${workspace}-${name}`, api, more)),
-        quota: async (name: QuotaName) => ((await ask('GET', '/workspace/quotas')).body as Record<string, Quota>)[name],
+        send,
+        create: (name: string, more: Json = {}) =>
+          send('POST', '/servers', buildServerAt(`${workspace}-${name}`, apiUrl, more)),
+        getQuota: async (name: QuotaName) =>
+          ((await send('GET', '/workspace/quotas')).body as Record<string, Quota>)[name],
       };
     };
-    const refused = ({ status, body }: Reply, pattern: RegExp) => {
+    const assertRefused = ({ status, body }: Reply, pattern: RegExp) => {
       assert.equal(status, 403, JSON.stringify(body));
       assert.match(String(body.detail), pattern);
       assert.match(String(body.detail), /ask the operator/);
     };
 
     it('[find A5] refuse servers above the quota even if created concurrently, and store nothing of them', async () => {
-      const { create, ask, quota } = await open();
+      const { create, send, getQuota } = await createWorkspaceWithQuotas();
       const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => create(String(n))));
-      const made = replies.filter(({ status }) => status === 201);
-      assert.equal(made.length, 3);
+      const created = replies.filter(({ status }) => status === 201);
+      assert.equal(created.length, 3);
       for (const reply of replies.filter(({ status }) => status !== 201))
-        refused(reply, /would have 4 hosted servers; allowed: 3; delete a server that you do not need/);
-      const { body } = await ask('GET', '/servers');
+        assertRefused(reply, /would have 4 hosted servers; allowed: 3; delete a server that you do not need/);
+      const { body } = await send('GET', '/servers');
       const slugs = (body.servers as Json[]).map(({ slug }) => String(slug));
       assert.equal(slugs.length, 3);
-      assert.deepEqual(await quota('servers'), { limit: 3, from: 'default', used: 3 });
-      await ask('DELETE', `/servers/${slugs[0]}`);
+      assert.deepEqual(await getQuota('servers'), { limit: 3, from: 'default', used: 3 });
+      await send('DELETE', `/servers/${slugs[0]}`);
       assert.equal((await create('again')).status, 201);
     });
 
     it('[find A5] count only active keys', async () => {
-      const { ask, quota } = await open();
-      const make = () => ask('POST', '/keys', { name: 'k', scopes: ['call'] });
+      const { send, getQuota } = await createWorkspaceWithQuotas();
+      const createKey = () => send('POST', '/keys', { name: 'k', scopes: ['call'] });
       const ids: unknown[] = [];
-      for (let n = 0; n < 3; n += 1) ids.push((await make()).body.id);
-      refused(await make(), /would have 5 active API keys; allowed: 4; revoke a key/);
-      await ask('DELETE', `/keys/${ids[0]}`);
-      assert.equal((await ask('POST', '/keys', { name: 'k', scopes: ['call'], expires_in: 60 })).status, 201);
-      refused(await make(), /allowed: 4/);
-      await world.wait(61_000);
-      assert.equal((await quota('keys'))?.used, 3);
-      assert.equal((await make()).status, 201);
+      for (let n = 0; n < 3; n += 1) ids.push((await createKey()).body.id);
+      assertRefused(await createKey(), /would have 5 active API keys; allowed: 4; revoke a key/);
+      await send('DELETE', `/keys/${ids[0]}`);
+      assert.equal((await send('POST', '/keys', { name: 'k', scopes: ['call'], expires_in: 60 })).status, 201);
+      assertRefused(await createKey(), /allowed: 4/);
+      await world.advanceTime(61_000);
+      assert.equal((await getQuota('keys'))?.used, 3);
+      assert.equal((await createKey()).status, 201);
     });
 
     it('[find A5] count the secrets of all servers, and allow replacing an existing one', async () => {
-      const { workspace, create, ask } = await open();
+      const { workspace, create, send } = await createWorkspaceWithQuotas();
       await create('one', { authentication: { type: 'Bearer', token: 'in-the-configuration' } });
-      const set = (name: string, value: string) => ask('PUT', `/servers/${workspace}-one/secrets/${name}`, { value });
+      const set = (name: string, value: string) => send('PUT', `/servers/${workspace}-one/secrets/${name}`, { value });
       assert.equal((await set('A', '1')).status, 200);
-      refused(await set('B', '1'), /would have 3 secrets in all servers; allowed: 2/);
+      assertRefused(await set('B', '1'), /would have 3 secrets in all servers; allowed: 2/);
       assert.equal((await set('A', '2')).status, 200);
-      refused(
+      assertRefused(
         await create('two', { authentication: { type: 'Bearer', token: 'another' } }),
         /would have 3 secrets in all servers/,
       );
-      assert.equal((await ask('GET', `/servers/${workspace}-two`)).status, 404);
+      assert.equal((await send('GET', `/servers/${workspace}-two`)).status, 404);
     });
 
     it('[find A5] limit one server to 200 secrets', async () => {
-      const { workspace, create, ask } = await open({ secrets: 0 });
+      const { workspace, create, send } = await createWorkspaceWithQuotas({ secrets: 0 });
       await create('one');
       const path = `/servers/${workspace}-one`;
-      const set = (n: number, value = 'x') => ask('PUT', `${path}/secrets/S${n}`, { value });
+      const set = (n: number, value = 'x') => send('PUT', `${path}/secrets/S${n}`, { value });
       const secrets = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`S${n}`, 'x']));
-      const applied = await ask('POST', `${path}/apply`, { config: serverAt(`${workspace}-one`, api), secrets });
+      const applied = await send('POST', `${path}/apply`, {
+        config: buildServerAt(`${workspace}-one`, apiUrl),
+        secrets,
+      });
       assert.equal(applied.status, 200, applied.text);
       const { status, body } = await set(200);
       assert.equal(status, 403);
@@ -114,39 +121,39 @@ for (const engine of engines) {
     });
 
     it('[find A5] retain the newest versions of a server, and as many large ones as fit', async () => {
-      const { workspace, create, ask, quota } = await open();
+      const { workspace, create, send, getQuota } = await createWorkspaceWithQuotas();
       await create('one');
       const path = `/servers/${workspace}-one`;
-      for (let n = 2; n <= 6; n += 1) await ask('PATCH', path, { description: `Version ${n}` });
+      for (let n = 2; n <= 6; n += 1) await send('PATCH', path, { description: `Version ${n}` });
       const versions = async () =>
-        ((await ask('GET', `${path}/versions`)).body.versions as Json[]).map(({ version }) => version);
+        ((await send('GET', `${path}/versions`)).body.versions as Json[]).map(({ version }) => version);
       assert.deepEqual(await versions(), [6, 5, 4]);
-      const gone = await ask('POST', `${path}/versions/3/restore`);
-      assert.equal(gone.status, 404);
-      const { used } = (await quota('megabytes')) ?? {};
+      const pruned = await send('POST', `${path}/versions/3/restore`);
+      assert.equal(pruned.status, 404);
+      const { used } = (await getQuota('megabytes')) ?? {};
       assert.ok(used !== undefined && used < 0.02, String(used));
     });
 
     it('[find A5] refuse configurations whose total size is too large, unless they shrink', async () => {
-      const { workspace, create, ask } = await open({ megabytes: 1 });
-      const large = (tools: number, text = 'x') => ({ tools: longTools(tools, text) });
-      assert.equal((await create('one', large(100))).status, 201);
-      refused(
-        await create('two', large(100)),
+      const { workspace, create, send } = await createWorkspaceWithQuotas({ megabytes: 1 });
+      const makeLargeConfig = (tools: number, text = 'x') => ({ tools: makeLongTools(tools, text) });
+      assert.equal((await create('one', makeLargeConfig(100))).status, 201);
+      assertRefused(
+        await create('two', makeLargeConfig(100)),
         /would have 2 MB of configurations.*; allowed: 1; make configurations smaller/,
       );
-      refused(await ask('PATCH', `/servers/${workspace}-one`, large(180)), /would have 2 MB/);
-      const changed = await ask('PATCH', `/servers/${workspace}-one`, large(100, 'y'));
+      assertRefused(await send('PATCH', `/servers/${workspace}-one`, makeLargeConfig(180)), /would have 2 MB/);
+      const changed = await send('PATCH', `/servers/${workspace}-one`, makeLargeConfig(100, 'y'));
       assert.equal(changed.status, 200, 'the previous version is removed to make space');
       assert.equal((await create('small')).status, 201);
-      await operate(world.toolhost, 'setWorkspaceQuotas', workspace, { megabytes: 1, servers: 1 });
-      refused(await create('third'), /would have 3 hosted servers; allowed: 1/);
-      assert.equal((await ask('PATCH', `/servers/${workspace}-small`, { description: 'Shorter or not' })).status, 200);
-      assert.equal((await ask('DELETE', `/servers/${workspace}-one`)).status, 200);
+      await runOperatorOperation(world.toolhost, 'setWorkspaceQuotas', workspace, { megabytes: 1, servers: 1 });
+      assertRefused(await create('third'), /would have 3 hosted servers; allowed: 1/);
+      assert.equal((await send('PATCH', `/servers/${workspace}-small`, { description: 'Shorter or not' })).status, 200);
+      assert.equal((await send('DELETE', `/servers/${workspace}-one`)).status, 200);
     });
 
     it('[find A5] count members and invitations together', async () => {
-      const session = await personSession(world.toolhost, { name: 'Owner' });
+      const session = await createPersonSession(world.toolhost, { name: 'Owner' });
       const invite = (email: string, role = 'viewer') =>
         personRequest(world.toolhost, session, 'POST', '/invitations', { email, role });
       const statuses = [];
@@ -156,61 +163,61 @@ for (const engine of engines) {
     });
 
     it('[find A5] limit workspace changes per minute, and return the time to retry', async () => {
-      const { create, quota } = await open({ writes: 5, servers: 0 });
-      await world.wait(minute);
-      await world.wait(minute - (world.now() % minute) + 10_000);
+      const { create, getQuota } = await createWorkspaceWithQuotas({ writes: 5, servers: 0 });
+      await world.advanceTime(minuteMs);
+      await world.advanceTime(minuteMs - (world.now() % minuteMs) + 10_000);
       const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => create(`w${n}`)));
       assert.equal(replies.filter(({ status }) => status === 201).length, 5);
-      const late = replies.filter(({ status }) => status === 429);
-      assert.equal(late.length, 3);
-      assert.equal(late[0]?.headers.get('retry-after'), '50');
-      assert.match(late[0]?.text ?? '', /limit of 5 changes per minute; retry in 50 s/);
-      assert.equal((await quota('writes'))?.used, 5);
-      await world.wait(50_000);
+      const refusals = replies.filter(({ status }) => status === 429);
+      assert.equal(refusals.length, 3);
+      assert.equal(refusals[0]?.headers.get('retry-after'), '50');
+      assert.match(refusals[0]?.text ?? '', /limit of 5 changes per minute; retry in 50 s/);
+      assert.equal((await getQuota('writes'))?.used, 5);
+      await world.advanceTime(50_000);
       assert.equal((await create('later')).status, 201);
     });
 
     it('[find A5] limit workspace changes per day', async () => {
-      const { create, quota } = await open({ dailywrites: 2, servers: 0 });
-      await world.wait(day - (world.now() % day));
+      const { create, getQuota } = await createWorkspaceWithQuotas({ dailywrites: 2, servers: 0 });
+      await world.advanceTime(dayMs - (world.now() % dayMs));
       assert.deepEqual([(await create('a')).status, (await create('b')).status], [201, 201]);
-      const late = await create('c');
-      assert.equal(late.status, 429);
-      assert.match(late.text, /limit of 2 changes per day; retry in 86400 s/);
-      assert.equal((await quota('dailywrites'))?.used, 2);
-      await world.wait(day);
+      const refusal = await create('c');
+      assert.equal(refusal.status, 429);
+      assert.match(refusal.text, /limit of 2 changes per day; retry in 86400 s/);
+      assert.equal((await getQuota('dailywrites'))?.used, 2);
+      await world.advanceTime(dayMs);
       assert.equal((await create('c')).status, 201);
     });
 
     it('[find A5] count the slugs of deleted servers', async () => {
-      const { workspace, create, ask } = await open({ slugs: 2, servers: 0 });
+      const { workspace, create, send } = await createWorkspaceWithQuotas({ slugs: 2, servers: 0 });
       await create('a');
-      await ask('DELETE', `/servers/${workspace}-a`);
+      await send('DELETE', `/servers/${workspace}-a`);
       assert.equal((await create('b')).status, 201);
-      refused(await create('c'), /would have 3 slugs.*; allowed: 2/);
+      assertRefused(await create('c'), /would have 3 slugs.*; allowed: 2/);
     });
 
     /** Signs in a person who creates workspaces with these quotas. */
-    const creator = async (name: string, set: Partial<Record<QuotaName, number>>) => {
-      const session = await personSession(world.toolhost, { name, workspace: `quota-${++workspaces}` });
-      const as = (method: string, path: string, body: Json) =>
+    const signInCreator = async (name: string, set: Partial<Record<QuotaName, number>>) => {
+      const session = await createPersonSession(world.toolhost, { name, workspace: `quota-${++workspaces}` });
+      const request = (method: string, path: string, body: Json) =>
         personRequest(world.toolhost, session, method, path, body);
       return {
-        as,
-        create: (slug: string) => as('POST', '/servers', serverAt(slug, api)),
-        openWorkspace: async (called: string) => {
-          const { status, body } = await as('POST', '/workspaces', { name: called });
+        request,
+        create: (slug: string) => request('POST', '/servers', buildServerAt(slug, apiUrl)),
+        openWorkspace: async (workspaceName: string) => {
+          const { status, body } = await request('POST', '/workspaces', { name: workspaceName });
           assert.equal(status, 201, JSON.stringify(body));
-          await operate(world.toolhost, 'setWorkspaceQuotas', String(body.id), { servers: 0, ...set });
+          await runOperatorOperation(world.toolhost, 'setWorkspaceQuotas', String(body.id), { servers: 0, ...set });
         },
       };
     };
 
     it('[find A8] count slugs across all workspaces of a creator, including deleted ones', async () => {
-      const { as, create, openWorkspace } = await creator('Ada', { slugs: 2 });
+      const { request, create, openWorkspace } = await signInCreator('Ada', { slugs: 2 });
       await openWorkspace('First');
       assert.equal((await create('ada-first')).status, 201);
-      assert.equal((await as('POST', '/workspace/delete', { name: 'First' })).status, 200);
+      assert.equal((await request('POST', '/workspace/delete', { name: 'First' })).status, 200);
       await openWorkspace('Second');
       assert.equal((await create('ada-second')).status, 201);
       await openWorkspace('Third');
@@ -219,14 +226,14 @@ for (const engine of engines) {
         [status, /would have 3 slugs in all workspaces of the creator/.test(String(body.detail))],
         [403, true],
       );
-      const other = await creator('Bea', { slugs: 2 });
+      const other = await signInCreator('Bea', { slugs: 2 });
       await other.openWorkspace('First');
       assert.equal((await other.create('ada-third')).status, 201);
     });
 
     it('[find A8] count changes across all workspaces of a creator', async () => {
-      await world.wait(day - (world.now() % day));
-      const { create, openWorkspace } = await creator('Cleo', { dailywrites: 5 });
+      await world.advanceTime(dayMs - (world.now() % dayMs));
+      const { create, openWorkspace } = await signInCreator('Cleo', { dailywrites: 5 });
       await openWorkspace('First');
       assert.equal((await create('cleo-first')).status, 201);
       // Creating the next workspace and setting its quotas are changes too.
@@ -237,37 +244,37 @@ for (const engine of engines) {
         [status, /workspaces of this creator reached their limit of 5 changes/.test(String(body.detail))],
         [429, true],
       );
-      const other = await creator('Dora', { dailywrites: 5 });
+      const other = await signInCreator('Dora', { dailywrites: 5 });
       await other.openWorkspace('First');
       assert.equal((await other.create('cleo-third')).status, 201);
     });
 
     it('[find A5] can be set by the operator and reset to the defaults', async () => {
-      const { workspace, quota } = await open({ servers: 7, keys: 0 });
-      assert.deepEqual(await quota('servers'), { limit: 7, from: 'set', used: 0 });
-      assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
-      await operate(world.toolhost, 'setWorkspaceQuotas', workspace, { servers: null });
-      assert.deepEqual(await quota('servers'), { limit: 3, from: 'default', used: 0 });
-      assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
+      const { workspace, getQuota } = await createWorkspaceWithQuotas({ servers: 7, keys: 0 });
+      assert.deepEqual(await getQuota('servers'), { limit: 7, from: 'set', used: 0 });
+      assert.deepEqual(await getQuota('keys'), { from: 'set', used: 1 });
+      await runOperatorOperation(world.toolhost, 'setWorkspaceQuotas', workspace, { servers: null });
+      assert.deepEqual(await getQuota('servers'), { limit: 3, from: 'default', used: 0 });
+      assert.deepEqual(await getQuota('keys'), { from: 'set', used: 1 });
     });
   });
 }
 
 describe('QUOTAS setting', () => {
-  const quotasOf = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
+  const readQuotas = (text: string) => readConfig({ QUOTAS: text }, () => '').config.quotas;
 
   it('[find A5] overrides the built-in quotas by name', () => {
-    assert.deepEqual(quotasOf(''), defaultQuotas);
-    assert.deepEqual(quotasOf(' servers = 5, writes=0 ,'), { ...defaultQuotas, servers: 5, writes: 0 });
+    assert.deepEqual(readQuotas(''), defaultQuotas);
+    assert.deepEqual(readQuotas(' servers = 5, writes=0 ,'), { ...defaultQuotas, servers: 5, writes: 0 });
   });
 
   it('[find A5] is refused with the found and the allowed value', () => {
-    for (const wrong of ['server=5', 'servers', 'servers=-1', 'servers=1.5', 'servers=99999999', 'toString=1']) {
+    for (const invalid of ['server=5', 'servers', 'servers=-1', 'servers=1.5', 'servers=99999999', 'toString=1']) {
       assert.throws(
-        () => quotasOf(`keys=1,${wrong}`),
+        () => readQuotas(`keys=1,${invalid}`),
         (error: Error) => {
           assert.ok(
-            error.message.includes(`QUOTAS: found ${JSON.stringify(wrong)}; allowed: name=number`),
+            error.message.includes(`QUOTAS: found ${JSON.stringify(invalid)}; allowed: name=number`),
             error.message,
           );
           return true;
@@ -283,11 +290,11 @@ describe('toolhost quotas command', () => {
     toolhost = await startToolhost();
   });
   after(() => toolhost?.stop());
-  const quotas = (...args: string[]) =>
+  const runQuotas = (...args: string[]) =>
     runToolhost(['quotas', ...args], { env: { DATA_DIR: toolhost.dataDir, QUOTAS: 'keys=30' } });
 
   it('[find A5] shows, sets, and resets workspace quotas, which a running service applies immediately', async () => {
-    const set = await quotas('set', '--servers', '1', '--keys', '0', '--json');
+    const set = await runQuotas('set', '--servers', '1', '--keys', '0', '--json');
     assert.equal(set.code, 0, set.stderr);
     const body = JSON.parse(set.stdout) as Record<string, Json>;
     assert.deepEqual(
@@ -297,21 +304,21 @@ describe('toolhost quotas command', () => {
         { from: 'set', used: 1 },
       ],
     );
-    const create = (slug: string) => toolhost.rest('POST', '/servers', { body: serverAt(slug, api) });
+    const create = (slug: string) => toolhost.rest('POST', '/servers', { body: buildServerAt(slug, apiUrl) });
     assert.deepEqual([(await create('first')).status, (await create('second')).status], [201, 403]);
-    const shown = await quotas('show');
+    const shown = await runQuotas('show');
     assert.match(shown.stdout, /^servers +1 +1 +set +hosted servers$/m);
     assert.match(shown.stdout, /^keys +none +1 +set /m);
-    const reset = await quotas('reset');
+    const reset = await runQuotas('reset');
     assert.match(reset.stdout, /^keys +30 +1 +environment default /m);
     assert.equal((await create('second')).status, 201);
   });
 
   it('[find A5] reports the allowed values', async () => {
-    const none = await quotas('set');
+    const none = await runQuotas('set');
     assert.deepEqual([none.code, /pass one or more of --servers, --slugs/.test(none.stderr)], [2, true], none.stderr);
-    for (const wrong of ['1.5', '99999999']) {
-      const { code, stderr } = await quotas('set', `--servers=${wrong}`);
+    for (const invalid of ['1.5', '99999999']) {
+      const { code, stderr } = await runQuotas('set', `--servers=${invalid}`);
       assert.equal(code, 2, stderr);
       assert.match(stderr, /allowed: a whole number from 0 to 10000000/);
     }

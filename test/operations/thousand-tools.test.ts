@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { engines, isWhole } from '../sets.ts';
-import { largeServer, largeTool } from '../support/large-server.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { engines, isFullSuite } from '../sets.ts';
+import { buildLargeServer, buildLargeTool } from '../support/large-server.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
   describe(`a server with a thousand tools, on ${engine}`, () => {
     let world: EngineToolhost;
     before(async () => {
-      world = await startOn(engine);
+      world = await startToolhostOnEngine(engine);
     });
     after(() => world?.stop());
-    const countOf = async (slug: string) => {
+    const countTools = async (slug: string) => {
       const { body } = await world.toolhost.rest('GET', `/servers/${slug}`);
       return ((body.config as Json).tools as Json[]).length;
     };
 
     it('[conf 7] is stored through REST', async () => {
-      const stored = await world.toolhost.rest('POST', '/servers', { body: largeServer('by-rest') });
+      const stored = await world.toolhost.rest('POST', '/servers', { body: buildLargeServer('by-rest') });
       assert.equal(stored.status, 201, stored.text.slice(0, 300));
-      assert.equal(await countOf('by-rest'), 1000);
+      assert.equal(await countTools('by-rest'), 1000);
     });
 
-    if (isWhole) {
+    if (isFullSuite) {
       it('[conf 7] is stored through the management server', async () => {
-        const key = await world.toolhost.key();
-        const stored = await world.toolhost.callTool('manage', key, 'createMcpServer', largeServer('by-agent'));
+        const key = await world.toolhost.createKey();
+        const stored = await world.toolhost.callTool('manage', key, 'createMcpServer', buildLargeServer('by-agent'));
         assert.notEqual(stored.isError, true, String(stored.content[0]?.text));
-        assert.equal(await countOf('by-agent'), 1000);
+        assert.equal(await countTools('by-agent'), 1000);
       });
     }
 
@@ -60,22 +60,22 @@ for (const engine of engines) {
 
     it('[conf 7] accepts large configurations only from credentials that may store them, and no other large input', async () => {
       const { toolhost } = world;
-      const reader = await toolhost.key({ scopes: ['manage:read'] });
-      const large = largeServer('other');
+      const reader = await toolhost.createKey({ scopes: ['manage:read'] });
+      const large = buildLargeServer('other');
       assert.equal((await toolhost.rest('POST', '/check', { key: reader, body: large })).status, 413);
       const asReader = await toolhost.rpc('manage', reader, 'tools/call', { name: 'checkMcpServer', arguments: large });
       assert.equal(asReader.status, 413);
       const padding = 'x'.repeat(1024 * 1024);
       const preview = '/servers/by-rest/tools/post_customers_customer_sources_1/preview';
       assert.equal((await toolhost.rest('POST', preview, { body: { arguments: { padding } } })).status, 413);
-      const tool = { ...largeTool(1), name: 'one', description: padding };
+      const tool = { ...buildLargeTool(1), name: 'one', description: padding };
       assert.equal((await toolhost.rest('POST', '/servers/by-rest/tools', { body: tool })).status, 413);
-      const called = await toolhost.callTool('manage', await toolhost.key(), 'previewToolCall', { padding });
+      const called = await toolhost.callTool('manage', await toolhost.createKey(), 'previewToolCall', { padding });
       assert.deepEqual(
         [called.isError, called.content[0]?.text],
         [true, 'the arguments are larger than 1048576 bytes or 60000 elements; send less per call'],
       );
-      const more = await toolhost.rest('POST', '/check', { body: largeServer('more', 1100) });
+      const more = await toolhost.rest('POST', '/check', { body: buildLargeServer('more', 1100) });
       assert.equal(more.status, 413);
     });
   });

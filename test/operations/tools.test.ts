@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
-import { operate } from '../support/toolhost/operate.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { runOperatorOperation } from '../support/toolhost/operate.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-const api = 'https://api.example.com';
+const apiUrl = 'https://api.example.com';
 
 for (const engine of engines) {
   describe(`changing one tool of a server, on ${engine}`, () => {
     let world: EngineToolhost;
-    let agent: ManagingAgent;
+    let agent: ManagementAgent;
     before(async () => {
-      world = await startOn(engine, { env: { QUOTAS: 'tools=20' } });
-      agent = await startManagingAgent(world.toolhost, await world.toolhost.key());
+      world = await startToolhostOnEngine(engine, { env: { QUOTAS: 'tools=20' } });
+      agent = await startManagementAgent(world.toolhost, await world.toolhost.createKey());
     });
     after(() => world?.stop());
 
@@ -26,22 +26,26 @@ for (const engine of engines) {
       assert.ok(reply.status < 300, reply.text);
       return reply.body;
     };
-    const configOf = async (slug: string) => (await done('GET', `/servers/${slug}`)).config as Json;
-    const toolsOf = async (slug: string) => (await configOf(slug)).tools as Json[];
-    const namesOf = async (slug: string) => (await toolsOf(slug)).map(({ name }) => name);
-    const another = (name: string, more: Json = {}) => ({ ...toolAt(`${api}/${name}`), name, ...more });
-    const problemsOf = (body: Json) => (body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
+    const getConfig = async (slug: string) => (await done('GET', `/servers/${slug}`)).config as Json;
+    const getTools = async (slug: string) => (await getConfig(slug)).tools as Json[];
+    const getToolNames = async (slug: string) => (await getTools(slug)).map(({ name }) => name);
+    const makeTool = (name: string, more: Json = {}) => ({ ...buildToolAt(`${apiUrl}/${name}`), name, ...more });
+    const formatProblems = (body: Json) => (body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
 
     it('[conf 7] adds, changes, renames, and removes a tool, each as a version with an audit entry', async () => {
-      await done('POST', '/servers', serverAt('one', api, { authentication: { type: 'Bearer', token: 'kept' } }));
-      const added = await done('POST', '/servers/one/tools', another('second', { timeout_ms: 500 }));
+      await done(
+        'POST',
+        '/servers',
+        buildServerAt('one', apiUrl, { authentication: { type: 'Bearer', token: 'kept' } }),
+      );
+      const added = await done('POST', '/servers/one/tools', makeTool('second', { timeout_ms: 500 }));
       assert.equal(added.tool, 'second');
       assert.equal((added.server as Json).version, 2);
       const changed = await done('PATCH', '/servers/one/tools/second', { title: 'Second', timeout_ms: 700 });
       assert.equal((changed.server as Json).version, 3);
-      assert.deepEqual((await toolsOf('one'))[1], {
+      assert.deepEqual((await getTools('one'))[1], {
         ...{ name: 'second', title: 'Second', description: 'Gets the thing from the upstream.', method: 'GET' },
-        ...{ url: `${api}/second`, headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 700 },
+        ...{ url: `${apiUrl}/second`, headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 700 },
       });
       const renamed = await done('PATCH', '/servers/one/tools/second', {
         name: 'other',
@@ -49,11 +53,11 @@ for (const engine of engines) {
         timeout_ms: null,
       });
       assert.equal(renamed.tool, 'other');
-      const other = (await toolsOf('one'))[1] as Json;
+      const other = (await getTools('one'))[1] as Json;
       assert.deepEqual([other.name, other.timeout_ms, 'title' in other], ['other', 10_000, false]);
       const removed = await done('DELETE', '/servers/one/tools/get');
-      assert.deepEqual([removed.tool, await namesOf('one')], ['get', ['other']]);
-      assert.deepEqual((await configOf('one')).authentication, { type: 'Bearer', token: '********' });
+      assert.deepEqual([removed.tool, await getToolNames('one')], ['get', ['other']]);
+      assert.deepEqual((await getConfig('one')).authentication, { type: 'Bearer', token: '********' });
       const { events } = await done('GET', '/audit');
       // The clock stands still, so events are not sorted by the order of the changes.
       const details = (events as { operation: string; target: string; detail: { version: number } }[])
@@ -69,73 +73,73 @@ for (const engine of engines) {
     });
 
     it('[conf 7] creates no version if nothing changes', async () => {
-      await done('POST', '/servers', serverAt('same', api));
-      const [tool] = await toolsOf('same');
+      await done('POST', '/servers', buildServerAt('same', apiUrl));
+      const [tool] = await getTools('same');
       for (const fields of [{}, { title: null }, { method: 'get' }, tool as Json]) {
-        const answer = await done('PATCH', '/servers/same/tools/get', fields);
-        assert.deepEqual([answer.unchanged, (answer.server as Json).version], [true, 1], JSON.stringify(fields));
+        const response = await done('PATCH', '/servers/same/tools/get', fields);
+        assert.deepEqual([response.unchanged, (response.server as Json).version], [true, 1], JSON.stringify(fields));
       }
     });
 
     it('[conf 7] reports a problem with the path of the invalid field, and stores nothing', async () => {
-      await done('POST', '/servers', serverAt('bad', api));
-      const added = await rest('POST', '/servers/bad/tools', { ...another('b'), metod: 'GET', url: `${api}/:id` });
+      await done('POST', '/servers', buildServerAt('bad', apiUrl));
+      const added = await rest('POST', '/servers/bad/tools', { ...makeTool('b'), metod: 'GET', url: `${apiUrl}/:id` });
       assert.equal(added.status, 400);
-      assert.deepEqual(problemsOf(added.body), [
+      assert.deepEqual(formatProblems(added.body), [
         'metod: unknown field; did you mean `method`?',
         'url: `:id` looks like a token, but input_schema has no such argument',
       ]);
       const changed = await rest('PATCH', '/servers/bad/tools/get', { url: null, timeout_ms: 30_000, tool_name: 'x' });
       assert.deepEqual(
-        problemsOf(changed.body).map((problem) => problem.replace(/;.*/, '')),
+        formatProblems(changed.body).map((problem) => problem.replace(/;.*/, '')),
         ['url: required', 'timeout_ms: found 30000', 'tool_name: unknown field'],
       );
-      const taken = await rest('POST', '/servers/bad/tools', another('get'));
+      const taken = await rest('POST', '/servers/bad/tools', makeTool('get'));
       assert.match(taken.text, /\\"get\\" is already the name of another tool; change that tool with updateTool/);
       assert.equal((await rest('PATCH', '/servers/bad/tools/get', { name: 'get' })).status, 200);
       const unknown = await rest('DELETE', '/servers/bad/tools/gett');
       assert.equal(unknown.status, 404);
       assert.match(unknown.text, /the server has no such tool; did you mean `get`\?/);
-      assert.deepEqual(await namesOf('bad'), ['get']);
+      assert.deepEqual(await getToolNames('bad'), ['get']);
     });
 
     it('[conf 7] changes other tools even if newer rules would refuse one stored tool', async () => {
-      await done('POST', '/servers', serverAt('older', api, { tools: [another('a'), another('b')] }));
+      await done('POST', '/servers', buildServerAt('older', apiUrl, { tools: [makeTool('a'), makeTool('b')] }));
       const { db } = await world.database();
       const stored = await db
         .selectFrom('servers')
         .select('config')
         .where('slug', '=', 'older')
         .executeTakeFirstOrThrow();
-      const config = stored.config.replace(`${api}/a`, `${api}/:unknown`);
+      const config = stored.config.replace(`${apiUrl}/a`, `${apiUrl}/:unknown`);
       await db.updateTable('servers').set({ config }).where('slug', '=', 'older').execute();
       await done('PATCH', '/servers/older/tools/b', { title: 'B' });
-      await done('POST', '/servers/older/tools', another('c'));
+      await done('POST', '/servers/older/tools', makeTool('c'));
       assert.equal((await rest('PATCH', '/servers/older/tools/a', { title: 'A' })).status, 400);
       await done('DELETE', '/servers/older/tools/a');
-      assert.deepEqual(await namesOf('older'), ['b', 'c']);
+      assert.deepEqual(await getToolNames('older'), ['b', 'c']);
     });
 
     it('[conf 7] returns only the warnings of the changed tool and of the tool list', async () => {
       const short = { description: 'Short.' };
-      await done('POST', '/servers', serverAt('warned', api, { tools: [another('a', short), another('b')] }));
+      await done('POST', '/servers', buildServerAt('warned', apiUrl, { tools: [makeTool('a', short), makeTool('b')] }));
       const { warnings } = await done('PATCH', '/servers/warned/tools/b', { title: 'B' });
       assert.deepEqual(warnings, []);
-      const added = await done('POST', '/servers/warned/tools', another('c', { ...short, headers: { K: '{{KEY}}' } }));
+      const added = await done('POST', '/servers/warned/tools', makeTool('c', { ...short, headers: { K: '{{KEY}}' } }));
       assert.deepEqual(
         (added.warnings as Json[]).map(({ path }) => path),
         ['description', 'headers.K'],
       );
       assert.match(String(added.next_steps), /^Set the secret KEY/);
       for (const name of ['a', 'b', 'c']) await done('DELETE', `/servers/warned/tools/${name}`);
-      const { warnings: none } = await done('POST', '/servers/warned/tools', another('d', { disabled: true }));
+      const { warnings: none } = await done('POST', '/servers/warned/tools', makeTool('d', { disabled: true }));
       assert.match(JSON.stringify(none), /every tool of the server is disabled/);
     });
 
     it('[conf 7] reports a conflict if the expected version is not the current one', async () => {
-      await done('POST', '/servers', serverAt('expected', api));
+      await done('POST', '/servers', buildServerAt('expected', apiUrl));
       const stale = { 'If-Match': '"7"' };
-      assert.equal((await rest('POST', '/servers/expected/tools', another('b'), stale)).status, 409);
+      assert.equal((await rest('POST', '/servers/expected/tools', makeTool('b'), stale)).status, 409);
       assert.equal((await rest('PATCH', '/servers/expected/tools/get', { title: 'T' }, stale)).status, 409);
       assert.equal((await rest('DELETE', '/servers/expected/tools/get', undefined, stale)).status, 409);
       assert.equal((await rest('DELETE', '/servers/expected/tools/get', { expected_version: 2 })).status, 409);
@@ -144,17 +148,17 @@ for (const engine of engines) {
     });
 
     it('[conf 7] loses nothing when agents change different tools concurrently', async () => {
-      const tools = Array.from({ length: 8 }, (_, i) => another(`t${i}`));
-      await done('POST', '/servers', serverAt('busy', api, { tools }));
+      const tools = Array.from({ length: 8 }, (_, i) => makeTool(`t${i}`));
+      await done('POST', '/servers', buildServerAt('busy', apiUrl, { tools }));
       await Promise.all([
         ...tools
           .slice(0, 6)
-          .map(({ name }) => agent.done('updateTool', { slug: 'busy', tool: name, title: `T ${name}` })),
-        ...[1, 2, 3].map((i) => agent.done('addTool', { slug: 'busy', ...another(`new${i}`) })),
-        agent.done('removeTool', { slug: 'busy', tool: 't7' }),
-        agent.done('updateMcpServer', { slug: 'busy', description: 'At the same time' }),
+          .map(({ name }) => agent.expectSuccess('updateTool', { slug: 'busy', tool: name, title: `T ${name}` })),
+        ...[1, 2, 3].map((i) => agent.expectSuccess('addTool', { slug: 'busy', ...makeTool(`new${i}`) })),
+        agent.expectSuccess('removeTool', { slug: 'busy', tool: 't7' }),
+        agent.expectSuccess('updateMcpServer', { slug: 'busy', description: 'At the same time' }),
       ]);
-      const config = await configOf('busy');
+      const config = await getConfig('busy');
       assert.equal(config.description, 'At the same time');
       const stored = config.tools as Json[];
       assert.deepEqual(
@@ -165,56 +169,59 @@ for (const engine of engines) {
     });
 
     it('[conf 7] applies the tool quota to every change, and lets a server above it shrink', async () => {
-      const many = (count: number) => Array.from({ length: count }, (_, i) => another(`t${i}`));
+      const makeTools = (count: number) => Array.from({ length: count }, (_, i) => makeTool(`t${i}`));
       const excess = /21 tools; allowed: 20; split them into several servers, or ask the operator for a higher quota/;
-      assert.match((await rest('POST', '/servers', serverAt('full', api, { tools: many(21) }))).text, excess);
-      const checked = await done('POST', '/check', serverAt('full', api, { tools: many(21) }));
-      assert.deepEqual(problemsOf(checked), [
+      assert.match(
+        (await rest('POST', '/servers', buildServerAt('full', apiUrl, { tools: makeTools(21) }))).text,
+        excess,
+      );
+      const checked = await done('POST', '/check', buildServerAt('full', apiUrl, { tools: makeTools(21) }));
+      assert.deepEqual(formatProblems(checked), [
         'tools: 21 tools; allowed: 20; split them into several servers, or ask the operator for a higher quota',
       ]);
-      await done('POST', '/servers', serverAt('full', api, { tools: many(20) }));
-      const refused = await rest('POST', '/servers/full/tools', another('more'));
+      await done('POST', '/servers', buildServerAt('full', apiUrl, { tools: makeTools(20) }));
+      const refused = await rest('POST', '/servers/full/tools', makeTool('more'));
       assert.deepEqual([refused.status, excess.test(refused.text)], [403, true], refused.text);
-      assert.equal((await rest('PATCH', '/servers/full', { tools: many(21) })).status, 403);
-      await operate(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: 10 });
+      assert.equal((await rest('PATCH', '/servers/full', { tools: makeTools(21) })).status, 403);
+      await runOperatorOperation(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: 10 });
       await done('PATCH', '/servers/full/tools/t3', { title: 'T' });
       await done('DELETE', '/servers/full/tools/t3');
-      assert.equal((await rest('POST', '/servers/full/tools', another('more'))).status, 403);
+      assert.equal((await rest('POST', '/servers/full/tools', makeTool('more'))).status, 403);
       assert.match(
-        JSON.stringify(await done('POST', '/check', serverAt('above', api, { tools: many(11) }))),
+        JSON.stringify(await done('POST', '/check', buildServerAt('above', apiUrl, { tools: makeTools(11) }))),
         /allowed: 10/,
       );
-      await operate(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: null });
+      await runOperatorOperation(world.toolhost, 'setWorkspaceQuotas', 'local', { tools: null });
     });
 
     it('[conf 7] reports every change through the management server', async () => {
-      await done('POST', '/servers', serverAt('told', api));
-      const { text } = await agent.done('updateTool', { slug: 'told', tool: 'get', description: 'Short.' });
+      await done('POST', '/servers', buildServerAt('told', apiUrl));
+      const { text } = await agent.expectSuccess('updateTool', { slug: 'told', tool: 'get', description: 'Short.' });
       assert.match(
         text,
         /^Changed the tool "get" of the server "told" \(version 2\)\.\nWarning: description: is shorter than 20/,
       );
-      const same = await agent.done('updateTool', { slug: 'told', tool: 'get' });
+      const same = await agent.expectSuccess('updateTool', { slug: 'told', tool: 'get' });
       assert.match(same.text, /^Nothing changed in the tool "get"/);
-      await agent.refused('updateTool', { slug: 'told', tool: 'got' }, /no such tool; did you mean `get`/);
-      await agent.refused('removeTool', { slug: 'told' }, /tool: required/);
+      await agent.expectError('updateTool', { slug: 'told', tool: 'got' }, /no such tool; did you mean `get`/);
+      await agent.expectError('removeTool', { slug: 'told' }, /tool: required/);
     });
 
     it('[conf 7] changes nothing with a key that is read-only or limited to other servers', async () => {
-      await done('POST', '/servers', serverAt('guarded', api));
-      const reading = await world.toolhost.key({ scopes: ['manage:read'] });
-      const elsewhere = await world.toolhost.key({ servers: ['told'] });
+      await done('POST', '/servers', buildServerAt('guarded', apiUrl));
+      const readOnlyKey = await world.toolhost.createKey({ scopes: ['manage:read'] });
+      const otherServerKey = await world.toolhost.createKey({ servers: ['told'] });
       for (const [key, status] of [
-        [reading, 403],
-        [elsewhere, 404],
+        [readOnlyKey, 403],
+        [otherServerKey, 404],
       ] as const) {
         const send = (method: string, path: string, body?: Json) =>
           world.toolhost.rest(method, `/servers/guarded/tools${path}`, { key, ...(body && { body }) });
-        assert.equal((await send('POST', '', another('b'))).status, status);
+        assert.equal((await send('POST', '', makeTool('b'))).status, status);
         assert.equal((await send('PATCH', '/get', { title: 'T' })).status, status);
         assert.equal((await send('DELETE', '/get')).status, status);
       }
-      assert.deepEqual(await namesOf('guarded'), ['get']);
+      assert.deepEqual(await getToolNames('guarded'), ['get']);
     });
   });
 }

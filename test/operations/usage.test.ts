@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { toolAt } from '../support/configs.ts';
-import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { buildToolAt } from '../support/configs.ts';
+import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -12,7 +12,7 @@ for (const engine of engines) {
     let world: EngineToolhost;
     before(async () => {
       upstream = await startRecordingUpstream();
-      world = await startOn(engine, { egress: [upstream.port] });
+      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
     });
     after(async () => {
       await world?.stop();
@@ -21,21 +21,21 @@ for (const engine of engines) {
 
     it('is counted by key, server, and day, as JSON and as CSV', async () => {
       const { toolhost } = world;
-      const tools = [toolAt(`${upstream.url}/items`)];
+      const tools = [buildToolAt(`${upstream.url}/items`)];
       await toolhost.createServer({ name: 'Shop', slug: 'shop', tools });
       await toolhost.createServer({ name: 'Other', slug: 'other', tools });
-      const key = async (name: string) =>
+      const createKey = async (name: string) =>
         (await toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } })).body as {
           id: string;
           key: string;
         };
-      const [agent, robot] = [await key('=Agent'), await key('Robot')];
+      const [agent, robot] = [await createKey('=Agent'), await createKey('Robot')];
       const call = (slug: string, token: string, times: number) =>
         Promise.all(Array.from({ length: times }, () => toolhost.callTool(slug, token, 'get')));
       await call('shop', agent.key, 3);
       await call('other', 'token-of-a-caller', 2);
       upstream.on('GET /items', () => ({ status: 500 }));
-      await world.wait(24 * 3_600_000);
+      await world.advanceTime(24 * 3_600_000);
       await call('shop', agent.key, 1);
       await call('shop', robot.key, 2);
       const { status, body, text } = await toolhost.rest('GET', '/usage?days=2');
@@ -44,13 +44,13 @@ for (const engine of engines) {
         { day: '2026-11-20', calls: 5, errors: 0 },
         { day: '2026-11-21', calls: 3, errors: 3 },
       ]);
-      const shown = (body.by_caller as Json[]).map((row) => [
+      const callerRows = (body.by_caller as Json[]).map((row) => [
         row.server,
         row.caller_name ?? row.caller,
         row.calls,
         row.errors,
       ]);
-      assert.deepEqual(shown, [
+      assert.deepEqual(callerRows, [
         ['shop', '=Agent', 4, 1],
         ['other', 'caller_token', 2, 0],
         ['shop', 'Robot', 2, 2],
@@ -59,10 +59,10 @@ for (const engine of engines) {
       assert.match(csv.headers.get('content-disposition') ?? '', /usage\.csv/);
       const lines = [`2026-11-21,shop,${agent.id},'=Agent,1,1`, `2026-11-21,shop,${robot.id},Robot,2,2`];
       assert.deepEqual(csv.text.trim().split('\r\n'), ['day,server,caller,caller_name,calls,errors', ...lines.sort()]);
-      const limited = await toolhost.key({ servers: ['other'] });
-      const own = (await toolhost.rest('GET', '/usage?slug=other', { key: limited })).body.by_caller as Json[];
+      const limited = await toolhost.createKey({ servers: ['other'] });
+      const limitedRows = (await toolhost.rest('GET', '/usage?slug=other', { key: limited })).body.by_caller as Json[];
       assert.deepEqual(
-        own.map(({ server }) => server),
+        limitedRows.map(({ server }) => server),
         ['other'],
       );
       assert.equal((await toolhost.rest('GET', '/usage?slug=shop', { key: limited })).status, 404);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('server versions', () => {
@@ -10,32 +10,33 @@ describe('server versions', () => {
   });
   after(() => toolhost?.stop());
 
-  const ask = async (method: string, path: string, body?: Json, status = 200) => {
+  const request = async (method: string, path: string, body?: Json, status = 200) => {
     const reply = await toolhost.rest(method, `/servers/versioned${path}`, body === undefined ? {} : { body });
     assert.equal(reply.status, status, reply.text);
     return reply.body;
   };
-  const messages = async () => ((await ask('GET', '/versions')).versions as Json[]).map(({ message }) => message);
+  const getMessages = async () =>
+    ((await request('GET', '/versions')).versions as Json[]).map(({ message }) => message);
 
   it('are compared semantically, have messages, and name the version they restore', async () => {
-    const config = serverAt('versioned', 'https://api.example.com');
+    const config = buildServerAt('versioned', 'https://api.example.com');
     await toolhost.createServer(config);
     const [tool] = config.tools as [Json];
-    await ask('PATCH', '', { tools: [{ ...tool, timeout_ms: 5000 }], message: 'Shorter' });
-    await ask('PATCH', '', { tools: [tool, { ...tool, name: 'added', disabled: true }], description: 'Reads.' });
-    const texts = async (from: number, to: number) =>
-      ((await ask('GET', `/versions/${from}/compare/${to}`)).changes as Json[]).map(({ text }) => text);
+    await request('PATCH', '', { tools: [{ ...tool, timeout_ms: 5000 }], message: 'Shorter' });
+    await request('PATCH', '', { tools: [tool, { ...tool, name: 'added', disabled: true }], description: 'Reads.' });
+    const getChanges = async (from: number, to: number) =>
+      ((await request('GET', `/versions/${from}/compare/${to}`)).changes as Json[]).map(({ text }) => text);
     const name = String(tool.name);
-    assert.deepEqual(await texts(1, 2), [`${name}: timeout changed`]);
-    assert.deepEqual(await texts(1, 3), ['description added', 'tool added added']);
-    assert.deepEqual(await texts(3, 1), ['description removed', 'tool added removed']);
-    assert.deepEqual(await texts(2, 2), []);
-    await ask('GET', '/versions/2/compare/9', undefined, 404);
-    await ask('PATCH', '/versions/3', { message: 'With another tool' });
-    await ask('PATCH', '/versions/9', { message: 'None' }, 404);
-    await ask('PATCH', '/versions/1', { message: 'two\nlines' }, 400);
-    await ask('PATCH', '', { description: 'Other.', message: 'x'.repeat(201) }, 400);
-    await ask('POST', '/versions/2/restore');
-    assert.deepEqual(await messages(), ['Restores version 2', 'With another tool', 'Shorter', undefined]);
+    assert.deepEqual(await getChanges(1, 2), [`${name}: timeout changed`]);
+    assert.deepEqual(await getChanges(1, 3), ['description added', 'tool added added']);
+    assert.deepEqual(await getChanges(3, 1), ['description removed', 'tool added removed']);
+    assert.deepEqual(await getChanges(2, 2), []);
+    await request('GET', '/versions/2/compare/9', undefined, 404);
+    await request('PATCH', '/versions/3', { message: 'With another tool' });
+    await request('PATCH', '/versions/9', { message: 'None' }, 404);
+    await request('PATCH', '/versions/1', { message: 'two\nlines' }, 400);
+    await request('PATCH', '', { description: 'Other.', message: 'x'.repeat(201) }, 400);
+    await request('POST', '/versions/2/restore');
+    assert.deepEqual(await getMessages(), ['Restores version 2', 'With another tool', 'Shorter', undefined]);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getLiteralAddress, isPublicAddress } from '../../src/outbound/address.ts';
-import { tries } from '../sets.ts';
+import { getRunCount } from '../sets.ts';
 
 /** IANA's special-purpose registry and additional rejected ranges. Deliberately separate from the product's code. */
 const refusedV4: [network: number[], bits: number][] = [
@@ -56,7 +56,7 @@ function isPublicByTable(bytes: readonly number[]): boolean {
 const byte = fc.integer({ min: 0, max: 255 });
 
 /** Addresses of a range, and those just outside it. */
-function around(range: [number[], number], length: number): fc.Arbitrary<number[]> {
+function rangeAndNeighbors(range: [number[], number], length: number): fc.Arbitrary<number[]> {
   return fc
     .record({
       rest: fc.array(byte, { minLength: length, maxLength: length }),
@@ -67,17 +67,20 @@ function around(range: [number[], number], length: number): fc.Arbitrary<number[
       let value = 0n;
       for (let bit = 0; bit < length * 8; bit += 1) {
         const source = bit < range[1] ? range[0] : rest;
-        const own = ((source[bit >> 3] ?? 0) >> (7 - (bit & 7))) & 1;
-        value = (value << 1n) | BigInt(bit < range[1] || fill === 'any' ? own : fill === 'high' ? 1 : 0);
+        const sourceBit = ((source[bit >> 3] ?? 0) >> (7 - (bit & 7))) & 1;
+        value = (value << 1n) | BigInt(bit < range[1] || fill === 'any' ? sourceBit : fill === 'high' ? 1 : 0);
       }
       const moved = BigInt.asUintN(length * 8, value + step);
       return Array.from({ length }, (_, index) => Number((moved >> BigInt(8 * (length - 1 - index))) & 255n));
     });
 }
 
-const anyV4 = fc.oneof(fc.array(byte, { minLength: 4, maxLength: 4 }), ...refusedV4.map((range) => around(range, 4)));
+const anyV4 = fc.oneof(
+  fc.array(byte, { minLength: 4, maxLength: 4 }),
+  ...refusedV4.map((range) => rangeAndNeighbors(range, 4)),
+);
 const mapped = anyV4.map((bytes) => [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, ...bytes]);
-const carriers = [
+const otherPrefixes = [
   [0x00, 0x64, 0xff, 0x9b],
   [0x00, 0x64, 0xff, 0x9b, 0x00, 0x01],
   [0xfc],
@@ -90,40 +93,40 @@ const anyV6 = fc.oneof(
   fc.array(byte, { minLength: 16, maxLength: 16 }),
   fc.array(byte, { minLength: 15, maxLength: 15 }).map((rest) => [0x20 | ((rest[0] ?? 0) & 0x1f), ...rest]),
   mapped,
-  ...refusedV6.map((range) => around(range, 16)),
-  ...carriers.map((network) => around([network, network.length * 8], 16)),
+  ...refusedV6.map((range) => rangeAndNeighbors(range, 16)),
+  ...otherPrefixes.map((network) => rangeAndNeighbors([network, network.length * 8], 16)),
 );
 
-const dotted = (bytes: readonly number[]) => bytes.join('.');
+const formatV4 = (bytes: readonly number[]) => bytes.join('.');
 
 /** Returns the spellings of one address that RFC 4291 (2.2) allows. */
-function v6Texts(bytes: readonly number[]): string[] {
+function formatV6(bytes: readonly number[]): string[] {
   const groups = Array.from({ length: 8 }, (_, i) =>
     (((bytes[2 * i] ?? 0) << 8) | (bytes[2 * i + 1] ?? 0)).toString(16),
   );
   const full = groups.join(':');
   const zeros = /(?:^|:)0(?::0)+(?:$|:)/.exec(full);
-  const short = zeros ? `${full.slice(0, zeros.index)}::${full.slice(zeros.index + zeros[0].length)}` : full;
+  const compressed = zeros ? `${full.slice(0, zeros.index)}::${full.slice(zeros.index + zeros[0].length)}` : full;
   const padded = groups.map((group) => group.padStart(4, '0')).join(':');
-  return [full, short, padded, full.toUpperCase(), `${groups.slice(0, 6).join(':')}:${dotted(bytes.slice(12))}`];
+  return [full, compressed, padded, full.toUpperCase(), `${groups.slice(0, 6).join(':')}:${formatV4(bytes.slice(12))}`];
 }
 
 describe('the address guard compared with the IANA table', () => {
   it('[sec B1] classifies every IPv4 address like the table', () => {
     fc.assert(
       fc.property(anyV4, (bytes) =>
-        assert.equal(isPublicAddress(dotted(bytes)), isPublicByTable(bytes), dotted(bytes)),
+        assert.equal(isPublicAddress(formatV4(bytes)), isPublicByTable(bytes), formatV4(bytes)),
       ),
-      { numRuns: tries(4000) },
+      { numRuns: getRunCount(4000) },
     );
   });
 
   it('[sec B1] classifies every IPv6 address like the table, in every spelling', () => {
     fc.assert(
       fc.property(anyV6, (bytes) => {
-        for (const text of v6Texts(bytes)) assert.equal(isPublicAddress(text), isPublicByTable(bytes), text);
+        for (const text of formatV6(bytes)) assert.equal(isPublicAddress(text), isPublicByTable(bytes), text);
       }),
-      { numRuns: tries(4000) },
+      { numRuns: getRunCount(4000) },
     );
   });
 
@@ -132,24 +135,24 @@ describe('the address guard compared with the IANA table', () => {
       fc.property(fc.oneof(anyV4, anyV6), (bytes) => {
         const hosts =
           bytes.length === 4
-            ? [dotted(bytes), `${dotted(bytes)}.`, String(bytes.reduce((sum, b) => sum * 256 + b, 0))]
-            : v6Texts(bytes).map((text) => `[${text}]`);
+            ? [formatV4(bytes), `${formatV4(bytes)}.`, String(bytes.reduce((sum, b) => sum * 256 + b, 0))]
+            : formatV6(bytes).map((text) => `[${text}]`);
         for (const host of hosts) {
           const literal = getLiteralAddress(new URL(`https://${host}/`).hostname);
           assert.ok(literal !== undefined, host);
           assert.equal(isPublicAddress(literal), isPublicByTable(bytes), host);
         }
       }),
-      { numRuns: tries(2000) },
+      { numRuns: getRunCount(2000) },
     );
   });
 
   it('[sec B1] does not treat a name as an address', () => {
-    const isName = (text: string) => {
+    const assertIsName = (text: string) => {
       assert.equal(getLiteralAddress(text), undefined, text);
       assert.equal(isPublicAddress(text), false, text);
     };
-    fc.assert(fc.property(fc.domain(), isName));
-    for (const name of ['localhost', '1.2.3.4.example', '8.8.8.8x', 'x8.8.8.8', 'dead.beef']) isName(name);
+    fc.assert(fc.property(fc.domain(), assertIsName));
+    for (const name of ['localhost', '1.2.3.4.example', '8.8.8.8x', 'x8.8.8.8', 'dead.beef']) assertIsName(name);
   });
 });

@@ -13,111 +13,114 @@ import { type Resolve, resolveWithSystem } from '../../src/outbound/connector.ts
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import type { Exchange } from '../../src/outbound/exchange.ts';
 import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { decodeOnThread } from '../support/decode-here.ts';
-import { startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
-import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/hostile-upstream.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('connections to upstreams', () => {
   let upstream: RecordingUpstream;
-  let hostile: HostileUpstream;
+  let adversary: AdversarialUpstream;
   let toolhost: TestToolhost;
-  const begin = async () => {
-    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
-    toolhost = await startToolhost({ egress: [upstream.port, hostile.port] });
+  const start = async () => {
+    [upstream, adversary] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
+    toolhost = await startToolhost({ egressPorts: [upstream.port, adversary.port] });
   };
-  const end = () => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]);
-  beforeEach(begin);
-  afterEach(end);
+  const stop = () => Promise.all([toolhost.stop(), upstream.close(), adversary.close()]);
+  beforeEach(start);
+  afterEach(stop);
 
   /**
    * Runs work whose calls follow each other while their connection is open, which is at least two seconds. Repeats all
    * of it when a busy machine let more time pass between two calls.
    */
-  const inSequence = async (work: (call: (slug: string) => Promise<ToolReply>) => Promise<void>) => {
+  const runInSequence = async (work: (call: (slug: string) => Promise<ToolCallResult>) => Promise<void>) => {
     for (;;) {
-      let longestMs = 0;
+      let maxGapMs = 0;
       let endedAt: number | undefined;
       await work(async (slug) => {
         const reply = await toolhost.callTool(slug, 'some-token', 'get');
         const now = performance.now();
-        longestMs = Math.max(longestMs, now - (endedAt ?? now));
+        maxGapMs = Math.max(maxGapMs, now - (endedAt ?? now));
         endedAt = now;
         return reply;
       });
-      if (longestMs < 1500) return;
-      await end();
-      await begin();
+      if (maxGapMs < 1500) return;
+      await stop();
+      await start();
     }
   };
 
   it('are reused: many calls, one connection', async () => {
-    await inSequence(async (call) => {
-      await toolhost.createServer(serverAt('kept', upstream.url));
+    await runInSequence(async (call) => {
+      await toolhost.createServer(buildServerAt('kept', upstream.url));
       for (let n = 0; n < 20; n += 1) assert.notEqual((await call('kept')).isError, true);
     });
     assert.deepEqual([upstream.requests.length, upstream.connections], [20, 1]);
   });
 
   it('[sec M1] are shared by the servers of a workspace but never with another workspace', async () => {
-    let ours = 0;
-    await inSequence(async (call) => {
-      const manager = await toolhost.key({ workspace: 'other' });
-      for (const slug of ['ours-one', 'ours-two']) await toolhost.createServer(serverAt(slug, upstream.url));
-      await toolhost.rest('POST', '/servers', { key: manager, body: serverAt('theirs', upstream.url) });
+    let ourConnections = 0;
+    await runInSequence(async (call) => {
+      const manager = await toolhost.createKey({ workspace: 'other' });
+      for (const slug of ['ours-one', 'ours-two']) await toolhost.createServer(buildServerAt(slug, upstream.url));
+      await toolhost.rest('POST', '/servers', { key: manager, body: buildServerAt('theirs', upstream.url) });
       for (const slug of ['ours-one', 'ours-two', 'ours-one']) await call(slug);
-      ours = upstream.connections;
+      ourConnections = upstream.connections;
       for (let n = 0; n < 3; n += 1) await call('theirs');
     });
-    assert.deepEqual([ours, upstream.connections], [1, 2]);
+    assert.deepEqual([ourConnections, upstream.connections], [1, 2]);
   });
 
   it('[sec M1] carry one request at a time, and discard unsolicited responses', async () => {
-    const tools = [toolAt(`${hostile.url}/extra-response`), toolAt(`${hostile.url}/status/200`, { name: 'next' })];
-    await toolhost.createServer(serverAt('planted', hostile.url, { tools }));
+    const tools = [
+      buildToolAt(`${adversary.url}/extra-response`),
+      buildToolAt(`${adversary.url}/status/200`, { name: 'next' }),
+    ];
+    await toolhost.createServer(buildServerAt('planted', adversary.url, { tools }));
     assert.match((await toolhost.callTool('planted', 'some-token', 'get')).content[0]?.text ?? '', /first/);
     assert.equal((await toolhost.callTool('planted', 'some-token', 'next')).content[0]?.text, '{"status":200}');
   });
 
   it('[sec G3] never send a request twice, not even a GET', async () => {
     const tools = ['keep-alive-close', 'reset', 'garbage', 'half-close'].flatMap((path) => [
-      toolAt(`${hostile.url}/${path}`, { name: `get-${path}` }),
-      toolAt(`${hostile.url}/${path}`, { name: `post-${path}`, method: 'POST' }),
+      buildToolAt(`${adversary.url}/${path}`, { name: `get-${path}` }),
+      buildToolAt(`${adversary.url}/${path}`, { name: `post-${path}`, method: 'POST' }),
     ]);
-    await toolhost.createServer(serverAt('resent', hostile.url, { tools }));
-    const requestsOf = async (name: string) => {
-      const before = hostile.requests.length;
+    await toolhost.createServer(buildServerAt('resent', adversary.url, { tools }));
+    const countRequests = async (name: string) => {
+      const before = adversary.requests.length;
       const { isError } = await toolhost.callTool('resent', 'some-token', name);
-      return { isError: isError === true, requests: hostile.requests.length - before };
+      return { isError: isError === true, requests: adversary.requests.length - before };
     };
     for (const path of ['reset', 'garbage', 'half-close']) {
-      assert.deepEqual(await requestsOf(`post-${path}`), { isError: true, requests: 1 }, path);
-      assert.deepEqual(await requestsOf(`get-${path}`), { isError: true, requests: 1 }, path);
+      assert.deepEqual(await countRequests(`post-${path}`), { isError: true, requests: 1 }, path);
+      assert.deepEqual(await countRequests(`get-${path}`), { isError: true, requests: 1 }, path);
     }
     for (let n = 0; n < 5; n += 1) {
-      assert.ok((await requestsOf('post-keep-alive-close')).requests <= 1);
-      assert.ok((await requestsOf('get-keep-alive-close')).requests <= 1);
+      assert.ok((await countRequests('post-keep-alive-close')).requests <= 1);
+      assert.ok((await countRequests('get-keep-alive-close')).requests <= 1);
     }
   });
 });
 
 describe('the HTTP client', () => {
   let upstream: RecordingUpstream;
-  let hostile: HostileUpstream;
+  let adversary: AdversarialUpstream;
   let http: HttpClient;
-  let answers: string[] | undefined;
+  let resolvedAddresses: string[] | undefined;
   const resolve: Resolve = (hostname, callback) => {
-    if (answers)
+    if (resolvedAddresses)
       callback(
         null,
-        answers.map((address) => ({ address, family: 4 })),
+        resolvedAddresses.map((address) => ({ address, family: 4 })),
       );
     else resolveWithSystem(hostname, callback);
   };
   beforeEach(async () => {
-    [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
-    const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
+    [upstream, adversary] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
+    const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${adversary.port}`);
     http = createHttpClient({
       containsOwnCredential: () => false,
       decodeOnThread,
@@ -128,9 +131,9 @@ describe('the HTTP client', () => {
       hopHeader,
     });
   });
-  afterEach(() => Promise.all([http.close(), upstream.close(), hostile.close()]));
+  afterEach(() => Promise.all([http.close(), upstream.close(), adversary.close()]));
 
-  const exchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
+  const createExchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
     workspaceId: 'w',
     origin,
     credentialHash: '',
@@ -142,7 +145,7 @@ describe('the HTTP client', () => {
     limitBytes: 100_000,
     ...more,
   });
-  const reasonOf = async (sent: Promise<unknown>) => {
+  const getReason = async (sent: Promise<unknown>) => {
     const error = await sent.then(
       () => undefined,
       (thrown: unknown) => thrown,
@@ -153,50 +156,50 @@ describe('the HTTP client', () => {
 
   it('[find A7] charges a response by its decoded size', async () => {
     const budget = new MemoryBudget(200_000);
-    const held = [0, 1, 2].map(() => budget.reserve('w'));
+    const reservations = [0, 1, 2].map(() => budget.reserve('w'));
     const send = (at: number, bytes: number) => {
       upstream.on('GET /packed', () => ({
         headers: { 'content-encoding': 'gzip' },
         body: gzipSync(Buffer.alloc(bytes, 'a')),
       }));
-      return http.send(exchange(upstream.url, '/packed', { reservation: held[at] }));
+      return http.send(createExchange(upstream.url, '/packed', { reservation: reservations[at] }));
     };
     assert.equal((await send(0, 90_000)).body.length, 90_000);
-    assert.equal(await reasonOf(send(1, 20_000)), 'no_memory');
+    assert.equal(await getReason(send(1, 20_000)), 'no_memory');
     assert.equal((await send(2, 10_000)).body.length, 10_000);
     assert.deepEqual(
-      held.map(({ bytes }) => bytes),
+      reservations.map(({ bytes }) => bytes),
       [90_000, 0, 0],
     );
-    for (const one of held) one.release();
+    for (const reservation of reservations) reservation.release();
     assert.equal(budget.bytes, 0);
   });
 
   it('[sec B4] calls a name while it resolves to a permitted address, and no longer', async () => {
     upstream.on('GET /once', () => ({ headers: { connection: 'close' }, body: { ok: true } }));
-    const sent = exchange(`http://named.example:${upstream.port}`, '/once');
-    answers = ['127.0.0.1'];
+    const sent = createExchange(`http://named.example:${upstream.port}`, '/once');
+    resolvedAddresses = ['127.0.0.1'];
     assert.equal((await http.send(sent)).status, 200);
     const { connections } = upstream;
-    answers = ['127.0.0.1', '10.0.0.1'];
-    assert.equal(await reasonOf(http.send(sent)), 'blocked');
-    answers = [];
-    assert.equal(await reasonOf(http.send(sent)), 'dns');
+    resolvedAddresses = ['127.0.0.1', '10.0.0.1'];
+    assert.equal(await getReason(http.send(sent)), 'blocked');
+    resolvedAddresses = [];
+    assert.equal(await getReason(http.send(sent)), 'dns');
     assert.equal(upstream.connections, connections);
-    answers = undefined;
+    resolvedAddresses = undefined;
   });
 
-  for (const [how, sent, reason] of [
+  for (const [event, sent, reason] of [
     ['a deadline', { path: '/silence', timeoutMs: 100 }, 'timeout'],
     ['a deadline in the middle of the response', { path: '/drip', timeoutMs: 200, limitBytes: 2e9 }, 'timeout'],
     ['a response that is too large', { path: '/endless' }, 'oversize'],
   ] as const) {
-    it(`[sec G1] closes the connection after ${how} and opens no spare one`, async () => {
+    it(`[sec G1] closes the connection after ${event} and opens no spare one`, async () => {
       const { path, ...more } = sent;
-      assert.equal(await reasonOf(http.send(exchange(hostile.url, path, more))), reason);
-      await (await hostile.waitForRequest()).closed;
-      assert.equal((await http.send(exchange(hostile.url, '/status/200'))).status, 200);
-      assert.equal(hostile.openSockets, 1);
+      assert.equal(await getReason(http.send(createExchange(adversary.url, path, more))), reason);
+      await (await adversary.waitForRequest()).closed;
+      assert.equal((await http.send(createExchange(adversary.url, '/status/200'))).status, 200);
+      assert.equal(adversary.openSockets, 1);
     });
   }
 
@@ -204,7 +207,7 @@ describe('the HTTP client', () => {
     upstream.on('GET /busy', () => 'hold');
     // Less than the half second that counts as a pause of the process.
     const timeoutMs = 400;
-    const sent = http.send(exchange(upstream.url, '/busy', { timeoutMs }));
+    const sent = http.send(createExchange(upstream.url, '/busy', { timeoutMs }));
     const request = await upstream.waitForRequest();
     request.release({ body: { fine: true } });
     // The response is written now, and the event loop reads it in its next iteration.
@@ -214,16 +217,16 @@ describe('the HTTP client', () => {
   });
 
   it('[sec G3] closes the connection when the call is canceled, and opens no spare one', async () => {
-    const gone = Promise.withResolvers<void>();
-    const registerCancel = (cancel: () => void) => void gone.promise.then(cancel);
-    const sent = reasonOf(http.send(exchange(hostile.url, '/silence', { registerCancel })));
-    const request = await hostile.waitForRequest();
-    gone.resolve();
+    const disconnected = Promise.withResolvers<void>();
+    const registerCancel = (cancel: () => void) => void disconnected.promise.then(cancel);
+    const sent = getReason(http.send(createExchange(adversary.url, '/silence', { registerCancel })));
+    const request = await adversary.waitForRequest();
+    disconnected.resolve();
     assert.equal(await sent, 'cancelled');
     await request.closed;
-    assert.equal(hostile.openSockets, 0);
-    assert.equal((await http.send(exchange(hostile.url, '/status/200'))).status, 200);
-    assert.equal(hostile.openSockets, 1);
+    assert.equal(adversary.openSockets, 0);
+    assert.equal((await http.send(createExchange(adversary.url, '/status/200'))).status, 200);
+    assert.equal(adversary.openSockets, 1);
   });
 
   it('decodes known content codings, and rejects unknown ones', async () => {
@@ -231,9 +234,9 @@ describe('the HTTP client', () => {
     upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
     upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
     upstream.on('GET /twice', () => ({ headers: { 'Content-Encoding': ['gzip', 'gzip'] }, body }));
-    assert.equal((await http.send(exchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
-    assert.equal(await reasonOf(http.send(exchange(upstream.url, '/own'))), 'malformed');
-    assert.equal(await reasonOf(http.send(exchange(upstream.url, '/twice'))), 'malformed');
+    assert.equal((await http.send(createExchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
+    assert.equal(await getReason(http.send(createExchange(upstream.url, '/own'))), 'malformed');
+    assert.equal(await getReason(http.send(createExchange(upstream.url, '/twice'))), 'malformed');
   });
 
   it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed', async () => {
@@ -241,19 +244,20 @@ describe('the HTTP client', () => {
       socket.on('error', () => undefined);
       socket.once('data', (data) => {
         const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n';
-        const finals: Record<string, string> = {
+        const finalResponses: Record<string, string> = {
           '/upgrade': upgrade,
           '/bare-upgrade': 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
           '/continue': 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
           '/no-status': 'HTTP/1.1 000 X\r\ncontent-length: 2\r\n\r\nok',
         };
-        const final = finals[data.toString().split(' ')[1] ?? ''] ?? 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
-        socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${final}`);
+        const finalResponse =
+          finalResponses[data.toString().split(' ')[1] ?? ''] ?? 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+        socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${finalResponse}`);
       });
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const inner = createHttpClient({
+    const client = createHttpClient({
       containsOwnCredential: () => false,
       decodeOnThread,
       createCache: createFairCache,
@@ -263,14 +267,14 @@ describe('the HTTP client', () => {
       hopHeader,
     });
     for (const path of ['/', '/continue']) {
-      const answer = await inner.send(exchange(`http://127.0.0.1:${port}`, path));
-      assert.deepEqual([answer.status, answer.body.toString()], [200, 'ok']);
+      const response = await client.send(createExchange(`http://127.0.0.1:${port}`, path));
+      assert.deepEqual([response.status, response.body.toString()], [200, 'ok']);
     }
     for (const path of ['/upgrade', '/bare-upgrade', '/no-status']) {
-      const reason = await reasonOf(inner.send(exchange(`http://127.0.0.1:${port}`, path)));
+      const reason = await getReason(client.send(createExchange(`http://127.0.0.1:${port}`, path)));
       assert.equal(reason, 'malformed', path);
     }
-    await inner.close();
+    await client.close();
     server.close();
   });
 });

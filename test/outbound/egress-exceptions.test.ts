@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type Listener, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -24,7 +24,7 @@ describe("the operator's exceptions to the address guard", () => {
   after(() => Promise.all([toolhost.stop(), upstream.close(), otherPort.close(), otherAddress.close()]));
 
   it('[sec B10] allow exactly one address on exactly one port', async () => {
-    await toolhost.createServer(serverAt('excepted', upstream.url));
+    await toolhost.createServer(buildServerAt('excepted', upstream.url));
     assert.notEqual((await toolhost.callTool('excepted', 'some-token', 'get')).isError, true);
     for (const origin of [
       `http://127.0.0.1:${otherPort.port}`,
@@ -34,7 +34,7 @@ describe("the operator's exceptions to the address guard", () => {
       'http://10.2.2.3:8080',
     ]) {
       assert.equal(
-        (await toolhost.rest('POST', '/servers', { body: serverAt('not-excepted', origin) })).status,
+        (await toolhost.rest('POST', '/servers', { body: buildServerAt('not-excepted', origin) })).status,
         400,
         origin,
       );
@@ -44,14 +44,14 @@ describe("the operator's exceptions to the address guard", () => {
       'http://10.1.2.3:8080',
       'https://10.1.2.3:8080',
     ].entries()) {
-      await toolhost.createServer(serverAt(`excepted-${index}`, origin));
+      await toolhost.createServer(buildServerAt(`excepted-${index}`, origin));
     }
     assert.equal(otherPort.connections + otherAddress.connections, 0);
   });
 
   it('[sec B10] cannot be extended by any configuration field', async () => {
     for (const field of ['egress_allow', 'EGRESS_ALLOW', 'allow']) {
-      const config = serverAt('extended', `http://127.0.0.1:${otherPort.port}`, {
+      const config = buildServerAt('extended', `http://127.0.0.1:${otherPort.port}`, {
         [field]: [`127.0.0.1:${otherPort.port}`],
       });
       const { status, text } = await toolhost.rest('POST', '/servers', { body: config });
@@ -63,8 +63,8 @@ describe("the operator's exceptions to the address guard", () => {
 
   it('[sec B10] stop applying when removed: a URL stored under one is rejected at the call', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-test-'));
-    const earlier = await startToolhost({ dataDir, egress: [otherPort.port] });
-    await earlier.createServer(serverAt('formerly', `http://127.0.0.1:${otherPort.port}`));
+    const earlier = await startToolhost({ dataDir, egressPorts: [otherPort.port] });
+    await earlier.createServer(buildServerAt('formerly', `http://127.0.0.1:${otherPort.port}`));
     await earlier.stop();
     const later = await startToolhost({ dataDir });
     const result = await later.callTool('formerly', 'some-token', 'get');

@@ -5,8 +5,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import type { Resolve } from '../../src/outbound/connector.ts';
-import { serverAt } from '../support/configs.ts';
-import { textOf } from '../support/one-tool.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { getResultText } from '../support/one-tool.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -14,12 +14,13 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 /** A proxy that accepts CONNECT with a password. It resolves every name to this machine. */
 async function startProxy() {
   const asked: string[] = [];
-  const open = new Set<Socket>();
+  const openSockets = new Set<Socket>();
   const server: Server = createServer();
   server.on('connect', (request, client: Socket) => {
     asked.push(request.url ?? '');
-    const isKnown = request.headers['proxy-authorization'] === `Basic ${Buffer.from('me:secret').toString('base64')}`;
-    if (!isKnown || request.url?.startsWith('refused.')) {
+    const isAuthorized =
+      request.headers['proxy-authorization'] === `Basic ${Buffer.from('me:secret').toString('base64')}`;
+    if (!isAuthorized || request.url?.startsWith('refused.')) {
       client.end('HTTP/1.1 403 Forbidden\r\n\r\n');
       return;
     }
@@ -28,8 +29,8 @@ async function startProxy() {
       upstream.pipe(client).pipe(upstream);
     });
     for (const socket of [client, upstream]) {
-      open.add(socket);
-      socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket));
+      openSockets.add(socket);
+      socket.on('error', () => socket.destroy()).on('close', () => openSockets.delete(socket));
     }
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -37,7 +38,7 @@ async function startProxy() {
     port: (server.address() as AddressInfo).port,
     asked,
     async close() {
-      for (const socket of open) socket.destroy();
+      for (const socket of openSockets) socket.destroy();
       await once(server.close(), 'close');
     },
   };
@@ -46,59 +47,66 @@ async function startProxy() {
 describe('a service with an egress proxy', () => {
   let proxy: Awaited<ReturnType<typeof startProxy>>;
   let site: ClientDocumentSite;
-  let inside: RecordingUpstream;
+  let internalUpstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
   before(async () => {
-    [proxy, site, inside] = await Promise.all([startProxy(), startClientDocuments(), startRecordingUpstream()]);
+    [proxy, site, internalUpstream] = await Promise.all([
+      startProxy(),
+      startClientDocuments(),
+      startRecordingUpstream(),
+    ]);
     // The name server of this network only knows internal names.
-    const known: { [name: string]: string } = { 'inside.example.com': '10.0.0.1', 'ranged.example.com': '127.0.0.1' };
+    const internalAddresses: { [name: string]: string } = {
+      'inside.example.com': '10.0.0.1',
+      'ranged.example.com': '127.0.0.1',
+    };
     const resolve: Resolve = (name, callback) =>
-      known[name] !== undefined
-        ? callback(null, [{ address: known[name], family: 4 }])
+      internalAddresses[name] !== undefined
+        ? callback(null, [{ address: internalAddresses[name], family: 4 }])
         : callback(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), []);
     toolhost = await startToolhost({
       env: { EGRESS_PROXY: `http://me:secret@127.0.0.1:${proxy.port}` },
-      egress: [inside.port, site.port],
-      surroundings: { resolve },
+      egressPorts: [internalUpstream.port, site.port],
+      runtimeOptions: { resolve },
     });
-    key = await toolhost.key();
+    key = await toolhost.createKey();
   });
   after(async () => {
     await toolhost?.stop();
-    await Promise.all([proxy?.close(), site?.close(), inside?.close()]);
+    await Promise.all([proxy?.close(), site?.close(), internalUpstream?.close()]);
   });
 
-  async function callAt(slug: string, address: string): Promise<string> {
-    await toolhost.createServer(serverAt(slug, address));
-    return textOf(await toolhost.callTool(slug, key, 'get'));
+  async function createAndCall(slug: string, address: string): Promise<string> {
+    await toolhost.createServer(buildServerAt(slug, address));
+    return getResultText(await toolhost.callTool(slug, key, 'get'));
   }
 
   it('reaches a host through a tunnel, with TLS to the host itself', async () => {
     site.serve('/thing', { body: { found: true } });
     const address = `https://agents.example.com:${site.port}`;
-    assert.match(await callAt('outside', address), /found/);
+    assert.match(await createAndCall('outside', address), /found/);
     assert.deepEqual(proxy.asked.splice(0), [`agents.example.com:${site.port}`]);
   });
 
   it('does not send names of internal addresses, or internal addresses, to the proxy', async () => {
     assert.match(
-      await callAt('name', 'https://inside.example.com'),
+      await createAndCall('name', 'https://inside.example.com'),
       /does not resolve to an address that may be called/,
     );
     assert.deepEqual(proxy.asked.splice(0), []);
   });
 
   it('reaches exempted addresses directly', async () => {
-    inside.on('*', () => ({ body: { direct: true } }));
-    assert.match(await callAt('excepted', inside.url), /direct/);
+    internalUpstream.on('*', () => ({ body: { direct: true } }));
+    assert.match(await createAndCall('excepted', internalUpstream.url), /direct/);
     site.serve('/ranged', { body: { found: true } });
-    await callAt('ranged', `https://ranged.example.com:${site.port}`);
+    await createAndCall('ranged', `https://ranged.example.com:${site.port}`);
     assert.deepEqual(proxy.asked.splice(0), []);
   });
 
   it('reports a failed proxy connection without the proxy password', async () => {
-    const text = await callAt('refused', 'https://refused.example.com');
+    const text = await createAndCall('refused', 'https://refused.example.com');
     assert.match(text, /the egress proxy could not connect to refused\.example\.com/);
     assert.doesNotMatch(text, /secret/);
     assert.throws(

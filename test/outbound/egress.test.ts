@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { checkUrl } from '../../src/outbound/egress.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { onTime } from '../support/on-time.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
 
@@ -40,7 +40,7 @@ const addresses = [
   '[::7f00:1]',
 ];
 
-const disguises = [
+const alternativeSpellings = [
   '2130706433',
   '0177.0.0.1',
   '0x7f.1',
@@ -55,7 +55,7 @@ const disguises = [
   'app.localhost',
 ];
 
-const otherwiseWrong = [
+const invalidUrls = [
   'https://user@api.example/',
   'https://user:word@api.example/',
   'https://api.example/#part',
@@ -81,63 +81,63 @@ const otherwiseWrong = [
 describe('upstream URLs of a configuration', () => {
   let toolhost: TestToolhost;
   let canary: Listener;
-  const asked: string[] = [];
+  const resolvedNames: string[] = [];
   before(async () => {
     canary = await startWebPortListener();
     const resolve: Resolve = (hostname, callback) => {
-      asked.push(hostname);
+      resolvedNames.push(hostname);
       callback(null, [{ address: '127.0.0.1', family: 4 }]);
     };
-    toolhost = await startToolhost({ surroundings: { resolve } });
+    toolhost = await startToolhost({ runtimeOptions: { resolve } });
   });
   after(() => Promise.all([toolhost.stop(), canary.close()]));
 
-  const problemsOf = async (config: Json) => {
+  const getProblems = async (config: Json) => {
     const { status, body } = await toolhost.rest('POST', '/servers', { body: config });
     assert.equal(status, 400);
     return new Map((body.problems as { path: string; message: string }[]).map(({ path, message }) => [path, message]));
   };
-  const toolsProblems = (urls: readonly string[]) =>
-    problemsOf({
+  const getToolProblems = (urls: readonly string[]) =>
+    getProblems({
       name: 'Bad',
       slug: 'bad-hosts',
-      tools: urls.map((url, index) => toolAt(url, { name: `get_${index}` })),
+      tools: urls.map((url, index) => buildToolAt(url, { name: `get_${index}` })),
     });
   /** Maximum number of problems that are reported together. */
-  const atOnce = 20;
-  const refusesAll = async (urls: readonly string[]) => {
-    for (let from = 0; from < urls.length; from += atOnce) {
-      const some = urls.slice(from, from + atOnce);
-      const problems = await toolsProblems(some);
-      for (const [index, url] of some.entries()) assert.ok(problems.has(`tools[${index}].url`), url);
+  const batchSize = 20;
+  const assertAllRejected = async (urls: readonly string[]) => {
+    for (let from = 0; from < urls.length; from += batchSize) {
+      const batch = urls.slice(from, from + batchSize);
+      const problems = await getToolProblems(batch);
+      for (const [index, url] of batch.entries()) assert.ok(problems.has(`tools[${index}].url`), url);
     }
     assert.equal((await toolhost.rest('GET', '/servers/bad-hosts')).status, 404);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(resolvedNames, []);
     assert.equal(canary.connections, 0);
   };
 
   it('[sec B1] are rejected for tools at addresses that are not on the public internet', () =>
-    refusesAll(addresses.map((host) => `https://${host}:${canary.port}/x`)));
+    assertAllRejected(addresses.map((host) => `https://${host}:${canary.port}/x`)));
 
   it('[sec B1] are rejected for OAuth endpoints at addresses that are not on the public internet', async () => {
-    for (const host of [...addresses, ...disguises]) {
+    for (const host of [...addresses, ...alternativeSpellings]) {
       const url = `https://${host}:${canary.port}/x`;
       const oauth = { authorization_url: url, token_url: url, client_id: 'c', client_secret: 's' };
-      const problems = await problemsOf(serverAt('bad-oauth', 'https://api.example', { oauth }));
+      const problems = await getProblems(buildServerAt('bad-oauth', 'https://api.example', { oauth }));
       assert.deepEqual([...problems.keys()].sort(), ['oauth.authorization_url', 'oauth.token_url'], host);
     }
     assert.equal(canary.connections, 0);
   });
 
   it('[sec B2] are rejected for this machine in every other spelling of its address', () =>
-    refusesAll(disguises.map((host) => `https://${host}:${canary.port}/x`)));
+    assertAllRejected(alternativeSpellings.map((host) => `https://${host}:${canary.port}/x`)));
 
   it('[sec B8] are rejected with user names, fragments, other schemes, other ports, or names that are not public', () =>
-    refusesAll(otherwiseWrong));
+    assertAllRejected(invalidUrls));
 
   it('[sec B8] are rejected for the service itself in any spelling of its host', async () => {
     const { port } = new URL(toolhost.url);
-    await refusesAll([toolhost.url, `https://127.0.0.1:${port}/`, `https://127.0.0.1.:${port}/mcp/manage`]);
+    await assertAllRejected([toolhost.url, `https://127.0.0.1:${port}/`, `https://127.0.0.1.:${port}/mcp/manage`]);
   });
 
   it("[sec B8] are rejected for the service's own public name, with and without a final dot", () => {
@@ -159,7 +159,7 @@ describe('upstream URLs of a configuration', () => {
     const config = {
       name: 'Good',
       slug: 'good-hosts',
-      tools: urls.map((url, index) => toolAt(url, { name: `get_${index}` })),
+      tools: urls.map((url, index) => buildToolAt(url, { name: `get_${index}` })),
     };
     assert.equal((await toolhost.rest('POST', '/servers', { body: config })).status, 201);
   });
@@ -169,32 +169,32 @@ describe('addresses that a call may reach', () => {
   let toolhost: TestToolhost;
   let allowed: Listener;
   let elsewhere: Listener;
-  let answers: { address: string; family: number }[] = [];
-  let lookups = 0;
+  let resolvedAddresses: { address: string; family: number }[] = [];
+  let dnsQueries = 0;
   const resolve: Resolve = (_hostname, callback) => {
-    lookups += 1;
-    callback(null, answers);
+    dnsQueries += 1;
+    callback(null, resolvedAddresses);
   };
   before(async () => {
     allowed = await startWebPortListener();
     elsewhere = await startListener('127.0.0.2', allowed.port);
-    toolhost = await startToolhost({ egress: [allowed.port], surroundings: { resolve } });
+    toolhost = await startToolhost({ egressPorts: [allowed.port], runtimeOptions: { resolve } });
   });
   after(() => Promise.all([toolhost.stop(), allowed.close(), elsewhere.close()]));
   afterEach(() => assert.equal(elsewhere.connections, 0));
 
   let count = 0;
   /** Returns a function that calls a tool at `name.example`. */
-  const call = async (port: number) => {
+  const createTool = async (port: number) => {
     const slug = `names-${++count}`;
     await toolhost.createServer(
-      serverAt(slug, `https://name.example:${port}`, {
-        tools: [toolAt(`https://name.example:${port}/thing`, { timeout_ms: 300 })],
+      buildServerAt(slug, `https://name.example:${port}`, {
+        tools: [buildToolAt(`https://name.example:${port}/thing`, { timeout_ms: 300 })],
       }),
     );
     return () => toolhost.callTool(slug, 'some-token', 'get');
   };
-  const v4 = (...list: string[]) => list.map((address) => ({ address, family: 4 }));
+  const toV4Addresses = (...list: string[]) => list.map((address) => ({ address, family: 4 }));
 
   it('[sec B3] exclude a private address behind a public name, with the same error for open and closed ports', async () => {
     const closed = await startWebPortListener('127.0.0.2');
@@ -205,9 +205,9 @@ describe('addresses that a call may reach', () => {
       ['127.0.0.2', closed.port],
       ['10.255.255.1', 8443],
     ] as const) {
-      answers = v4(address);
-      const send = await call(port);
-      const result = await onTime(500, send);
+      resolvedAddresses = toV4Addresses(address);
+      const send = await createTool(port);
+      const result = await assertWithinDeadline(500, send);
       assert.equal(result.isError, true);
       texts.add(result.content[0]?.text ?? '');
     }
@@ -217,14 +217,14 @@ describe('addresses that a call may reach', () => {
   });
 
   it('[sec B3] exclude a name when any of its addresses is private', async () => {
-    const get = await call(allowed.port);
+    const get = await createTool(allowed.port);
     for (const list of [
-      v4('8.8.8.8', '127.0.0.2'),
-      v4('127.0.0.2', '8.8.8.8'),
+      toV4Addresses('8.8.8.8', '127.0.0.2'),
+      toV4Addresses('127.0.0.2', '8.8.8.8'),
       [{ address: '::ffff:127.0.0.2', family: 6 }],
       [{ address: '::1', family: 6 }],
     ]) {
-      answers = list;
+      resolvedAddresses = list;
       assert.match((await get()).content[0]?.text ?? '', /does not resolve to an address that may be called/);
     }
     const { body } = await toolhost.rest('GET', `/calls?outcome=blocked&limit=4&slug=names-${count}`);
@@ -232,14 +232,14 @@ describe('addresses that a call may reach', () => {
   });
 
   it('[sec B4] are checked again for a new connection, which resolves the name again', async () => {
-    const get = await call(allowed.port);
-    answers = v4('127.0.0.1');
-    lookups = 0;
+    const get = await createTool(allowed.port);
+    resolvedAddresses = toV4Addresses('127.0.0.1');
+    dnsQueries = 0;
     const first = get();
     while (allowed.connections === 0) await new Promise((resolve) => setImmediate(resolve));
-    answers = v4('127.0.0.2');
+    resolvedAddresses = toV4Addresses('127.0.0.2');
     assert.match((await first).content[0]?.text ?? '', /did not answer|TLS/);
     assert.match((await get()).content[0]?.text ?? '', /does not resolve to an address that may be called/);
-    assert.deepEqual([lookups, allowed.connections], [2, 1]);
+    assert.deepEqual([dnsQueries, allowed.connections], [2, 1]);
   });
 });

@@ -11,10 +11,10 @@ type Api = Awaited<ReturnType<typeof startProjectsApi>>;
 
 const key = { apikey: 'local-example-key' };
 const prefer = { Prefer: 'return=representation' };
-const nobody = '00000000-0000-4000-8000-000000000000';
+const unknownId = '00000000-0000-4000-8000-000000000000';
 const start = (file = ':memory:', port = 0) => startProjectsApi({ host: '127.0.0.1', port, file });
 
-function runningApi(): () => Api {
+function useApi(): () => Api {
   let api: Api | undefined;
   before(async () => {
     api = await start();
@@ -24,7 +24,7 @@ function runningApi(): () => Api {
 }
 
 /** Sends requests to a running API and checks the responses. */
-function clientOf(api: () => Api) {
+function createClient(api: () => Api) {
   const send = (method: string, path: string, body?: unknown, headers: object = {}) => {
     const text = typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body);
     const init = { method, headers: { ...key, ...headers } };
@@ -59,7 +59,7 @@ function clientOf(api: () => Api) {
 }
 
 describe('example upstream: reading', () => {
-  const { rows, refused } = clientOf(runningApi());
+  const { rows, refused } = createClient(useApi());
   const titles = async (query: string) => (await rows('GET', `tasks?${query}`)).map((row) => row.title);
   const all = ['Draw the new start page', 'Measure the loading time', 'Return the old keys'];
 
@@ -104,7 +104,7 @@ describe('example upstream: reading', () => {
     '400 PGRST100': `tasks?status=todo tasks?status=is.true tasks?status=constructor.x tasks?status=in.todo,done
       tasks?status=in.(to"do) tasks?order=title.sideways tasks?order=title;DROP tasks?limit=ten tasks?limit=-1
       tasks?limit= tasks?offset=-1`,
-    '400 22P02': `tasks?id=eq.7 tasks?id=in.(${nobody},7)`,
+    '400 22P02': `tasks?id=eq.7 tasks?id=in.(${unknownId},7)`,
     '400 22007': 'tasks?due_date=lt.tomorrow tasks?due_date=eq.2027-02-30',
   };
   for (const [expected, paths] of Object.entries(refusals)) {
@@ -120,7 +120,7 @@ describe('example upstream: reading', () => {
 });
 
 describe('example upstream: creating', () => {
-  const { send, rows, create, refused, silent } = clientOf(runningApi());
+  const { send, rows, create, refused, silent } = createClient(useApi());
 
   it('fills in IDs and defaults', async () => {
     const { id: project_id = '', ...project } = await create('projects', { name: 'Garden' });
@@ -131,24 +131,24 @@ describe('example upstream: creating', () => {
   });
 
   it('stores the given values', async () => {
-    const given = { name: 'Ünïcødé 🌱', description: "'; DROP TABLE projects; --", status: 'archived' };
-    const { id } = await create('projects', given);
-    assert.deepEqual(await rows('GET', `projects?id=eq.${id}`), [{ id, ...given }]);
-    const own = randomUUID();
-    assert.equal((await create('projects', { id: own, name: 'Own id' })).id, own);
+    const values = { name: 'Ünïcødé 🌱', description: "'; DROP TABLE projects; --", status: 'archived' };
+    const { id } = await create('projects', values);
+    assert.deepEqual(await rows('GET', `projects?id=eq.${id}`), [{ id, ...values }]);
+    const ownId = randomUUID();
+    assert.equal((await create('projects', { id: ownId, name: 'Own id' })).id, ownId);
   });
 
   it('responds with an empty 204 unless the rows are requested', async () => {
     await silent('POST', 'projects', { name: 'Silent' });
     await silent('POST', 'projects', { name: 'Silent' }, { Prefer: 'return=minimal' });
     assert.equal((await rows('GET', 'projects?name=eq.Silent')).length, 2);
-    const asked = await send('POST', 'projects', { name: 'x' }, { Prefer: 'count=exact, return=representation' });
-    assert.deepEqual([asked.status, asked.headers.get('preference-applied')], [201, prefer.Prefer]);
+    const requested = await send('POST', 'projects', { name: 'x' }, { Prefer: 'count=exact, return=representation' });
+    assert.deepEqual([requested.status, requested.headers.get('preference-applied')], [201, prefer.Prefer]);
   });
 
   it('creates several rows together, all or none', async () => {
-    const made = await rows('POST', 'projects?select=status', [{ name: 'a' }, { name: 'b', status: 'archived' }]);
-    assert.deepEqual(made, [{ status: 'active' }, { status: 'archived' }]);
+    const created = await rows('POST', 'projects?select=status', [{ name: 'a' }, { name: 'b', status: 'archived' }]);
+    assert.deepEqual(created, [{ status: 'active' }, { status: 'archived' }]);
     assert.deepEqual(await rows('POST', 'projects', []), []);
     await refused('400 23514', 'POST', 'projects', [{ name: 'Half' }, { name: 'Half', status: 'lost' }]);
     assert.deepEqual(await rows('GET', 'projects?name=eq.Half'), []);
@@ -156,7 +156,7 @@ describe('example upstream: creating', () => {
 });
 
 describe('example upstream: updating and deleting', () => {
-  const { send, rows, create, refused, silent } = clientOf(runningApi());
+  const { send, rows, create, refused, silent } = createClient(useApi());
 
   it('updates the given fields of the rows that match', async () => {
     const project = await create('projects', { name: 'Old', description: 'Kept' });
@@ -166,7 +166,7 @@ describe('example upstream: updating and deleting', () => {
     assert.deepEqual(await rows('PATCH', path, {}), [changed]);
     assert.deepEqual(await rows('GET', path), [changed]);
     assert.deepEqual(await rows('PATCH', `${path}&select=description`, { description: null }), [{ description: null }]);
-    assert.deepEqual(await rows('PATCH', `projects?id=eq.${nobody}`, { name: 'x' }), []);
+    assert.deepEqual(await rows('PATCH', `projects?id=eq.${unknownId}`, { name: 'x' }), []);
   });
 
   it('responds with an empty 204 unless the rows are requested', async () => {
@@ -178,14 +178,14 @@ describe('example upstream: updating and deleting', () => {
   });
 
   it('deletes the tasks of a deleted project and no others', async () => {
-    const doomed = await create('projects', { name: 'Doomed' });
-    const spared = await create('projects', { name: 'Spared' });
-    await create('tasks', { project_id: doomed.id ?? '', title: 'Gone' });
-    const kept = await create('tasks', { project_id: spared.id ?? '', title: 'Kept' });
-    assert.deepEqual(await rows('DELETE', `projects?id=eq.${doomed.id}`), [doomed]);
-    assert.deepEqual(await rows('GET', `tasks?project_id=in.(${doomed.id},${spared.id})`), [kept]);
-    assert.deepEqual(await rows('DELETE', `tasks?id=eq.${kept.id}`), [kept]);
-    assert.deepEqual(await rows('DELETE', `tasks?id=eq.${kept.id}`), []);
+    const deletedProject = await create('projects', { name: 'Doomed' });
+    const keptProject = await create('projects', { name: 'Spared' });
+    await create('tasks', { project_id: deletedProject.id ?? '', title: 'Gone' });
+    const keptTask = await create('tasks', { project_id: keptProject.id ?? '', title: 'Kept' });
+    assert.deepEqual(await rows('DELETE', `projects?id=eq.${deletedProject.id}`), [deletedProject]);
+    assert.deepEqual(await rows('GET', `tasks?project_id=in.(${deletedProject.id},${keptProject.id})`), [keptTask]);
+    assert.deepEqual(await rows('DELETE', `tasks?id=eq.${keptTask.id}`), [keptTask]);
+    assert.deepEqual(await rows('DELETE', `tasks?id=eq.${keptTask.id}`), []);
   });
 
   it('rejects changes to every row', async () => {
@@ -203,7 +203,7 @@ describe('example upstream: updating and deleting', () => {
 });
 
 describe('example upstream: the process', () => {
-  const api = runningApi();
+  const api = useApi();
 
   it('requires the key before anything else', async () => {
     for (const headers of [new Headers(), { apikey: '' }, { apikey: 'x' }, { Authorization: key.apikey }]) {
@@ -218,13 +218,13 @@ describe('example upstream: the process', () => {
     await assert.rejects(start(':memory:', api().port), { code: 'EADDRINUSE' });
     await assert.rejects(start(folder), { code: 'ERR_SQLITE_ERROR' });
     const first = await start(join(folder, 'projects.sqlite'));
-    await clientOf(() => first).rows('DELETE', `projects?id=neq.${nobody}`);
-    const made = await clientOf(() => first).create('projects', { name: 'Lasting' });
+    await createClient(() => first).rows('DELETE', `projects?id=neq.${unknownId}`);
+    const created = await createClient(() => first).create('projects', { name: 'Lasting' });
     await first.close();
     await assert.rejects(fetch(first.url));
     const second = await start(join(folder, 'projects.sqlite'));
     test.after(() => second.close());
-    assert.deepEqual(await clientOf(() => second).rows('GET', 'projects'), [made]);
-    assert.deepEqual(await clientOf(() => second).rows('GET', 'tasks'), []);
+    assert.deepEqual(await createClient(() => second).rows('GET', 'projects'), [created]);
+    assert.deepEqual(await createClient(() => second).rows('GET', 'tasks'), []);
   });
 });

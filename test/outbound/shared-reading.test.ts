@@ -13,28 +13,28 @@ import { createFairCache } from '../../src/domain/work/owned-memory.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
 import { decodeOnThread } from '../support/decode-here.ts';
-import { selfSigned } from '../support/upstreams/certificate.ts';
+import { createSelfSigned } from '../support/upstreams/certificate.ts';
 
 /** Returns a body that differs from the body of every other path in every 32 bytes. */
-function bodyFor(path: string, length: number): Buffer {
+function createBody(path: string, length: number): Buffer {
   const body = Buffer.alloc(length);
   for (let at = 0; at < length; at += 32) createHash('sha256').update(`${path} ${at}`).digest().copy(body, at);
   return body;
 }
 
 /** Serves `/{number}/{bytes of the body}/{bytes of its first chunk}`. Every third response closes its connection. */
-const answer: RequestListener = ({ url = '' }, response) => {
+const respond: RequestListener = ({ url = '' }, response) => {
   const [, number, length, first] = url.split('/').map(Number) as [number, number, number, number];
   if (number % 3 === 0) response.setHeader('Connection', 'close');
-  const body = bodyFor(url, length);
+  const body = createBody(url, length);
   response.write(body.subarray(0, first));
   setImmediate(() => response.end(body.subarray(first)));
 };
 
 describe('responses that arrive at the same time', () => {
-  const certificate = selfSigned('tls.example');
+  const certificate = createSelfSigned('tls.example');
   const trusted = tls.getCACertificates('default');
-  const servers: Server[] = [createServer(answer), createTlsServer(certificate, answer)];
+  const servers: Server[] = [createServer(respond), createTlsServer(certificate, respond)];
   let origins: string[];
   let http: HttpClient;
   before(async () => {
@@ -48,7 +48,7 @@ describe('responses that arrive at the same time', () => {
       createCache: createFairCache,
       getTenant: getTenantId,
       allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),
-      getResolver: () => (_name, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+      getResolver: () => (_name, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
     });
   });
@@ -60,12 +60,12 @@ describe('responses that arrive at the same time', () => {
 
   it('[find B2] contain their own bytes, although all sockets read into one buffer (property)', async () => {
     const length = fc.oneof(fc.nat(2000), fc.nat(200_000), fc.constantFrom(65_535, 65_536, 65_537, 1_500_000));
-    const wanted = fc.record({ over: fc.constantFrom(0, 1), length, first: fc.nat(70_000) });
+    const requestArbitrary = fc.record({ over: fc.constantFrom(0, 1), length, first: fc.nat(70_000) });
     let count = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(wanted, { minLength: 1, maxLength: 30 }), async (all) => {
-        const told = await Promise.all(
-          all.map(async ({ over, length, first }) => {
+      fc.asyncProperty(fc.array(requestArbitrary, { minLength: 1, maxLength: 30 }), async (requests) => {
+        const mismatches = await Promise.all(
+          requests.map(async ({ over, length, first }) => {
             const path = `/${count++}/${length}/${first}`;
             const { body } = await http.send({
               workspaceId: 'w',
@@ -78,10 +78,10 @@ describe('responses that arrive at the same time', () => {
               timeoutMs: 10_000,
               limitBytes: 2_000_000,
             });
-            return body.equals(bodyFor(path, length)) ? undefined : path;
+            return body.equals(createBody(path, length)) ? undefined : path;
           }),
         );
-        assert.deepEqual(told.filter(Boolean), []);
+        assert.deepEqual(mismatches.filter(Boolean), []);
       }),
       { numRuns: 15 },
     );

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
-import { toolAt } from '../support/configs.ts';
-import { errorOf } from '../support/one-tool.ts';
+import { buildToolAt } from '../support/configs.ts';
+import { getErrorText } from '../support/one-tool.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type Certificate, selfSigned } from '../support/upstreams/certificate.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { type Certificate, createSelfSigned } from '../support/upstreams/certificate.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 async function startTls(certificate: Certificate) {
@@ -19,9 +19,9 @@ async function startTls(certificate: Certificate) {
 
 describe('an unreachable upstream', () => {
   const certificates = {
-    expired: selfSigned('expired.example', 2021),
-    elsewhere: selfSigned('elsewhere.example'),
-    unknown: selfSigned('unknown.example'),
+    expired: createSelfSigned('expired.example', 2021),
+    elsewhere: createSelfSigned('elsewhere.example'),
+    unknown: createSelfSigned('unknown.example'),
   };
   const trusted = tls.getCACertificates('default');
   let plain: RecordingUpstream;
@@ -35,7 +35,7 @@ describe('an unreachable upstream', () => {
     plain = await startRecordingUpstream();
     servers = await Promise.all(Object.values(certificates).map(startTls));
     const [expired, elsewhere, unknown] = servers.map(({ port }) => port);
-    const closed = await freePort();
+    const closed = await findFreePort();
     cases = [
       [`http://closed.example:${closed}`, `closed.example:${closed} refused the connection`],
       [`http://missing.example:${closed}`, `the host missing.example:${closed} was not found`],
@@ -58,14 +58,14 @@ describe('an unreachable upstream', () => {
     ];
     toolhost = await startToolhost({
       env: { EGRESS_ALLOW: ['coded.example:1', ...cases.map(([origin]) => new URL(origin).host)].join(',') },
-      surroundings: {
-        resolve(hostname, answer) {
+      runtimeOptions: {
+        resolve(hostname, callback) {
           const code = { 'missing.example': 'ENOTFOUND', 'flaky.example': 'EAI_AGAIN', 'coded.example': nextCode }[
             hostname
           ];
           const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
-          if (code !== undefined) answer(Object.assign(new Error('127.0.0.1 is not it'), { code }), []);
-          else answer(null, hostname === 'closed.example' ? addresses : addresses.slice(0, 1));
+          if (code !== undefined) callback(Object.assign(new Error('127.0.0.1 is not it'), { code }), []);
+          else callback(null, hostname === 'closed.example' ? addresses : addresses.slice(0, 1));
         },
       },
     });
@@ -77,10 +77,10 @@ describe('an unreachable upstream', () => {
   });
 
   it('[find D5] returns errors that name the host and its fault, without address, path, or query', async () => {
-    const tools = cases.map(([origin], n) => toolAt(`${origin}/secret-path?q=secret-query`, { name: `get_${n}` }));
+    const tools = cases.map(([origin], n) => buildToolAt(`${origin}/secret-path?q=secret-query`, { name: `get_${n}` }));
     await toolhost.createServer({ name: 'Unreachable', slug: 'unreachable', tools });
-    for (const [n, [, said]] of cases.entries()) {
-      assert.equal(errorOf(await toolhost.callTool('unreachable', 'some-token', `get_${n}`)), said);
+    for (const [n, [, message]] of cases.entries()) {
+      assert.equal(getErrorText(await toolhost.callTool('unreachable', 'some-token', `get_${n}`)), message);
     }
     const { body } = await toolhost.rest('GET', '/calls?slug=unreachable');
     const outcomes = (body.calls as { outcome: string }[]).map(({ outcome }) => outcome);
@@ -88,7 +88,7 @@ describe('an unreachable upstream', () => {
   });
 
   it('[find D5] turns any system error into a sentence about the host that repeats none of the error', async () => {
-    await toolhost.createServer({ name: 'Coded', slug: 'coded', tools: [toolAt('http://coded.example:1/')] });
+    await toolhost.createServer({ name: 'Coded', slug: 'coded', tools: [buildToolAt('http://coded.example:1/')] });
     const host = 'coded.example:1';
     const sentences = {
       EHOSTUNREACH: `there is no route to ${host}`,
@@ -99,9 +99,9 @@ describe('an unreachable upstream', () => {
       CERT_UNHEARD_OF: `the TLS certificate of ${host} is not valid`,
       EUNHEARDOF: `no connection to ${host} could be established`,
     };
-    for (const [code, said] of Object.entries(sentences)) {
+    for (const [code, message] of Object.entries(sentences)) {
       nextCode = code;
-      assert.equal(errorOf(await toolhost.callTool('coded', 'some-token', 'get')), said);
+      assert.equal(getErrorText(await toolhost.callTool('coded', 'some-token', 'get')), message);
     }
   });
 });

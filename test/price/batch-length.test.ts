@@ -10,7 +10,7 @@ describe('[find A2] JSON-RPC batches', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     const tools = Array.from({ length: 200 }, (_, n) => ({
       name: `tool_${n}`,
       description,
@@ -30,17 +30,17 @@ describe('[find A2] JSON-RPC batches', () => {
     const { status, text, body } = await post([...Array.from({ length: 99 }, (_, n) => list(n)), call(99)]);
     assert.equal(status, 200);
     assert.ok(text.length < 2 * 1024 * 1024 + 2 * single, `${text.length} characters`);
-    const answers = body as unknown as Json[];
-    assert.equal(answers.length, 100);
-    assert.ok(answers[0]?.result);
-    assert.match(JSON.stringify(answers.at(-1)?.error), /not processed: .* send this message in its own request/);
+    const responses = body as unknown as Json[];
+    assert.equal(responses.length, 100);
+    assert.ok(responses[0]?.result);
+    assert.match(JSON.stringify(responses.at(-1)?.error), /not processed: .* send this message in its own request/);
     assert.equal(upstream.requests.length, 0, 'sends no upstream request for a message it did not process');
   });
 
   it('responds to every message of a small batch', async () => {
-    const answers = (await post([list(1), call(2), list(3)])).body as unknown as Json[];
+    const responses = (await post([list(1), call(2), list(3)])).body as unknown as Json[];
     assert.deepEqual(
-      answers.map(({ id, error }) => [id, error]),
+      responses.map(({ id, error }) => [id, error]),
       [1, 2, 3].map((id) => [id, undefined]),
     );
   });

@@ -1,59 +1,64 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
-import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 /** Size in bytes just below the 1 MiB limit of a request body. */
-const most = 1024 * 1024 - 400;
+const maxBodyBytes = 1024 * 1024 - 400;
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: Math.floor(count) }, (_, i) => make(i));
-const list = (item: string, bytes = most, count = 59_000) =>
+const makeList = (item: string, bytes = maxBodyBytes, count = 59_000) =>
   `[${times(Math.min(count, bytes / (item.length + 1)), () => item).join(',')}]`;
-const text = (piece: string, bytes = most) => `"${piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)))}"`;
+const makeText = (piece: string, bytes = maxBodyBytes) =>
+  `"${piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)))}"`;
 
 /** JSON values that cause as much work as the limits allow. */
-const heavy: Record<string, string> = {
-  numbers: list('7'),
-  'numbers with preserved digits': list('1.10'),
-  texts: list('"some text"'),
-  'empty objects': list('{}'),
-  rows: list('{"id":1,"name":"x"}', most, 14_000),
-  'nested lists': list('[[[[[[1]]]]]]', most, 8000),
+const heavyValues: Record<string, string> = {
+  numbers: makeList('7'),
+  'numbers with preserved digits': makeList('1.10'),
+  texts: makeList('"some text"'),
+  'empty objects': makeList('{}'),
+  rows: makeList('{"id":1,"name":"x"}', maxBodyBytes, 14_000),
+  'nested lists': makeList('[[[[[[1]]]]]]', maxBodyBytes, 8000),
   names: `{${times(29_000, (i) => `"n${i.toString(36)}":1`).join(',')}}`,
   'long names': `{${times(1000, (i) => `"${'n'.repeat(1000)}${i}":1`).join(',')}}`,
   'lists in objects': `{${times(4000, (i) => `"k${i}":{"a":[1,{"b":2}]}`).join(',')}}`,
-  'a text of exclamation marks': text('!'),
-  'a text of é': text('é'),
-  'a text of emoji': text('😀'),
-  'a text of escapes': text('\\u00e9'),
-  'a text of backslashes': text('\\\\'),
-  'a text of quotes': text('\\"'),
-  'lone surrogates': text('\\ud800'),
+  'a text of exclamation marks': makeText('!'),
+  'a text of é': makeText('é'),
+  'a text of emoji': makeText('😀'),
+  'a text of escapes': makeText('\\u00e9'),
+  'a text of backslashes': makeText('\\\\'),
+  'a text of quotes': makeText('\\"'),
+  'lone surrogates': makeText('\\ud800'),
 };
 
 describe('CPU budget of tool arguments', () => {
-  let priced: PricedToolhost;
+  let toolhost: CpuBudgetToolhost;
   before(async () => {
-    priced = await startPricedToolhost();
+    toolhost = await startCpuBudgetToolhost();
   });
-  after(() => priced.stop());
+  after(() => toolhost.stop());
 
-  let served = 0;
-  const serve = async (tool: Json): Promise<string> => {
-    const slug = `arguments-${++served}`;
+  let serverCount = 0;
+  const createServer = async (tool: Json): Promise<string> => {
+    const slug = `arguments-${++serverCount}`;
     const run = { name: 'run', description: 'Takes the arguments of this test.', method: 'POST', ...tool };
-    const url = `${priced.upstream.url}${tool.url ?? '/things'}`;
-    const made = await priced.rest('POST', '/servers', { name: 'Arguments', slug, tools: [{ ...run, url }] });
-    assert.equal(made.status, 201, made.text);
-    priced.upstream.on('*', () => ({ body: { ok: true } }));
+    const url = `${toolhost.upstream.url}${tool.url ?? '/things'}`;
+    const created = await toolhost.rest('POST', '/servers', { name: 'Arguments', slug, tools: [{ ...run, url }] });
+    assert.equal(created.status, 201, created.text);
+    toolhost.upstream.on('*', () => ({ body: { ok: true } }));
     return slug;
   };
-  const call = async (what: string, slug: string, args: string): Promise<ToolReply | undefined> => {
-    const { status, body, text: said } = await priced.costsLittle(what, () => priced.call(slug, 'run', args));
-    assert.ok(status === 200 || status === 413, said.slice(0, 300));
-    assert.ok(said.length < 30_000, `${what}: a response of ${said.length} characters`);
-    return body.result as ToolReply | undefined;
+  const call = async (label: string, slug: string, args: string): Promise<ToolCallResult | undefined> => {
+    const {
+      status,
+      body,
+      text: responseText,
+    } = await toolhost.assertWithinBudget(label, () => toolhost.call(slug, 'run', args));
+    assert.ok(status === 200 || status === 413, responseText.slice(0, 300));
+    assert.ok(responseText.length < 30_000, `${label}: a response of ${responseText.length} characters`);
+    return body.result as ToolCallResult | undefined;
   };
 
   /** Most expensive values for the serialization of arguments. */
@@ -66,7 +71,7 @@ describe('CPU budget of tool arguments', () => {
     'lists in objects',
     'a text of exclamation marks',
   ];
-  const ways: Record<string, Json> = {
+  const placements: Record<string, Json> = {
     'a JSON body': {},
     'a query': { method: 'GET' },
     'a form': { body: 'form' },
@@ -82,31 +87,31 @@ describe('CPU budget of tool arguments', () => {
     'a file': { body: 'multipart', field: { type: 'string', content: 'base64' } },
     'parts of a template': { body_template: { all: times(20, () => ({ one: ':a', text: 'x :a :a' })) } },
   };
-  for (const [way, tool] of Object.entries(ways)) {
-    it(`[find A2] sends the most expensive arguments as ${way} within the CPU budget`, async () => {
-      const { in: location, field, ...fields } = tool;
-      const properties = { a: { ...(location !== undefined && { in: location }), ...(field as Json | undefined) } };
-      const slug = await serve({ ...fields, input_schema: { type: 'object', properties, required: ['a'] } });
-      const values = field === undefined ? Object.keys(heavy) : shapes;
-      for (const what of values) await call(`${what} as ${way}`, slug, `{"a":${heavy[what]}}`);
+  for (const [placement, tool] of Object.entries(placements)) {
+    it(`[find A2] sends the most expensive arguments as ${placement} within the CPU budget`, async () => {
+      const { in: inField, field, ...fields } = tool;
+      const properties = { a: { ...(inField !== undefined && { in: inField }), ...(field as Json | undefined) } };
+      const slug = await createServer({ ...fields, input_schema: { type: 'object', properties, required: ['a'] } });
+      const values = field === undefined ? Object.keys(heavyValues) : shapes;
+      for (const label of values) await call(`${label} as ${placement}`, slug, `{"a":${heavyValues[label]}}`);
     });
   }
 
   it('[find A2] checks 59,000 numbers and 1 MB of text against 1,900 subschemas within the CPU budget', async () => {
-    const parts = (part: (i: number) => Json, count = 1900) => ({
+    const makeItemsSchema = (makeSubschema: (i: number) => Json, count = 1900) => ({
       type: 'object',
-      properties: { a: { items: { allOf: times(count, part) } } },
+      properties: { a: { items: { allOf: times(count, makeSubschema) } } },
     });
     const schemas: Record<string, Json> = {
-      maximum: parts((i) => ({ maximum: i + 10 })),
-      maxLength: parts(() => ({ maxLength: 700_000, minLength: 300_000 })),
+      maximum: makeItemsSchema((i) => ({ maximum: i + 10 })),
+      maxLength: makeItemsSchema(() => ({ maxLength: 700_000, minLength: 300_000 })),
       anyOf: {
         type: 'object',
         properties: { a: { items: { anyOf: times(900, () => ({ type: 'string', items: {} })) } } },
       },
-      enum: parts(() => ({ enum: times(20, (i) => [[i]]) }), 500),
-      multipleOf: parts(() => ({ multipleOf: 0.01 }), 100),
-      minProperties: parts(() => ({ minProperties: 1 })),
+      enum: makeItemsSchema(() => ({ enum: times(20, (i) => [[i]]) }), 500),
+      multipleOf: makeItemsSchema(() => ({ multipleOf: 0.01 }), 100),
+      minProperties: makeItemsSchema(() => ({ minProperties: 1 })),
       contains: { type: 'object', properties: { a: { allOf: times(900, () => ({ contains: { const: 5 } })) } } },
       additionalProperties: {
         type: 'object',
@@ -118,13 +123,17 @@ describe('CPU budget of tool arguments', () => {
       },
     };
     for (const [keyword, input_schema] of Object.entries(schemas)) {
-      const slug = await serve({ input_schema });
-      for (const what of ['numbers', 'empty objects', 'names']) {
-        await call(`${keyword} on ${what}`, slug, `{"a":${heavy[what]}}`);
+      const slug = await createServer({ input_schema });
+      for (const label of ['numbers', 'empty objects', 'names']) {
+        await call(`${keyword} on ${label}`, slug, `{"a":${heavyValues[label]}}`);
       }
-      await call(`${keyword} on a text`, slug, `{"a":[${heavy['a text of é']}]}`);
+      await call(`${keyword} on a text`, slug, `{"a":[${heavyValues['a text of é']}]}`);
     }
-    const result = await call('refused', await serve({ input_schema: schemas.maximum }), `{"a":${heavy.numbers}}`);
+    const result = await call(
+      'refused',
+      await createServer({ input_schema: schemas.maximum }),
+      `{"a":${heavyValues.numbers}}`,
+    );
     assert.match(
       result?.content[0]?.text ?? '',
       /^The arguments have too many values\. Checking them against input_schema/,
@@ -135,7 +144,7 @@ describe('CPU budget of tool arguments', () => {
     const declared = Object.fromEntries(
       times(100, (i) => [`argument_${'x'.repeat(50)}${i}`, { type: 'string', optional: true }]),
     );
-    const slug = await serve({ input_schema: declared });
+    const slug = await createServer({ input_schema: declared });
     for (const count of [1000, 29_000]) {
       const unknown = `{${times(count, (i) => `"argument_${'y'.repeat(20)}${i}":1`).join(',')}}`;
       const result = await call(`${count} unknown`, slug, unknown);
@@ -144,31 +153,36 @@ describe('CPU budget of tool arguments', () => {
   });
 
   /** Returns a schema with an object argument whose properties become parameters next to `id` or under its own name. */
-  const fields = (style: string, more: Json = {}): Json => ({
+  const makeFilterTool = (style: string, more: Json = {}): Json => ({
     input_schema: {
       type: 'object',
       properties: { id: { type: 'string' }, filter: { type: 'object', style } },
     },
     ...more,
   });
-  const filter = (name: string, items: number) => `{"filter":{${JSON.stringify(name)}:${list('1', most, items)}}}`;
+  const filter = (name: string, items: number) =>
+    `{"filter":{${JSON.stringify(name)}:${makeList('1', maxBodyBytes, items)}}}`;
   const dots = `id${'.'.repeat(290)}`;
 
   it('[find A2] serializes names with hundreds of dots in thousands of pairs within the CPU budget', async () => {
-    const query = await serve(fields('repeat', { method: 'GET' }));
+    const query = await createServer(makeFilterTool('repeat', { method: 'GET' }));
     await call('290 dots in a query', query, filter(dots, 218));
-    const form = await serve(fields('repeat', { body: 'form' }));
+    const form = await createServer(makeFilterTool('repeat', { body: 'form' }));
     for (const items of [1000, 10_000]) await call(`290 dots in ${items} fields`, form, filter(dots, items));
     await call('48 ü in 10,000 fields', form, filter('ü'.repeat(48), 10_000));
   });
 
   it('[find A2] encodes a text in which every character is escaped within the CPU budget', async () => {
-    const header = await serve({ input_schema: { a: { type: 'string', style: 'json', in: 'header' } } });
-    await call('JSON in a header', header, `{"a":${text('é')}}`);
-    const file = await serve({ input_schema: { a: { type: 'string', content: 'base64' } }, body: 'multipart' });
+    const header = await createServer({ input_schema: { a: { type: 'string', style: 'json', in: 'header' } } });
+    await call('JSON in a header', header, `{"a":${makeText('é')}}`);
+    const file = await createServer({ input_schema: { a: { type: 'string', content: 'base64' } }, body: 'multipart' });
     for (const piece of ['%41', '%', '%4'])
-      await call(`${piece} in a data URL`, file, `{"a":"data:text/plain,${text(piece, most - 100).slice(1)}}`);
-    await call('%41 in Base64', file, `{"a":"data:text/plain;base64,${text('%41', most - 100).slice(1)}}`);
+      await call(
+        `${piece} in a data URL`,
+        file,
+        `{"a":"data:text/plain,${makeText(piece, maxBodyBytes - 100).slice(1)}}`,
+      );
+    await call('%41 in Base64', file, `{"a":"data:text/plain;base64,${makeText('%41', maxBodyBytes - 100).slice(1)}}`);
   });
 
   it('[find A2] reports validation errors under names of 50,000 characters within the CPU budget', async () => {
@@ -176,7 +190,7 @@ describe('CPU budget of tool arguments', () => {
     const schema = times(levels, () => 0).reduce<Json>((inner) => ({ type: 'object', additionalProperties: inner }), {
       type: 'string',
     });
-    const slug = await serve({ input_schema: { type: 'object', properties: { a: schema } } });
+    const slug = await createServer({ input_schema: { type: 'object', properties: { a: schema } } });
     const name = `"${'k'.repeat(50_000)}"`;
     const inner = `{${times(600, (i) => `"n${i}":{}`).join(',')}}`;
     const result = await call(

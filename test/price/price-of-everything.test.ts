@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { nastyJson, nastyText } from '../support/nasty-inputs.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
-import { modernMeta } from '../support/toolhost/toolhost.ts';
+import { adversarialJson, adversarialText } from '../support/nasty-inputs.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { statelessMeta } from '../support/toolhost/toolhost.ts';
 
 /** Number of inputs per endpoint. The seed is fixed to reproduce failures. `PRICE_RUNS` and `PRICE_SEED` change both. */
 const runs = Number(process.env.PRICE_RUNS ?? 3);
 const seed = Number(process.env.PRICE_SEED ?? 7);
-const most = 1024 * 1024 - 1000;
+const maxBytes = 1024 * 1024 - 1000;
 
 /** Returns schemas with long patterns, as many as a configuration may have or as the event loop may parse. */
-function nastyPatterns(length: number): string {
+function makeExpensivePatterns(length: number): string {
   const kinds = ['(a|[^b-d]{1,9}\\\\d)', '(?:(?:(?:a?)+)*)', '[\\\\w\\\\p{L}-]', '\\\\u0041\\\\.+'];
   const piece = kinds[length % kinds.length] as string;
   const [count, repeats] = length % 2 === 0 ? [1900, 3] : [55, Math.floor(990 / piece.length)];
@@ -29,10 +29,10 @@ const escapedNames = `{${Array.from({ length: 28_000 }, (_, n) => `"\\n${n.toStr
 type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
 
 describe('CPU budget of any input within the limits', () => {
-  let priced: PricedToolhost;
+  let toolhost: CpuBudgetToolhost;
   before(async () => {
-    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
-    const url = `${priced.upstream.url}/run`;
+    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const url = `${toolhost.upstream.url}/run`;
     const run = { name: 'run', description: 'Takes anything.', method: 'POST', url };
     const input_schema = { type: 'object', properties: { a: {} } };
     // Each pattern causes as much work as a pattern may for one of the texts in the requests.
@@ -53,8 +53,8 @@ describe('CPU budget of any input within the limits', () => {
       { ...run, name: 'checked', output_schema: { type: 'object', additionalProperties: { maxLength: 3 } } },
     ];
     const oauth = {
-      authorization_url: `${priced.upstream.url}/authorize`,
-      token_url: `${priced.upstream.url}/token`,
+      authorization_url: `${toolhost.upstream.url}/authorize`,
+      token_url: `${toolhost.upstream.url}/token`,
       client_id: 'id',
       client_secret: 'secret',
       scopes: ['a'],
@@ -63,44 +63,44 @@ describe('CPU budget of any input within the limits', () => {
       { slug: 'anything', tools },
       { slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } },
     ]) {
-      const { status, text } = await priced.rest('POST', '/servers', { name: 'Any', ...server });
+      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Any', ...server });
       assert.equal(status, 201, text);
     }
-    await priced.rest('POST', '/servers/anything/capture', { hours: 1 });
+    await toolhost.rest('POST', '/servers/anything/capture', { hours: 1 });
   });
-  after(() => priced.stop());
+  after(() => toolhost.stop());
 
-  const ask = async ({ method, path, headers, body }: Entry): Promise<number> => {
-    const asking = request(priced.url + path, { method, headers: { connection: 'close', ...headers } });
-    asking.end(body);
-    const [answer] = await once(asking, 'response');
-    answer.resume();
-    await once(answer, 'end');
-    return answer.statusCode;
+  const send = async ({ method, path, headers, body }: Entry): Promise<number> => {
+    const clientRequest = request(toolhost.url + path, { method, headers: { connection: 'close', ...headers } });
+    clientRequest.end(body);
+    const [response] = await once(clientRequest, 'response');
+    response.resume();
+    await once(response, 'end');
+    return response.statusCode;
   };
   /** Asserts that no other request has to wait, and that no request fails with status 500. */
-  const all = async <Input>(
+  const assertAllWithinBudget = async <Input>(
     inputs: fc.Arbitrary<Input>,
     entries: (input: Input) => Record<string, Entry>,
-    always: Input[] = [],
+    fixedInputs: Input[] = [],
   ) => {
-    const sample = fc.sample(inputs, { numRuns: always.length + runs, seed, examples: always });
+    const sample = fc.sample(inputs, { numRuns: fixedInputs.length + runs, seed, examples: fixedInputs });
     for (const [index, input] of sample.entries()) {
       for (const [name, entry] of Object.entries(entries(input))) {
-        const what = `${name}, input ${index} of seed ${seed}: ${(entry.body ?? entry.path).slice(0, 120)}`;
-        const status = await priced.costsLittle(what, () => ask(entry));
-        assert.notEqual(status, 500, what);
+        const label = `${name}, input ${index} of seed ${seed}: ${(entry.body ?? entry.path).slice(0, 120)}`;
+        const status = await toolhost.assertWithinBudget(label, () => send(entry));
+        assert.notEqual(status, 500, label);
       }
     }
   };
 
   const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
-  const bearer = () => ({ authorization: `Bearer ${priced.key}` });
+  const bearer = () => ({ authorization: `Bearer ${toolhost.key}` });
 
   it('[find A2] handles any MCP message, stateless or stateful, within the CPU budget', () =>
-    all(
-      nastyJson(most),
+    assertAllWithinBudget(
+      adversarialJson(maxBytes),
       (value) => {
         const post = (slug: string, body: string, more = {}): Entry => ({
           method: 'POST',
@@ -110,10 +110,18 @@ describe('CPU budget of any input within the limits', () => {
         });
         const call = (name: string, args: string, meta = '') =>
           `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${meta}"name":"${name}","arguments":${args}}}`;
-        const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'run' };
+        const statelessHeaders = {
+          'mcp-protocol-version': '2026-07-28',
+          'mcp-method': 'tools/call',
+          'mcp-name': 'run',
+        };
         return {
           legacy: post('anything', call('run', `{"a":${value}}`), { 'mcp-protocol-version': '2025-11-25' }),
-          modern: post('anything', call('run', `{"a":${value}}`, `"_meta":${JSON.stringify(modernMeta)},`), modern),
+          modern: post(
+            'anything',
+            call('run', `{"a":${value}}`, `"_meta":${JSON.stringify(statelessMeta)},`),
+            statelessHeaders,
+          ),
           'a query': post('anything', call('query', `{"a":${value}}`)),
           'a form': post('anything', call('form', `{"a":${value}}`)),
           'with patterns': post('anything', call('patterns', `{"a":${value}}`)),
@@ -131,8 +139,8 @@ describe('CPU budget of any input within the limits', () => {
     ));
 
   it('[find A1] handles any REST request within the CPU budget', () =>
-    all(
-      nastyJson(most),
+    assertAllWithinBudget(
+      adversarialJson(maxBytes),
       (value) => {
         const rest = (method: string, path: string, body: string): Entry => ({
           method,
@@ -141,7 +149,7 @@ describe('CPU budget of any input within the limits', () => {
           body,
         });
         const schema = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${value}}]}`;
-        const patterns = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":{"type":"object","properties":{"a":{"anyOf":[${nastyPatterns(value.length)}]}}}}]}`;
+        const patterns = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":{"type":"object","properties":{"a":{"anyOf":[${makeExpensivePatterns(value.length)}]}}}}]}`;
         return {
           check: rest('POST', '/check', value),
           'check of a schema': rest('POST', '/check', schema),
@@ -151,7 +159,7 @@ describe('CPU budget of any input within the limits', () => {
           key: rest(
             'POST',
             '/keys',
-            `{"name":"x","scopes":${value},"servers":${value.length < most / 2 ? value : '1'}}`,
+            `{"name":"x","scopes":${value},"servers":${value.length < maxBytes / 2 ? value : '1'}}`,
           ),
           secret: rest('PUT', '/servers/anything/secrets/A', `{"value":${value}}`),
           preview: rest('POST', '/servers/anything/tools/run/preview', `{"arguments":{"a":${value}}}`),
@@ -162,7 +170,7 @@ describe('CPU budget of any input within the limits', () => {
     ));
 
   it('[find A3] handles any 64 KB body at the login endpoints within the CPU budget', () =>
-    all(fc.tuple(nastyText(60_000), nastyJson(60_000)), ([text, value]) => ({
+    assertAllWithinBudget(fc.tuple(adversarialText(60_000), adversarialJson(60_000)), ([text, value]) => ({
       token: { method: 'POST', path: '/mcp/with-login/token', headers: form, body: text },
       'a code': { method: 'POST', path: '/mcp/with-login/token', headers: form, body: `client_id=x&code=${text}` },
       'a client': { method: 'POST', path: '/mcp/with-login/token', headers: form, body: `client_id=${text}` },
@@ -178,7 +186,7 @@ describe('CPU budget of any input within the limits', () => {
     })));
 
   it('[find A3] handles any 15 KB of URLs, queries, cookies, and other headers within the CPU budget', () =>
-    all(nastyText(14_000), (text) => {
+    assertAllWithinBudget(adversarialText(14_000), (text) => {
       const plain = text.replaceAll(/[^!-~]|[#?]/g, '+').slice(0, 14_000);
       const line = text.replaceAll(/[^\x20-\x7e]/g, '~');
       const get = (path: string, headers = {}): Entry => ({ method: 'GET', path, headers });
@@ -213,22 +221,22 @@ describe('CPU budget of any input within the limits', () => {
       'image/png',
       'text/html; charset=utf-16le',
     ];
-    const answers = fc.sample(
-      fc.tuple(fc.oneof(nastyJson(9_000_000), nastyText(9_000_000)), fc.constantFrom(...types)),
+    const responses = fc.sample(
+      fc.tuple(fc.oneof(adversarialJson(9_000_000), adversarialText(9_000_000)), fc.constantFrom(...types)),
       {
         numRuns: 2 * runs,
         seed,
       },
     );
-    for (const [index, [body, type]] of answers.entries()) {
-      priced.upstream.on('*', () => ({ headers: { 'content-type': type }, body }));
+    for (const [index, [body, type]] of responses.entries()) {
+      toolhost.upstream.on('*', () => ({ headers: { 'content-type': type }, body }));
       for (const tool of ['run', 'cut', 'checked', 'answer_patterns']) {
-        const what = `${tool} ${type}, response ${index} of seed ${seed}: ${body.slice(0, 100)}`;
-        const { status } = await priced.costsLittle(what, () => priced.call('anything', tool, '{}'));
-        assert.equal(status, 200, what);
+        const callLabel = `${tool} ${type}, response ${index} of seed ${seed}: ${body.slice(0, 100)}`;
+        const { status } = await toolhost.assertWithinBudget(callLabel, () => toolhost.call('anything', tool, '{}'));
+        assert.equal(status, 200, callLabel);
       }
-      const what = `trying ${type}, response ${index} of seed ${seed}: ${body.slice(0, 100)}`;
-      await priced.costsLittle(what, () => priced.rest('POST', '/servers/anything/tools/run/call', {}));
+      const label = `trying ${type}, response ${index} of seed ${seed}: ${body.slice(0, 100)}`;
+      await toolhost.assertWithinBudget(label, () => toolhost.rest('POST', '/servers/anything/tools/run/call', {}));
     }
   });
 });

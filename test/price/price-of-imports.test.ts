@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { readCorpus } from '../support/import/corpus.ts';
-import { hostileDocuments, referringTo } from '../support/import/hostile-documents.ts';
+import { adversarialDocuments, createReferencingDocument } from '../support/import/hostile-documents.ts';
 import { openApi } from '../support/import/plan-of.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 describe('CPU budget of imports', () => {
-  let priced: PricedToolhost;
+  let toolhost: CpuBudgetToolhost;
   before(async () => {
-    priced = await startPricedToolhost();
+    toolhost = await startCpuBudgetToolhost();
   });
-  after(() => priced.stop());
+  after(() => toolhost.stop());
 
-  for (const { what, text, gives } of hostileDocuments) {
+  for (const { what, text, gives } of adversarialDocuments) {
     it(`[imp 1] imports an adversarial document without delaying calls: ${what}`, async () => {
       const body = JSON.stringify({ document: text(), include: ['*'] });
-      const reply = await priced.costsLittle(what, () => priced.rest('POST', '/import', body));
+      const reply = await toolhost.assertWithinBudget(what, () => toolhost.rest('POST', '/import', body));
       if (typeof gives === 'number') {
         assert.equal(reply.status, 200, reply.text.slice(0, 500));
         assert.equal((reply.body.operations as { operations: number }).operations, gives);
@@ -28,27 +28,29 @@ describe('CPU budget of imports', () => {
 
   it('[imp 1] fetches nothing that a document references', async () => {
     const addresses = [
-      `${priced.upstream.url}/schema.json`,
+      `${toolhost.upstream.url}/schema.json`,
       'file:///etc/passwd',
       'http://169.254.169.254/latest/meta-data',
     ];
     for (const address of addresses) {
-      const { status, text } = await priced.rest('POST', '/import', {
-        document: referringTo(address),
+      const { status, text } = await toolhost.rest('POST', '/import', {
+        document: createReferencingDocument(address),
         include: ['*'],
         report: 'all',
       });
       assert.equal(status, 200, text);
       assert.match(text, /which is not fetched/);
     }
-    assert.deepEqual(priced.upstream.take(), []);
+    assert.deepEqual(toolhost.upstream.take(), []);
   });
 
   it('[imp 1] searches millions of references for external files without delaying calls', async () => {
     const references = Array.from({ length: 2_000_000 }, () => '{"$ref":"#"}').join();
-    priced.upstream.on('GET /references.json', () => ({ body: `{"openapi":"3.1.0","x":[${references}]}` }));
-    const asked = { url: `${priced.upstream.url}/references.json` };
-    const { status } = await priced.costsLittle('millions of references', () => priced.rest('POST', '/import', asked));
+    toolhost.upstream.on('GET /references.json', () => ({ body: `{"openapi":"3.1.0","x":[${references}]}` }));
+    const request = { url: `${toolhost.upstream.url}/references.json` };
+    const { status } = await toolhost.assertWithinBudget('millions of references', () =>
+      toolhost.rest('POST', '/import', request),
+    );
     assert.equal(status, 400);
   });
 
@@ -59,21 +61,21 @@ describe('CPU budget of imports', () => {
     );
     const schema = { $ref: '#/components/schemas/Thing' };
     const post = { summary: 'Makes a thing', requestBody: { content: { 'application/json': { schema } } } };
-    const shared = (count: number) =>
+    const makeDocument = (count: number) =>
       openApi(Object.fromEntries(Array.from({ length: count }, (_, index) => [`/p${index}`, { post }])), {
         components: { schemas: { Thing: { type: 'object', properties, required: Object.keys(properties) } } },
       });
-    const asked = { slug: 'shared', document: JSON.stringify(shared(100)), include: ['*'] };
-    const create = () => priced.rest('POST', '/import', { ...asked, mode: 'create' });
-    const refused = await priced.costsLittle('create of 14 MB', create);
+    const request = { slug: 'shared', document: JSON.stringify(makeDocument(100)), include: ['*'] };
+    const create = () => toolhost.rest('POST', '/import', { ...request, mode: 'create' });
+    const refused = await toolhost.assertWithinBudget('create of 14 MB', create);
     assert.equal(refused.status, 400, refused.text.slice(0, 300));
     assert.match(refused.text, /include: the configuration of the chosen operations is too large \(14.1 MB\)/);
-    const plan = await priced.rest('POST', '/import', asked);
+    const plan = await toolhost.rest('POST', '/import', request);
     assert.match(String(plan.body.notes), /too large .14.1 MB.; allowed: at most 4 MB/);
-    const few = { ...asked, include: ['/p1', '/p2'], mode: 'create' };
-    assert.equal((await priced.rest('POST', '/import', few)).status, 200);
-    const again = () => priced.rest('POST', '/servers/shared/import', { document: asked.document, add: ['*'] });
-    const added = await priced.costsLittle('reimport with 14 MB', again);
+    const smallRequest = { ...request, include: ['/p1', '/p2'], mode: 'create' };
+    assert.equal((await toolhost.rest('POST', '/import', smallRequest)).status, 200);
+    const reimport = () => toolhost.rest('POST', '/servers/shared/import', { document: request.document, add: ['*'] });
+    const added = await toolhost.assertWithinBudget('reimport with 14 MB', reimport);
     assert.equal(added.status, 400, added.text.slice(0, 300));
     assert.match(added.text, /add: the configuration of the chosen operations is too large/);
   });
@@ -91,7 +93,7 @@ describe('CPU budget of imports', () => {
     const s = { default: long };
     const servers = [{ url: 'https://{r}.example.com/{s}', variables: { r, s } }];
     const document = JSON.stringify(openApi(Object.fromEntries(paths), { servers, components: { securitySchemes } }));
-    const plan = await priced.rest('POST', '/import', { document });
+    const plan = await toolhost.rest('POST', '/import', { document });
     assert.equal(plan.status, 200);
     assert.doesNotMatch(plan.text, /x{1000}/);
     assert.match(plan.text, /"value":"b"/);
@@ -99,26 +101,30 @@ describe('CPU budget of imports', () => {
   });
 
   it('[imp 1] rejects a document of 100 MB before parsing it', async () => {
-    const { status } = await priced
+    const { status } = await toolhost
       .rest('POST', '/import', `{"document":"${'x'.repeat(100 * 1024 * 1024)}"}`)
       .catch(() => ({ status: 413 }));
     assert.equal(status, 413);
   });
 
   it('[imp 1] fetches a document of 30 MB for a plan or a comparison without delaying calls', async () => {
-    let turn = 0;
-    const answer = () => {
-      const summary = `List the things of turn ${++turn}`;
+    let revision = 0;
+    const respond = () => {
+      const summary = `List the things of turn ${++revision}`;
       const paths = { '/things': { get: { operationId: 'listThings', summary } } };
       const small = openApi(paths, { servers: [{ url: 'https://things.example.com' }] });
       return { body: JSON.stringify({ ...small, 'x-filler': 'ü'.repeat(14 * 1024 * 1024) }) };
     };
-    priced.upstream.on('GET /large.json', answer);
-    const asked = { url: `${priced.upstream.url}/large.json`, slug: 'large', include: ['*'] };
-    const plan = await priced.costsLittle('plan', () => priced.rest('POST', '/import', { ...asked, mode: 'plan' }));
+    toolhost.upstream.on('GET /large.json', respond);
+    const request = { url: `${toolhost.upstream.url}/large.json`, slug: 'large', include: ['*'] };
+    const plan = await toolhost.assertWithinBudget('plan', () =>
+      toolhost.rest('POST', '/import', { ...request, mode: 'plan' }),
+    );
     assert.equal(plan.status, 200, plan.text.slice(0, 300));
-    assert.equal((await priced.rest('POST', '/import', { ...asked, mode: 'create' })).status, 200);
-    const compared = await priced.costsLittle('compare', () => priced.rest('POST', '/servers/large/import/compare'));
+    assert.equal((await toolhost.rest('POST', '/import', { ...request, mode: 'create' })).status, 200);
+    const compared = await toolhost.assertWithinBudget('compare', () =>
+      toolhost.rest('POST', '/servers/large/import/compare'),
+    );
     assert.equal((compared.body.imported as { changed: boolean }).changed, true, compared.text.slice(0, 300));
   });
 
@@ -130,34 +136,34 @@ describe('CPU budget of imports', () => {
           { servers: [{ url: 'https://a.example' }] },
         ),
       );
-    const made = { mode: 'create', document: document('List the things'), slug: 'answered', include: ['*'] };
-    assert.equal((await priced.rest('POST', '/import', made)).status, 200);
-    const answers = (turn: number, count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, i) => [`answer ${turn} ${i}`, 'x'.repeat(4096)]));
-    const again = (what: string, body: object) =>
-      priced.costsLittle(what, () => priced.rest('POST', '/servers/answered/import', JSON.stringify(body)));
-    for (const turn of [1, 2, 3]) {
-      const asked = { mode: 'apply', document: document(`List the things of turn ${turn}`) };
-      const refused = await again('too many answers', { ...asked, answers: answers(turn, 240) });
+    const createRequest = { mode: 'create', document: document('List the things'), slug: 'answered', include: ['*'] };
+    assert.equal((await toolhost.rest('POST', '/import', createRequest)).status, 200);
+    const makeAnswers = (revision: number, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`answer ${revision} ${i}`, 'x'.repeat(4096)]));
+    const reimport = (label: string, body: object) =>
+      toolhost.assertWithinBudget(label, () => toolhost.rest('POST', '/servers/answered/import', JSON.stringify(body)));
+    for (const revision of [1, 2, 3]) {
+      const request = { mode: 'apply', document: document(`List the things of turn ${revision}`) };
+      const refused = await reimport('too many answers', { ...request, answers: makeAnswers(revision, 240) });
       assert.equal(refused.status, 400);
       assert.match(refused.text, /at most 100 answers/);
-      const taken = await again('100 answers', { ...asked, answers: answers(turn, 100) });
-      assert.equal(taken.status, 200, taken.text.slice(0, 300));
+      const accepted = await reimport('100 answers', { ...request, answers: makeAnswers(revision, 100) });
+      assert.equal(accepted.status, 200, accepted.text.slice(0, 300));
     }
-    const plan = await again('a plan after that', { document: document('List them all') });
+    const plan = await reimport('a plan after that', { document: document('List them all') });
     assert.equal(plan.status, 200, plan.text.slice(0, 300));
   });
 
   it('[find A1] parses a document of 16 MB that is sent as text without delaying calls, whatever text it contains', async () => {
-    const sentAs = (text: string) => JSON.stringify({ document: JSON.stringify(text) });
+    const encodeBody = (text: string) => JSON.stringify({ document: JSON.stringify(text) });
     const paths = { '/things': { get: { operationId: 'listThings', summary: 'List the things' } } };
     for (const piece of ['"', '\\', 'a\nb', 'x', 'é', '€', '\u0001']) {
-      const bytesOfPiece = Buffer.byteLength(sentAs(piece)) - Buffer.byteLength(sentAs(''));
+      const bytesOfPiece = Buffer.byteLength(encodeBody(piece)) - Buffer.byteLength(encodeBody(''));
       const description = piece.repeat(15_900_000 / bytesOfPiece);
       const small = openApi(paths, { servers: [{ url: 'https://things.example.com' }] });
       const body = JSON.stringify({ document: JSON.stringify({ ...small, 'x-long': description }) });
-      const { status, text } = await priced.costsLittle(JSON.stringify(piece), () =>
-        priced.rest('POST', '/import', body),
+      const { status, text } = await toolhost.assertWithinBudget(JSON.stringify(piece), () =>
+        toolhost.rest('POST', '/import', body),
       );
       assert.equal(status, 200, text.slice(0, 300));
     }
@@ -167,8 +173,8 @@ describe('CPU budget of imports', () => {
     for (const piece of ['"', '\\', '€']) {
       const bytesOfPiece = Buffer.byteLength(JSON.stringify(piece)) - 2;
       const document = `curl https://things.example.com ${piece.repeat(4_190_000 / bytesOfPiece)}`;
-      const { status, text } = await priced.costsLittle(JSON.stringify(piece), () =>
-        priced.call('manage', 'importApi', JSON.stringify({ document })),
+      const { status, text } = await toolhost.assertWithinBudget(JSON.stringify(piece), () =>
+        toolhost.call('manage', 'importApi', JSON.stringify({ document })),
       );
       assert.equal(status, 200, text.slice(0, 300));
     }
@@ -184,21 +190,21 @@ describe('CPU budget of imports', () => {
     );
     const hard = 'a*'.repeat(100);
     const include = [`${hard}b`, `${hard}19`, '*A7', 'a*a*11', '**', `/${hard}3`];
-    const plan = await priced.rest('POST', '/import', {
+    const plan = await toolhost.rest('POST', '/import', {
       document,
       include: [`${hard}b`, `${hard}19`, '*A7', `/${hard}3`],
     });
     assert.equal(plan.status, 200, plan.text.slice(0, 300));
     assert.deepEqual((plan.body.chosen as { tools: number }).tools, 4);
     assert.deepEqual(plan.body.unmatched, [`${hard}b`]);
-    const all = await priced.rest('POST', '/import', { document, include });
+    const all = await toolhost.rest('POST', '/import', { document, include });
     assert.equal((all.body.chosen as { tools: number }).tools, 20);
   });
 
   it('[imp 1] imports the GitHub API description without delaying calls', async () => {
     const document = (await readCorpus()).find(({ name }) => name.startsWith('github.com'))?.text;
     const body = JSON.stringify({ document, include: ['*'] });
-    const { body: plan } = await priced.costsLittle('GitHub', () => priced.rest('POST', '/import', body));
+    const { body: plan } = await toolhost.assertWithinBudget('GitHub', () => toolhost.rest('POST', '/import', body));
     assert.equal((plan.operations as { operations: number }).operations, 845);
   });
 });

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { toolAt } from '../support/configs.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { buildToolAt } from '../support/configs.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 /** Returns distinct syllables, which the Punycode conversion of a host compares with one another. */
 const syllables = (length: number, from = 0) =>
@@ -13,26 +13,26 @@ const syllables = (length: number, from = 0) =>
 const repeated = (piece: string) => (bytes: number) => piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)));
 
 /** Characters that are slow to normalize: marks in the wrong order, and characters that expand to many. */
-const letters: Record<string, (bytes: number) => string> = {
+const slowCharacters: Record<string, (bytes: number) => string> = {
   'alternating marks': repeated('\u0301\u0323'),
   phrases: repeated('\ufdfa'),
   squares: repeated('\u3316'),
 };
 
 describe('CPU budget of Unicode normalization', () => {
-  let priced: PricedToolhost;
+  let toolhost: CpuBudgetToolhost;
   /** Sends the response that the test has set, with headers in UTF-8. */
   const upstream = createServer((_request, response) => {
-    const { status = 200, headers = {}, body = '{}' } = answer;
+    const { status = 200, headers = {}, body = '{}' } = nextResponse;
     response.writeHead(status, headers).end(body);
   });
-  let answer: { status?: number; headers?: Record<string, string>; body?: string } = {};
+  let nextResponse: { status?: number; headers?: Record<string, string>; body?: string } = {};
   let url: string;
   before(async () => {
     await once(upstream.listen(0, '127.0.0.1'), 'listening');
     const { port } = upstream.address() as AddressInfo;
     url = `http://127.0.0.1:${port}`;
-    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', EGRESS_ALLOW: `127.0.0.1:${port}` });
+    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', EGRESS_ALLOW: `127.0.0.1:${port}` });
     const object = {
       type: 'object',
       properties: { id: { type: 'string' }, filter: { type: 'object', style: 'repeat' } },
@@ -43,38 +43,38 @@ describe('CPU budget of Unicode normalization', () => {
       {
         slug: 'letters',
         tools: [
-          toolAt(`${url}/thing`),
-          toolAt(`${url}/thing`, { name: 'followed', redirects: 'follow' }),
+          buildToolAt(`${url}/thing`),
+          buildToolAt(`${url}/thing`, { name: 'followed', redirects: 'follow' }),
           ...['form', 'multipart'].map((body) =>
-            toolAt(`${url}/thing`, { name: body, method: 'POST', body, input_schema: object }),
+            buildToolAt(`${url}/thing`, { name: body, method: 'POST', body, input_schema: object }),
           ),
-          toolAt(`${url}/thing`, { name: 'query', input_schema: object }),
+          buildToolAt(`${url}/thing`, { name: 'query', input_schema: object }),
         ],
       },
-      { slug: 'with-login', tools: [toolAt(`${url}/thing`)], oauth: provider, authentication: { type: 'Bearer' } },
+      { slug: 'with-login', tools: [buildToolAt(`${url}/thing`)], oauth: provider, authentication: { type: 'Bearer' } },
     ]) {
-      const { status, text } = await priced.rest('POST', '/servers', { name: 'Letters', ...server });
+      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Letters', ...server });
       assert.equal(status, 201, text);
     }
   });
   after(async () => {
     upstream.close();
-    await priced.stop();
+    await toolhost.stop();
   });
 
-  for (const [what, lettersOf] of Object.entries(letters)) {
-    it(`[find A2] normalizes upstream file names with ${what} within the CPU budget`, async () => {
-      const name = lettersOf(4000);
+  for (const [label, makeText] of Object.entries(slowCharacters)) {
+    it(`[find A2] normalizes upstream file names with ${label} within the CPU budget`, async () => {
+      const name = makeText(4000);
       const part = `--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="a${name}"\r\n\r\n\0\r\n`;
-      answer = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body: `${part.repeat(50)}--b--` };
-      const { status } = await priced.costsLittle(what, () => priced.call('letters', 'get', '{}'));
+      nextResponse = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body: `${part.repeat(50)}--b--` };
+      const { status } = await toolhost.assertWithinBudget(label, () => toolhost.call('letters', 'get', '{}'));
       assert.equal(status, 200);
-      answer = {};
+      nextResponse = {};
     });
   }
 
   it('[find A3] rejects a resource indicator with a long Unicode host within the CPU budget', async () => {
-    const registered = await fetch(`${priced.url}/mcp/with-login/register`, {
+    const registered = await fetch(`${toolhost.url}/mcp/with-login/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ redirect_uris: ['https://agent.example/callback'] }),
@@ -85,8 +85,8 @@ describe('CPU budget of Unicode normalization', () => {
       let text = body.toString();
       for (let n = 0; n < count; n++) text += `&resource=https://${syllables(4900, n)}.example/`;
       const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-      const send = () => fetch(`${priced.url}/mcp/with-login/token`, { method: 'POST', headers, body: text });
-      const { status } = await priced.costsLittle(`${count} resources`, send);
+      const send = () => fetch(`${toolhost.url}/mcp/with-login/token`, { method: 'POST', headers, body: text });
+      const { status } = await toolhost.assertWithinBudget(`${count} resources`, send);
       assert.equal(status, 400);
     }
   });
@@ -94,31 +94,31 @@ describe('CPU budget of Unicode normalization', () => {
   it('[find A2] handles an upstream redirect to a long Unicode host within the CPU budget', async () => {
     const host = encodeURIComponent(syllables(4900));
     for (const location of [`https://${host}.example/`, `//${host}.example/`]) {
-      answer = { status: 302, headers: { location } };
+      nextResponse = { status: 302, headers: { location } };
       for (const tool of ['get', 'followed']) {
-        const { status } = await priced.costsLittle(`${tool} ${location.slice(0, 12)}`, () =>
-          priced.call('letters', tool, '{}'),
+        const { status } = await toolhost.assertWithinBudget(`${tool} ${location.slice(0, 12)}`, () =>
+          toolhost.call('letters', tool, '{}'),
         );
         assert.equal(status, 200);
       }
     }
-    answer = {};
+    nextResponse = {};
   });
 
   it('[find A2] checks long Unicode hosts in a configuration within the CPU budget and rejects impossible ones', async () => {
-    const tools = (count: number, of: (n: number) => string) =>
-      Array.from({ length: count }, (_, n) => toolAt(of(n), { name: `t${n}` }));
-    const long = { name: 'Long', slug: 'long-hosts', base_url: `https://${syllables(2000)}.example` };
+    const tools = (count: number, makeUrl: (n: number) => string) =>
+      Array.from({ length: count }, (_, n) => buildToolAt(makeUrl(n), { name: `t${n}` }));
+    const longHostConfig = { name: 'Long', slug: 'long-hosts', base_url: `https://${syllables(2000)}.example` };
     for (const count of [1, 100]) {
-      const config = { ...long, tools: tools(count, () => '/a') };
-      const check = () => priced.rest('POST', '/check', config);
-      const { body } = await priced.costsLittle(`a long host, ${count} tools`, check);
+      const config = { ...longHostConfig, tools: tools(count, () => '/a') };
+      const check = () => toolhost.rest('POST', '/check', config);
+      const { body } = await toolhost.assertWithinBudget(`a long host, ${count} tools`, check);
       assert.equal(body.valid, false);
       assert.match(JSON.stringify(body.problems), /has a host that is too long; allowed: 253 characters, and 63/);
     }
     const host = (n: number) => [0, 1, 2].map((part) => syllables(55, 4000 * part + n)).join('.');
     const different = { name: 'Hosts', slug: 'many-hosts', tools: tools(300, (n) => `https://${host(n)}.example/a`) };
-    const check = () => priced.rest('POST', '/check', different);
-    await priced.costsLittle('300 hosts', check);
+    const check = () => toolhost.rest('POST', '/check', different);
+    await toolhost.assertWithinBudget('300 hosts', check);
   });
 });

@@ -4,27 +4,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { createBrowser, next } from '../support/browser/browser.ts';
-import { toolAt } from '../support/configs.ts';
-import { type Forgery, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { buildToolAt } from '../support/configs.ts';
+import { type ForgedTokenProvider, type Forgery, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
 
-const times = (count: number, text: (i: number) => string) => Array.from({ length: count }, (_, i) => text(i)).join('');
+const repeatText = (count: number, text: (i: number) => string) =>
+  Array.from({ length: count }, (_, i) => text(i)).join('');
 /** Form bodies of the given size in bytes that are slow to parse. */
-const nastyForms = (bytes: number): Record<string, string> => ({
+const slowForms = (bytes: number): Record<string, string> => ({
   'many fields of one name': 'a&'.repeat(bytes / 2),
-  'many names': times(bytes / 8, (i) => `n${i}=&`.padEnd(8, 'x')).slice(0, bytes),
+  'many names': repeatText(bytes / 8, (i) => `n${i}=&`.padEnd(8, 'x')).slice(0, bytes),
   'percent signs': `a=${'%C3'.repeat(bytes / 3)}`.slice(0, bytes),
   separators: '&'.repeat(bytes),
 });
 
 describe('CPU budget of logins', () => {
-  let provider: ForgingProvider;
-  let priced: PricedToolhost;
+  let provider: ForgedTokenProvider;
+  let toolhost: CpuBudgetToolhost;
   const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-price-'));
   before(async () => {
-    provider = await startForgingProvider();
-    priced = await startPricedToolhost({
+    provider = await startForgedTokenProvider();
+    toolhost = await startCpuBudgetToolhost({
       DATA_DIR: dataDir,
       OIDC_ISSUER: provider.url,
       OIDC_CLIENT_ID: provider.clientId,
@@ -33,25 +34,25 @@ describe('CPU budget of logins', () => {
     });
     const oauth = {
       authorization_url: 'https://id.example.com/authorize',
-      token_url: `${priced.upstream.url}/token`,
+      token_url: `${toolhost.upstream.url}/token`,
       client_id: 'id',
       client_secret: 'secret',
       scopes: ['a'],
     };
     const { token_url, client_id } = oauth;
-    const own = { type: 'ClientCredentials', token_url, client_id, client_secret: '{{CLIENT_SECRET}}' };
-    const tools = [toolAt(`${priced.upstream.url}/thing`)];
+    const authentication = { type: 'ClientCredentials', token_url, client_id, client_secret: '{{CLIENT_SECRET}}' };
+    const tools = [buildToolAt(`${toolhost.upstream.url}/thing`)];
     for (const server of [
       { slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } },
-      { slug: 'with-client', tools, authentication: own },
+      { slug: 'with-client', tools, authentication: authentication },
     ]) {
-      const { status, text } = await priced.rest('POST', '/servers', { name: 'Any', ...server });
+      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Any', ...server });
       assert.equal(status, 201, text);
     }
-    await priced.rest('PUT', '/servers/with-client/secrets/CLIENT_SECRET', { value: 'a-secret' });
+    await toolhost.rest('PUT', '/servers/with-client/secrets/CLIENT_SECRET', { value: 'a-secret' });
   });
   after(async () => {
-    await Promise.all([priced.stop(), provider.close()]);
+    await Promise.all([toolhost.stop(), provider.close()]);
     rmSync(dataDir, { recursive: true });
   });
 
@@ -65,8 +66,8 @@ describe('CPU budget of logins', () => {
     database.close();
     for (const path of ['token', 'revoke']) {
       const body = new URLSearchParams({ client_id: 'https://nobody.example/client.json', token: 'any' });
-      const send = () => fetch(`${priced.url}/mcp/with-login/${path}`, { method: 'POST', body });
-      const { status } = await priced.costsLittle(path, send);
+      const send = () => fetch(`${toolhost.url}/mcp/with-login/${path}`, { method: 'POST', body });
+      const { status } = await toolhost.assertWithinBudget(path, send);
       assert.ok([400, 401].includes(status), `${path}: ${status}`);
     }
   });
@@ -74,45 +75,51 @@ describe('CPU budget of logins', () => {
   it('[find A3] parses any form of an unverified caller within the CPU budget', async () => {
     const form = 'application/x-www-form-urlencoded';
     const part = (i: number) => `--x\r\ncontent-disposition: form-data; name="__proto__[${i}]"\r\n\r\n\r\n`;
-    const forms = nastyForms(65_000);
-    const multipart = times(800, part);
+    const forms = slowForms(65_000);
+    const multipart = repeatText(800, part);
     for (const path of ['token', 'revoke', 'consent', 'register']) {
-      for (const [what, body] of Object.entries({ ...forms, multipart })) {
-        const headers = { 'content-type': what === 'multipart' ? 'multipart/form-data; boundary=x' : form };
-        const send = () => fetch(`${priced.url}/mcp/with-login/${path}`, { method: 'POST', headers, body });
-        const { status } = await priced.costsLittle(`${path}: ${what}`, send);
-        assert.ok([400, 401, 403].includes(status), `${path}: ${what}: ${status}`);
+      for (const [label, body] of Object.entries({ ...forms, multipart })) {
+        const headers = { 'content-type': label === 'multipart' ? 'multipart/form-data; boundary=x' : form };
+        const send = () => fetch(`${toolhost.url}/mcp/with-login/${path}`, { method: 'POST', headers, body });
+        const { status } = await toolhost.assertWithinBudget(`${path}: ${label}`, send);
+        assert.ok([400, 401, 403].includes(status), `${path}: ${label}: ${status}`);
       }
     }
   });
 
   it('[sec D14] parses any token endpoint response within the CPU budget', async () => {
-    const ofForm = Object.entries(nastyForms(250_000)).map(([what, body]) => [what, body, 'text/plain'] as const);
-    const names = `{${times(20_000, (i) => `"n${i}":{},`)}"access_token":5}`;
-    const ofJson = [
+    const formResponses = Object.entries(slowForms(250_000)).map(
+      ([label, body]) => [label, body, 'text/plain'] as const,
+    );
+    const names = `{${repeatText(20_000, (i) => `"n${i}":{},`)}"access_token":5}`;
+    const jsonResponses = [
       ['names', names, 'application/json'] as const,
       ['depth', '['.repeat(250_000), 'application/json'] as const,
     ];
-    for (const [what, body, type] of [...ofForm, ...ofJson]) {
-      priced.upstream.on('POST /token', () => ({ headers: { 'content-type': type }, body }));
-      const answer = await priced.costsLittle(what, () => priced.call('with-client', 'get', '{}'));
-      assert.match(answer.text, /"isError":true/, what);
+    for (const [label, body, type] of [...formResponses, ...jsonResponses]) {
+      toolhost.upstream.on('POST /token', () => ({ headers: { 'content-type': type }, body }));
+      const response = await toolhost.assertWithinBudget(label, () => toolhost.call('with-client', 'get', '{}'));
+      assert.match(response.text, /"isError":true/, label);
     }
   });
 
   /** Signs in at the provider. Returns the status of the login callback. */
   async function signIn(forgery: Forgery = {}) {
     const browser = createBrowser();
-    const begun = await browser.get(`${priced.url}/login`);
-    if (begun.status !== 302) return begun.status;
-    const { searchParams: sent } = next(begun);
-    provider.issue(sent.get('nonce') ?? '', forgery);
-    const back = new URL(`${priced.url}/login/callback`);
-    back.search = new URLSearchParams({ code: 'c', state: sent.get('state') ?? '', iss: provider.url }).toString();
-    return (await browser.get(back)).status;
+    const redirect = await browser.get(`${toolhost.url}/login`);
+    if (redirect.status !== 302) return redirect.status;
+    const { searchParams: authorizeParams } = getNextUrl(redirect);
+    provider.setIdToken(authorizeParams.get('nonce') ?? '', forgery);
+    const callbackUrl = new URL(`${toolhost.url}/login/callback`);
+    callbackUrl.search = new URLSearchParams({
+      code: 'c',
+      state: authorizeParams.get('state') ?? '',
+      iss: provider.url,
+    }).toString();
+    return (await browser.get(callbackUrl)).status;
   }
 
-  const manyKeys = (count: number) =>
+  const makeKeySet = (count: number) =>
     JSON.stringify({
       keys: [...Array.from({ length: count }, (_, i) => ({ ...provider.keys[0], kid: `k${i}` })), ...provider.keys],
     });
@@ -123,19 +130,19 @@ describe('CPU budget of logins', () => {
       ['/.well-known/openid-configuration', megabytes, 503],
       ['/.well-known/openid-configuration', '{"a":'.repeat(50_000), 503],
       ['/keys', megabytes, 401],
-      ['/keys', manyKeys(5000), 401],
-      ['/keys', manyKeys(500), 302],
+      ['/keys', makeKeySet(5000), 401],
+      ['/keys', makeKeySet(500), 302],
     ];
     for (const [path, text, status] of cases) {
-      provider.answer(path, text);
-      const what = `${path} of ${text.length} characters`;
-      assert.equal(await priced.costsLittle(what, () => signIn()), status, what);
-      provider.answer(path);
+      provider.setResponse(path, text);
+      const label = `${path} of ${text.length} characters`;
+      assert.equal(await toolhost.assertWithinBudget(label, () => signIn()), status, label);
+      provider.setResponse(path);
     }
   });
 
   it('[sec E6] rejects any forged ID token within the CPU budget and fetches the key set at most once', async () => {
-    const asked = provider.asked('/keys');
+    const keyRequestsBefore = provider.requestCount('/keys');
     const aud = Array.from({ length: 10_000 }, (_, i) => `client-${i}`);
     const forgeries: Record<string, Forgery> = {
       'megabytes of claims': { claims: { name: 'x'.repeat(5 * 1024 * 1024) } },
@@ -150,7 +157,7 @@ describe('CPU budget of logins', () => {
       'an extension that must be understood': { header: { crit: ['b64'], b64: false } },
       'keys in its header': {
         header: { jwk: provider.keys[0], jku: `${provider.url}/other`, x5u: `${provider.url}/other` },
-        isOtherKey: true,
+        usesOtherKey: true,
       },
       'a key id of 100 KB': { header: { kid: 'k'.repeat(100_000) } },
       'a key id that is no text': { header: { kid: { toString: 'x' } } },
@@ -166,11 +173,14 @@ describe('CPU budget of logins', () => {
       'a subject of 300 characters': { claims: { sub: 's'.repeat(300) } },
       'an empty subject': { claims: { sub: '' } },
     };
-    for (const [what, forgery] of Object.entries(forgeries)) {
-      assert.equal(await priced.costsLittle(what, () => signIn(forgery)), 401, what);
+    for (const [label, forgery] of Object.entries(forgeries)) {
+      assert.equal(await toolhost.assertWithinBudget(label, () => signIn(forgery)), 401, label);
     }
-    assert.ok(provider.asked('/keys') - asked <= 1, `${provider.asked('/keys') - asked} requests for keys`);
-    assert.equal(provider.asked('/other'), 0);
+    assert.ok(
+      provider.requestCount('/keys') - keyRequestsBefore <= 1,
+      `${provider.requestCount('/keys') - keyRequestsBefore} requests for keys`,
+    );
+    assert.equal(provider.requestCount('/other'), 0);
     assert.equal(await signIn(), 302);
   });
 });

@@ -2,20 +2,20 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { maxPipelined } from '../../src/edge/client-connections.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
 /** Maximum number of messages in a batch. */
-const mostMessages = 100;
+const maxMessages = 100;
 
 describe('[find A2] CPU budget of batches', () => {
-  let priced: PricedToolhost;
+  let toolhost: CpuBudgetToolhost;
   before(async () => {
-    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'tools=0' });
-    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${priced.upstream.url}/run` };
+    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'tools=0' });
+    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${toolhost.upstream.url}/run` };
     const maximum = {
       type: 'object',
       properties: { a: { items: { allOf: times(900, (i) => ({ maximum: i + 10 })) } } },
@@ -29,7 +29,7 @@ describe('[find A2] CPU budget of batches', () => {
       { ...run, name: 'any', input_schema: anyOf },
       { ...run, name: 'patterns', input_schema: { a: { type: 'string', pattern: '(a+)+$' } } },
     ];
-    const many = times(2000, (i) => ({
+    const searchableTools = times(2000, (i) => ({
       ...run,
       name: `thing_${i}_of_a_long_name`,
       description: `Lists the things of kind ${i}. ${'Words about it. '.repeat(5)}`,
@@ -38,38 +38,38 @@ describe('[find A2] CPU budget of batches', () => {
     }));
     for (const server of [
       { slug: 'checked', tools },
-      { slug: 'many', tools: many },
-      { slug: 'searched', tools: many, tool_mode: 'search' },
+      { slug: 'many', tools: searchableTools },
+      { slug: 'searched', tools: searchableTools, tool_mode: 'search' },
     ]) {
-      const { status, text } = await priced.rest('POST', '/servers', { name: 'Many', ...server });
+      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Many', ...server });
       assert.equal(status, 201, text);
     }
-    priced.upstream.on('*', () => ({ body: { ok: true } }));
+    toolhost.upstream.on('*', () => ({ body: { ok: true } }));
   });
-  after(() => priced.stop());
+  after(() => toolhost.stop());
 
-  const batch = async (what: string, slug: string, params: (i: number) => Json) => {
-    const messages = times(mostMessages, (id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: params(id) }));
-    const { status, text } = await priced.costsLittle(what, () =>
-      priced.post(`/mcp/${slug}`, JSON.stringify(messages)),
+  const sendBatch = async (label: string, slug: string, params: (i: number) => Json) => {
+    const messages = times(maxMessages, (id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: params(id) }));
+    const { status, text } = await toolhost.assertWithinBudget(label, () =>
+      toolhost.post(`/mcp/${slug}`, JSON.stringify(messages)),
     );
     assert.equal(status, 200, text.slice(0, 300));
-    const answers = JSON.parse(text) as Json[];
-    assert.equal(answers.length, mostMessages);
+    const responses = JSON.parse(text) as Json[];
+    assert.equal(responses.length, maxMessages);
     return text;
   };
 
   it('checks slow arguments in a batch of 100 calls within the CPU budget', async () => {
-    const some = times(20, (i) => i);
-    await batch('numbers that are too large', 'checked', () => ({ name: 'run', arguments: { a: some } }));
-    await batch('numbers that are not strings', 'checked', () => ({ name: 'any', arguments: { a: some } }));
+    const numbers = times(20, (i) => i);
+    await sendBatch('numbers that are too large', 'checked', () => ({ name: 'run', arguments: { a: numbers } }));
+    await sendBatch('numbers that are not strings', 'checked', () => ({ name: 'any', arguments: { a: numbers } }));
     const a = `${'a'.repeat(9000)}!`;
-    await batch('a text that matches no pattern', 'checked', () => ({ name: 'patterns', arguments: { a } }));
+    await sendBatch('a text that matches no pattern', 'checked', () => ({ name: 'patterns', arguments: { a } }));
   });
 
   it('rejects a batch of 100 calls of unknown tools within the CPU budget', async () => {
-    await batch('unknown tools', 'many', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
-    await batch('unknown tools of a search', 'searched', (i) => ({
+    await sendBatch('unknown tools', 'many', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
+    await sendBatch('unknown tools of a search', 'searched', (i) => ({
       name: 'call_tool',
       arguments: { name: `thing_${i}_of_a_lnog_nmae_x` },
     }));
@@ -78,12 +78,12 @@ describe('[find A2] CPU budget of batches', () => {
   it('runs a batch of 100 tool searches within the CPU budget', async () => {
     const words = 'list create update delete things kind long name words about ';
     const query = words.repeat(9).slice(0, 500);
-    await batch('searches', 'searched', (i) => ({
+    await sendBatch('searches', 'searched', (i) => ({
       name: 'search_tools',
       arguments: { query: `${i} ${query}`.slice(0, 500) },
     }));
-    await batch('tags', 'searched', (i) => ({ name: 'search_tools', arguments: { tag: `tag ${i} 9` } }));
-    await batch('descriptions', 'searched', (i) => ({
+    await sendBatch('tags', 'searched', (i) => ({ name: 'search_tools', arguments: { tag: `tag ${i} 9` } }));
+    await sendBatch('descriptions', 'searched', (i) => ({
       name: 'describe_tool',
       arguments: { names: times(10, (n) => `thing_${i}_of_a_lnog_nmae_${n}`) },
     }));
@@ -91,21 +91,21 @@ describe('[find A2] CPU budget of batches', () => {
 });
 
 describe('[find A3] CPU budget of pipelined requests', () => {
-  let priced: PricedToolhost;
+  let toolhost: CpuBudgetToolhost;
   before(async () => {
-    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
-    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${priced.upstream.url}/run` };
+    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${toolhost.upstream.url}/run` };
     const login = { authentication: { type: 'Bearer' } };
     for (const server of [{ slug: 'stored' }, { slug: 'brought', ...login }]) {
-      const { status, text } = await priced.rest('POST', '/servers', { name: 'Many', tools: [run], ...server });
+      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Many', tools: [run], ...server });
       assert.equal(status, 201, text);
     }
   });
-  after(() => priced.stop());
+  after(() => toolhost.stop());
 
   /** Writes all requests in one chunk and waits until the connection closes. Returns the response statuses. */
   const pipeline = async (requests: readonly string[]): Promise<number[]> => {
-    const { hostname, port } = new URL(priced.url);
+    const { hostname, port } = new URL(toolhost.url);
     const socket = connect(Number(port), hostname);
     let text = '';
     socket.setEncoding('latin1').on('data', (chunk: string) => {
@@ -119,7 +119,7 @@ describe('[find A3] CPU budget of pipelined requests', () => {
     await promise;
     return [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
   };
-  const host = () => new URL(priced.url).host;
+  const host = () => new URL(toolhost.url).host;
   const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost:${host()}\r\n${headers}\r\n`;
   const post = (path: string, body: string, headers = '') =>
     `POST ${path} HTTP/1.1\r\nHost:${host()}\r\nContent-Type:application/json\r\n${headers}Content-Length:${body.length}\r\n\r\n${body}`;
@@ -129,18 +129,22 @@ describe('[find A3] CPU budget of pipelined requests', () => {
     'the edge': () => 'GET / HTTP/1.1\r\nHost:a\r\n\r\n',
     'slugs that do not exist': () => get('/mcp/a'),
     'messages with a made-up credential': () => post('/mcp/brought', message, 'Authorization:Bearer x\r\n'),
-    'messages with a key': () => post('/mcp/stored', message, `Authorization:Bearer ${priced.key}\r\n`),
+    'messages with a key': () => post('/mcp/stored', message, `Authorization:Bearer ${toolhost.key}\r\n`),
     'login pages': () => get('/mcp/brought/authorize?client_id=x'),
-    'server lists': () => get('/api/v1/servers', `Authorization:Bearer ${priced.key}\r\n`),
+    'server lists': () => get('/api/v1/servers', `Authorization:Bearer ${toolhost.key}\r\n`),
   };
-  for (const [what, request] of Object.entries(kinds)) {
-    it(`limits pipelined requests and stays within the CPU budget: ${what}`, async () => {
+  for (const [label, request] of Object.entries(kinds)) {
+    it(`limits pipelined requests and stays within the CPU budget: ${label}`, async () => {
       const last = get('/livez', 'Connection:close\r\n');
-      const few = await priced.costsLittle(what, () => pipeline([...times(maxPipelined - 1, request), last]));
-      assert.ok(few.length === maxPipelined || few[0] === 421, `${few.length} responses`);
+      const allowed = await toolhost.assertWithinBudget(label, () =>
+        pipeline([...times(maxPipelined - 1, request), last]),
+      );
+      assert.ok(allowed.length === maxPipelined || allowed[0] === 421, `${allowed.length} responses`);
       const count = Math.floor((128 * 1024) / request().length);
-      const many = await priced.costsLittle(`many ${what}`, () => pipeline([...times(count, request), last]));
-      assert.ok(many.length <= maxPipelined + 1, `${many.length} responses`);
+      const excessive = await toolhost.assertWithinBudget(`many ${label}`, () =>
+        pipeline([...times(count, request), last]),
+      );
+      assert.ok(excessive.length <= maxPipelined + 1, `${excessive.length} responses`);
     });
   }
 });

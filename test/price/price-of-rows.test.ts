@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { openDatabase } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
-import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
+import { generousLimits, withConnectTimeout } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { usualOptions } from '../support/store/usual-options.ts';
-import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { defaultDatabaseOptions } from '../support/store/usual-options.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const servers = 1000;
@@ -16,10 +16,11 @@ const tools = 1000;
 const secrets = 2000;
 const names = Array.from({ length: 50 }, (_, n) => `S${n}`);
 /** Returns an origin with a very long host name. */
-const host = (n: number) => `https://${['a', 'b', 'c'].map((letter) => letter.repeat(60)).join('.')}.h${n}.example.com`;
+const makeOrigin = (n: number) =>
+  `https://${['a', 'b', 'c'].map((letter) => letter.repeat(60)).join('.')}.h${n}.example.com`;
 
 /** Server with many short-named tools at many hosts, whose authentication needs many secrets. */
-const full = {
+const fullServer = {
   name: 'Full server',
   slug: 'full',
   authentication: {
@@ -32,7 +33,7 @@ const full = {
     name: `e${n.toString(36)}`,
     description: 'Reads.',
     method: 'GET',
-    url: `${host(n % 50)}/x`,
+    url: `${makeOrigin(n % 50)}/x`,
     input_schema: {},
   })),
 };
@@ -41,29 +42,30 @@ for (const engine of engines) {
   describe(`CPU budget of a full workspace on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let folder: string;
-    let priced: PricedToolhost;
+    let toolhost: CpuBudgetToolhost;
     before(async () => {
       folder = mkdtempSync(join(tmpdir(), 'toolhost-rows-'));
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       const url = await postgres?.createDatabase();
-      priced = await startPricedToolhost({ DATA_DIR: folder, ...(url !== undefined && { DATABASE_URL: url }) });
-      const created = await priced.rest('POST', '/servers', full);
+      toolhost = await startCpuBudgetToolhost({ DATA_DIR: folder, ...(url !== undefined && { DATABASE_URL: url }) });
+      const created = await toolhost.rest('POST', '/servers', fullServer);
       assert.equal(created.status, 201, created.text);
-      await fill(url);
+      await fillWorkspace(url);
     });
     after(async () => {
-      await priced?.stop();
+      await toolhost?.stop();
       await postgres?.stop();
       rmSync(folder, { recursive: true, force: true });
     });
 
     /** Stores copies of the server, and secrets for the first ten that many hosts may receive. */
-    async function fill(url: string | undefined): Promise<void> {
+    async function fillWorkspace(url: string | undefined): Promise<void> {
       const database = await openDatabase({
-        ...usualOptions,
-        postgres: url === undefined ? undefined : { url: patientUrl(url), maxConnections: 1, authorities: undefined },
+        ...defaultDatabaseOptions,
+        postgres:
+          url === undefined ? undefined : { url: withConnectTimeout(url), maxConnections: 1, authorities: undefined },
         file: join(folder, 'toolhost.sqlite'),
-        postgresLimits: patientLimits,
+        postgresLimits: generousLimits,
         now: Date.now,
       });
       try {
@@ -102,21 +104,21 @@ for (const engine of engines) {
     }
 
     it('[find A4] reports on 1,000 servers of a workspace within the CPU budget', async () => {
-      const ask = async (path: string): Promise<Json> => {
-        const { status, text, body } = await priced.costsLittle(path, () => priced.rest('GET', path), 0.7);
+      const getReport = async (path: string): Promise<Json> => {
+        const { status, text, body } = await toolhost.assertWithinBudget(path, () => toolhost.rest('GET', path), 0.7);
         assert.equal(status, 200, text.slice(0, 300));
         return body;
       };
-      const { tools: found } = await ask('/search?query=e+server&limit=200');
+      const { tools: foundTools } = await getReport('/search?query=e+server&limit=200');
       assert.deepEqual(
-        [...new Set((found as Json[]).map(({ tool }) => String(tool).length))],
+        [...new Set((foundTools as Json[]).map(({ tool }) => String(tool).length))],
         [2],
         'returns the tools with the shortest names',
       );
-      const { servers: listed } = await ask('/servers');
-      assert.equal((listed as Json[]).length, servers);
-      const { servers: needing } = await ask('/needs');
-      assert.deepEqual((needing as Json[])[0]?.missing_secrets, names);
+      const { servers: listedServers } = await getReport('/servers');
+      assert.equal((listedServers as Json[]).length, servers);
+      const { servers: serversWithNeeds } = await getReport('/needs');
+      assert.deepEqual((serversWithNeeds as Json[])[0]?.missing_secrets, names);
     });
   });
 }

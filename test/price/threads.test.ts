@@ -4,24 +4,24 @@ import { setRunningTimeout } from '../../src/domain/work/running-time.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
 import { eventually } from '../support/eventually.ts';
-import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
+import { createHangingJob, type HangingJob, hangingJobOptions } from '../support/hanging-job.ts';
 
 const megabyte = 1024 * 1024;
 
 /** Schema and arguments of a job with the maximum number of steps (a few tenths of a second), and of a short job. */
-const parts = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
-const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: parts } } } });
-const argsOf = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
-const [long, short] = [
-  { schema, args: argsOf(50_000) },
-  { schema, args: argsOf(1) },
+const subschemas = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
+const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: subschemas } } } });
+const makeArgs = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
+const [longJob, shortJob] = [
+  { schema, args: makeArgs(50_000) },
+  { schema, args: makeArgs(1) },
 ];
 
 describe('thread pool', () => {
   let pool: ThreadPool | undefined;
   afterEach(() => pool?.close());
 
-  const start = (options: Partial<ThreadPoolOptions> = {}): ThreadPool => {
+  const startPool = (options: Partial<ThreadPoolOptions> = {}): ThreadPool => {
     pool = new ThreadPool({
       threadBytes: 512 * 1024 * 1024,
       threads: 2,
@@ -33,9 +33,9 @@ describe('thread pool', () => {
     });
     return pool;
   };
-  const check = (input: typeof long, more: Partial<JobRequest<'check-arguments'>> = {}) =>
+  const checkJob = (input: typeof longJob, more: Partial<JobRequest<'check-arguments'>> = {}) =>
     ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, queueTimeoutMs: 60_000, ...more }) as const;
-  const reasonOf = async (running: Promise<unknown>): Promise<string> => {
+  const getFailureReason = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
       return 'none';
@@ -46,17 +46,17 @@ describe('thread pool', () => {
   };
 
   /** Returns manual timers for the pool, which expire when the test says so. */
-  const waits = () => {
-    const begun = new Set<{ ms: number; expire: () => void }>();
+  const manualTimers = () => {
+    const timers = new Set<{ ms: number; expire: () => void }>();
     return {
       after(ms: number, expire: () => void) {
-        const wait = { ms, expire };
-        begun.add(wait);
-        return () => void begun.delete(wait);
+        const timer = { ms, expire };
+        timers.add(timer);
+        return () => void timers.delete(timer);
       },
       /** Expires the only timer of `ms`. */
       expire(ms: number) {
-        const [wait, ...others] = [...begun].filter((one) => one.ms === ms);
+        const [wait, ...others] = [...timers].filter((one) => one.ms === ms);
         assert.deepEqual([wait?.ms, others], [ms, []]);
         wait?.expire();
       },
@@ -64,9 +64,9 @@ describe('thread pool', () => {
   };
 
   it('[find A2] ends a job and its thread after the time limit and starts another thread for the next job', async () => {
-    const threads = start();
-    assert.equal(await reasonOf(threads.run(check(long, { limitMs: 1 }))), 'timeout');
-    assert.equal((await threads.run(check(short))).failure, undefined);
+    const threads = startPool();
+    assert.equal(await getFailureReason(threads.run(checkJob(longJob, { limitMs: 1 }))), 'timeout');
+    assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
     assert.deepEqual(threads.counts(), {
       running: 0,
       waiting: 0,
@@ -75,34 +75,34 @@ describe('thread pool', () => {
   });
 
   it('[find A2] alternates between workspaces so that none occupies all threads', async () => {
-    const threads = start();
-    const ended: string[] = [];
-    const run = (workspaceId: string, input: typeof long) =>
-      threads.run(check(input, { workspaceId })).then(() => ended.push(workspaceId));
-    const many = Array.from({ length: 6 }, () => run('many', long));
-    const few = Array.from({ length: 3 }, () => run('few', short));
+    const threads = startPool();
+    const completed: string[] = [];
+    const run = (workspaceId: string, input: typeof longJob) =>
+      threads.run(checkJob(input, { workspaceId })).then(() => completed.push(workspaceId));
+    const many = Array.from({ length: 6 }, () => run('many', longJob));
+    const few = Array.from({ length: 3 }, () => run('few', shortJob));
     assert.equal(threads.counts().running, 2);
     await Promise.all([...many, ...few]);
-    assert.equal(ended.at(-1), 'many', 'later, shorter jobs do not wait for all jobs of another workspace');
+    assert.equal(completed.at(-1), 'many', 'later, shorter jobs do not wait for all jobs of another workspace');
   });
 
   it('[find A2] rejects jobs immediately when the queue of the workspace or of the pool is full', async () => {
-    const threads = start({ queue: { perTenant: 2, total: 3 } });
-    const of = (workspaceId: string) => reasonOf(threads.run(check(long, { workspaceId })));
-    const first = [of('a'), of('a'), of('a')];
-    assert.equal(await of('a'), 'refused');
-    const others = [of('b'), of('b')];
-    assert.equal(await of('c'), 'refused');
+    const threads = startPool({ queue: { perTenant: 2, total: 3 } });
+    const runJob = (workspaceId: string) => getFailureReason(threads.run(checkJob(longJob, { workspaceId })));
+    const first = [runJob('a'), runJob('a'), runJob('a')];
+    assert.equal(await runJob('a'), 'refused');
+    const others = [runJob('b'), runJob('b')];
+    assert.equal(await runJob('c'), 'refused');
     assert.deepEqual(await Promise.all([...first, ...others]), Array(5).fill('none'));
   });
 
   it('[find A2] [imp 1] leaves a thread to calls while several workspaces import', async () => {
-    const threads = start();
+    const threads = startPool();
     const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
     const imports = ['a', 'b', 'c'].map((workspaceId) =>
-      reasonOf(
+      getFailureReason(
         threads.run({
           kind: 'plan-import',
           input: { document, choices: {}, report: 'none', rules },
@@ -114,7 +114,7 @@ describe('thread pool', () => {
       ),
     );
     for (const workspaceId of ['d', 'e', 'f'])
-      assert.equal((await threads.run(check(short, { workspaceId }))).failure, undefined);
+      assert.equal((await threads.run(checkJob(shortJob, { workspaceId }))).failure, undefined);
     const { running, waiting } = threads.counts();
     assert.deepEqual([running, waiting], [1, 2], 'one import runs and the others wait');
     for (const cancel of cancels) cancel();
@@ -122,45 +122,48 @@ describe('thread pool', () => {
   });
 
   it('[find A2] does not start a job after its queue timeout', async () => {
-    const { after, expire } = waits();
-    const threads = start({ after });
-    const running = reasonOf(threads.run(check(long)));
-    const waiting = reasonOf(threads.run(check(long, { queueTimeoutMs: 10 })));
+    const { after, expire } = manualTimers();
+    const threads = startPool({ after });
+    const running = getFailureReason(threads.run(checkJob(longJob)));
+    const waiting = getFailureReason(threads.run(checkJob(longJob, { queueTimeoutMs: 10 })));
     expire(10);
     assert.equal(await waiting, 'refused');
     assert.equal(await running, 'none');
   });
 
   it('[find A2] cancels a waiting or running job when the client disconnects', async () => {
-    const threads = start();
+    const threads = startPool();
     const cancels: (() => void)[] = [];
     const registerCancel = (cancel: () => void) => void cancels.push(cancel);
-    const endless = { schema, args: argsOf(60_000) };
-    const running = reasonOf(threads.run(check(endless, { registerCancel })));
-    const waiting = reasonOf(threads.run(check(long, { registerCancel })));
+    const endless = { schema, args: makeArgs(60_000) };
+    const running = getFailureReason(threads.run(checkJob(endless, { registerCancel })));
+    const waiting = getFailureReason(threads.run(checkJob(longJob, { registerCancel })));
     for (const cancel of cancels) cancel();
     assert.equal(await waiting, 'cancelled');
     assert.match(await running, /^(cancelled|none)$/);
-    assert.equal((await threads.run(check(short))).failure, undefined);
+    assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
   });
 
   it('[find A2] ends running and waiting jobs when the pool closes', async () => {
-    const threads = start();
-    const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
+    const threads = startPool();
+    const running = [
+      getFailureReason(threads.run(checkJob(longJob))),
+      getFailureReason(threads.run(checkJob(longJob))),
+    ];
     await threads.close();
     assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
-    assert.equal(await reasonOf(threads.run(check(short))), 'refused');
+    assert.equal(await getFailureReason(threads.run(checkJob(shortJob))), 'refused');
   });
 
   describe('with jobs in native code that cannot be interrupted', () => {
-    const { NODE_OPTIONS: usual } = process.env;
+    const { NODE_OPTIONS: originalNodeOptions } = process.env;
     let hanging: HangingJob[] = [];
     before(() => {
-      process.env.NODE_OPTIONS = `${usual ?? ''} ${hangingJobs}`;
+      process.env.NODE_OPTIONS = `${originalNodeOptions ?? ''} ${hangingJobOptions}`;
     });
     after(() => {
-      if (usual === undefined) delete process.env.NODE_OPTIONS;
-      else process.env.NODE_OPTIONS = usual;
+      if (originalNodeOptions === undefined) delete process.env.NODE_OPTIONS;
+      else process.env.NODE_OPTIONS = originalNodeOptions;
     });
     afterEach(() => release());
 
@@ -170,15 +173,15 @@ describe('thread pool', () => {
       await eventually(() => assert.equal(pool?.states().ending, 0));
     };
     /** Starts a job that hangs and cancels it. */
-    const hangAndGiveUp = async (threads: ThreadPool, workspaceId: string) => {
-      const job = hangingJob();
+    const startAndCancelHangingJob = async (threads: ThreadPool, workspaceId: string) => {
+      const job = createHangingJob();
       hanging.push(job);
       let cancel = (): void => assert.fail('the job cannot be cancelled');
-      const registerCancel = (given: () => void) => {
-        cancel = given;
+      const registerCancel = (cancelJob: () => void) => {
+        cancel = cancelJob;
       };
       const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: megabyte };
-      const reason = reasonOf(
+      const reason = getFailureReason(
         threads.run({
           kind: 'decode-body',
           input,
@@ -188,16 +191,16 @@ describe('thread pool', () => {
           registerCancel,
         }),
       );
-      await job.begun();
+      await job.waitUntilHanging();
       cancel();
       assert.equal(await reason, 'cancelled');
     };
 
     it('[find A2] replaces a thread that does not end', async () => {
-      const threads = start();
-      for (const workspaceId of ['a', 'b']) await hangAndGiveUp(threads, workspaceId);
+      const threads = startPool();
+      for (const workspaceId of ['a', 'b']) await startAndCancelHangingJob(threads, workspaceId);
       assert.deepEqual(threads.states(), { idle: 0, busy: 0, ending: 2 });
-      assert.equal((await threads.run(check(short))).failure, undefined);
+      assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
       assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 2 });
       await release();
       assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 0 });

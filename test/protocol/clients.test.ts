@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { isWhole } from '../sets.ts';
+import { isFullSuite } from '../sets.ts';
 import { type McpClient, type McpClientKind, mcpClients } from '../support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
@@ -16,10 +16,10 @@ const largeFile = Buffer.alloc(400_000, 0xfe);
 const storedCredential = 'the-credential-of-the-upstream';
 
 /** All clients in the full test set, otherwise only the client that detects the protocol version of a server. */
-const clients = isWhole ? mcpClients : mcpClients.filter(({ name }) => name === 'SDK v2, auto');
+const clients = isFullSuite ? mcpClients : mcpClients.filter(({ name }) => name === 'SDK v2, auto');
 
 /** Creates a server configuration. Clients of version 2026-07-28 mirror the argument `item` into a header. */
-function config(slug: string, upstream: string, authentication: object) {
+function createConfig(slug: string, upstream: string, authentication: object) {
   const item = { type: 'string', description: 'Name of the item.', 'x-mcp-header': 'Item' };
   return {
     name: `Items (${slug})`,
@@ -57,16 +57,16 @@ function config(slug: string, upstream: string, authentication: object) {
   };
 }
 
-function answer({ url, body }: RecordedRequest) {
-  const [, place, item = '', notes] = url.split('/');
-  if (place === 'file' && body.length > 0) return { body: { bytes: body.length } };
-  if (place === 'file') return { headers: { 'content-type': 'application/pdf' }, body: largeFile };
-  if (place !== 'items') return { status: 404, body: { error: 'There is no such item.' } };
+function respond({ url, body }: RecordedRequest) {
+  const [, resource, item = '', notes] = url.split('/');
+  if (resource === 'file' && body.length > 0) return { body: { bytes: body.length } };
+  if (resource === 'file') return { headers: { 'content-type': 'application/pdf' }, body: largeFile };
+  if (resource !== 'items') return { status: 404, body: { error: 'There is no such item.' } };
   if (notes) return { status: 201, body: { notes: [JSON.parse(body.toString())] } };
   return { body: { item: decodeURIComponent(item), count: 3 } };
 }
 
-function textOf(content: { text?: string }[]): string {
+function getText(content: { text?: string }[]): string {
   return content.map((block) => block.text ?? '').join('\n');
 }
 
@@ -78,17 +78,17 @@ describe('real clients', { concurrency: 2 }, () => {
   before(async () => {
     home = mkdtempSync(join(tmpdir(), 'toolhost-clients-'));
     upstream = await startRecordingUpstream();
-    upstream.on('*', answer);
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(config('stored', upstream.url, { type: 'Bearer', token: '{{SERVICE_KEY}}' }));
-    const searched = config('searched', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' });
+    upstream.on('*', respond);
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(createConfig('stored', upstream.url, { type: 'Bearer', token: '{{SERVICE_KEY}}' }));
+    const searched = createConfig('searched', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' });
     await toolhost.createServer({ ...searched, tool_mode: 'search' });
-    await toolhost.createServer(config('forwarding', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' }));
+    await toolhost.createServer(createConfig('forwarding', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' }));
     const views = {
       desk: { tools: ['add_note', { name: 'read_item', title: 'Read', arguments: { item: 'of the desk' } }] },
     };
     await toolhost.createServer({
-      ...config('viewed', upstream.url, { type: 'Bearer', token: storedCredential }),
+      ...createConfig('viewed', upstream.url, { type: 'Bearer', token: storedCredential }),
       views,
     });
     const file = { description: 'Moves a file.', url: `${upstream.url}/file` };
@@ -112,7 +112,7 @@ describe('real clients', { concurrency: 2 }, () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  async function connected(
+  async function withClient(
     kind: McpClientKind,
     slug: string,
     token: string,
@@ -127,22 +127,22 @@ describe('real clients', { concurrency: 2 }, () => {
   }
 
   /** Calls every tool and returns the resulting upstream requests, which the unique item name identifies. */
-  async function tryTools(client: McpClient, item: string): Promise<RecordedRequest[]> {
+  async function callAllTools(client: McpClient, item: string): Promise<RecordedRequest[]> {
     assert.deepEqual(await client.toolNames(), ['read_item', 'add_note', 'read_missing']);
 
     const read = await client.callTool('read_item', { item });
-    assert.notEqual(read.isError, true, textOf(read.content));
+    assert.notEqual(read.isError, true, getText(read.content));
     assert.deepEqual(read.structuredContent, { item, count: 3 });
-    assert.deepEqual(JSON.parse(textOf(read.content)), { item, count: 3 });
+    assert.deepEqual(JSON.parse(getText(read.content)), { item, count: 3 });
 
     const note = { text: 'Grüße, "quoted"\nand a second line', tags: ['a', 'b c'] };
     const added = await client.callTool('add_note', { item, ...note });
-    assert.deepEqual(JSON.parse(textOf(added.content)), [note]);
+    assert.deepEqual(JSON.parse(getText(added.content)), [note]);
 
     const missing = await client.callTool('read_missing', { item });
     assert.equal(missing.isError, true);
     assert.equal(missing.structuredContent, undefined);
-    assert.match(textOf(missing.content), /^HTTP 404 Not Found\n.*There is no such item/);
+    assert.match(getText(missing.content), /^HTTP 404 Not Found\n.*There is no such item/);
 
     const path = encodeURIComponent(item);
     const requests = upstream.requests.filter(({ url }) => url.includes(path));
@@ -153,10 +153,10 @@ describe('real clients', { concurrency: 2 }, () => {
 
   for (const kind of clients) {
     it(`${kind.name} calls a server with a stored credential by an API key`, async () => {
-      const key = await toolhost.key({ scopes: ['call'], servers: ['stored'] });
-      await connected(kind, 'stored', key, async (client) => {
+      const key = await toolhost.createKey({ scopes: ['call'], servers: ['stored'] });
+      await withClient(kind, 'stored', key, async (client) => {
         assert.equal(await client.revision(), kind.revision);
-        for (const request of await tryTools(client, `Zürich, ${kind.name}`)) {
+        for (const request of await callAllTools(client, `Zürich, ${kind.name}`)) {
           assert.equal(request.headers.authorization, `Bearer ${storedCredential}`);
           assert.ok(!request.rawHeaders.join('\n').includes(key), 'the API key reached the upstream');
         }
@@ -165,8 +165,8 @@ describe('real clients', { concurrency: 2 }, () => {
 
     it(`${kind.name} calls a server that forwards the caller's own token`, async () => {
       const token = `own-token-of-${kind.name.replace(/\W+/g, '-')}`;
-      await connected(kind, 'forwarding', token, async (client) => {
-        for (const request of await tryTools(client, `Genève, ${kind.name}`)) {
+      await withClient(kind, 'forwarding', token, async (client) => {
+        for (const request of await callAllTools(client, `Genève, ${kind.name}`)) {
           assert.equal(request.headers['x-api-key'], token);
           assert.equal(request.headers.authorization, undefined);
         }
@@ -174,33 +174,33 @@ describe('real clients', { concurrency: 2 }, () => {
     });
 
     it(`${kind.name} searches, describes, and calls the tools of a server in search mode [agent 1]`, async () => {
-      await connected(kind, 'searched', 'token-of-a-search', async (client) => {
+      await withClient(kind, 'searched', 'token-of-a-search', async (client) => {
         assert.deepEqual(await client.toolNames(), ['search_tools', 'describe_tool', 'call_tool']);
-        const found = await client.callTool('search_tools', { query: 'read an item' });
-        assert.match(textOf(found.content), /^- read_item \(reads\)/m);
+        const searchResult = await client.callTool('search_tools', { query: 'read an item' });
+        assert.match(getText(searchResult.content), /^- read_item \(reads\)/m);
         const described = await client.callTool('describe_tool', { names: ['read_item'] });
-        assert.match(textOf(described.content), /"inputSchema"/);
+        assert.match(getText(described.content), /"inputSchema"/);
         const item = `Basel, ${kind.name}`;
         const read = await client.callTool('call_tool', { name: 'read_item', arguments: { item } });
-        assert.deepEqual(JSON.parse(textOf(read.content)), { item, count: 3 });
+        assert.deepEqual(JSON.parse(getText(read.content)), { item, count: 3 });
         const missing = await client.callTool('call_tool', { name: 'read_itm' });
         assert.equal(missing.isError, true);
-        assert.match(textOf(missing.content), /did you mean `read_item`/);
+        assert.match(getText(missing.content), /did you mean `read_item`/);
       });
     });
 
     it(`${kind.name} calls a view by an API key that is limited to it [agent 2]`, async () => {
-      const made = await toolhost.rest('POST', '/keys', {
+      const created = await toolhost.rest('POST', '/keys', {
         body: { name: 'desk', scopes: ['call'], views: ['viewed/desk'] },
       });
-      await connected(kind, 'viewed/desk', String(made.body.key), async (client) => {
+      await withClient(kind, 'viewed/desk', String(created.body.key), async (client) => {
         assert.equal(await client.revision(), kind.revision);
         assert.deepEqual(await client.toolNames(), ['add_note', 'read_item']);
         const read = await client.callTool('read_item', {});
-        assert.deepEqual(JSON.parse(textOf(read.content)), { item: 'of the desk', count: 3 });
-        const given = await client.callTool('read_item', { item: 'another' });
-        assert.equal(given.isError, true);
-        assert.match(textOf(given.content), /item: is fixed in this view/);
+        assert.deepEqual(JSON.parse(getText(read.content)), { item: 'of the desk', count: 3 });
+        const overridden = await client.callTool('read_item', { item: 'another' });
+        assert.equal(overridden.isError, true);
+        assert.match(getText(overridden.content), /item: is fixed in this view/);
         await assert.rejects(async () => {
           const { isError } = await client.callTool('read_missing', { item: 'x' });
           assert.notEqual(isError, true);
@@ -211,7 +211,7 @@ describe('real clients', { concurrency: 2 }, () => {
     it(`${kind.name} gets a link to a large file, downloads it, and passes it to another tool with a key of a view [agent 4]`, async () => {
       const body = { name: 'files', scopes: ['call'], views: ['filed/view'] };
       const key = String((await toolhost.rest('POST', '/keys', { body })).body.key);
-      await connected(kind, 'filed/view', key, async (client) => {
+      await withClient(kind, 'filed/view', key, async (client) => {
         const { content } = await client.callTool('get_file', {});
         const { type, uri, size } = content[1] ?? assert.fail();
         assert.deepEqual([type, size], ['resource_link', largeFile.length]);
@@ -220,29 +220,29 @@ describe('real clients', { concurrency: 2 }, () => {
           assert.ok(largeFile.equals(Buffer.from(await reply.arrayBuffer())));
         }
         const sent = await client.callTool('send_file', { file: uri });
-        assert.equal(textOf(sent.content), `{"bytes":${largeFile.length}}`);
+        assert.equal(getText(sent.content), `{"bytes":${largeFile.length}}`);
       });
     });
 
     it(`${kind.name} manages servers by an API key`, async () => {
-      await connected(kind, 'manage', await toolhost.key({ scopes: ['manage'] }), async (client) => {
+      await withClient(kind, 'manage', await toolhost.createKey({ scopes: ['manage'] }), async (client) => {
         const names = await client.toolNames();
         assert.ok(['createMcpServer', 'listMcpServers', 'getMcpServer'].every((name) => names.includes(name)));
         const { content } = await client.callTool('listMcpServers', { slug: 'stored' });
-        const { servers } = JSON.parse(textOf(content)) as { servers: { slug: string; access: string }[] };
+        const { servers } = JSON.parse(getText(content)) as { servers: { slug: string; access: string }[] };
         assert.deepEqual(
           servers.map(({ slug, access }) => [slug, access]),
           [['stored', 'api_key']],
         );
         const unknown = await client.callTool('getMcpServer', { slug: 'nowhere' });
         assert.equal(unknown.isError, true);
-        assert.match(textOf(unknown.content), /no such server/);
+        assert.match(getText(unknown.content), /no such server/);
       });
     });
 
     it(`${kind.name} reports that its API key was rejected`, async () => {
-      const attempt = connected(kind, 'stored', 'not-a-key', async (client) => void (await client.toolNames()));
-      await assert.rejects(attempt, (error: Error) => kind.refusal.test(error.message));
+      const attempt = withClient(kind, 'stored', 'not-a-key', async (client) => void (await client.toolNames()));
+      await assert.rejects(attempt, (error: Error) => kind.refusalPattern.test(error.message));
     });
   }
 });

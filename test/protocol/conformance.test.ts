@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import jsonSchema2020 from '../conformance/json-schema-2020-12.json' with { type: 'json' };
-import { isWhole } from '../sets.ts';
-import { runScript, transcript } from '../support/toolhost/run-script.ts';
+import { isFullSuite } from '../sets.ts';
+import { formatTranscript, runScript } from '../support/toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type AuthorizingProxy, startAuthorizingProxy } from '../support/upstreams/authorizing-proxy.ts';
 import { type ContentUpstream, startContentUpstream } from '../support/upstreams/content-upstream.ts';
 
-const suite = join(
+const suiteScript = join(
   import.meta.dirname,
   '..',
   '..',
@@ -23,21 +23,21 @@ const suite = join(
 const baselines = join(import.meta.dirname, '..', 'conformance');
 
 /** Expected number of passed checks per protocol version, because a scenario without checks does not fail the run. */
-const checksPassed = [
+const passedCheckCounts = [
   ['2026-07-28', 109],
   ['2025-11-25', 48],
   ['2025-06-18', 35],
 ] as const;
 
 /** Creates a server with the tools that the suite calls by name. */
-function fixtures(upstream: string, slug: string, mode: object = {}) {
-  const tool = (name: string, path: string, more: object = {}) => ({
+function createServerConfig(upstream: string, slug: string, mode: object = {}) {
+  const tool = (name: string, path: string, overrides: object = {}) => ({
     name,
     description: `The conformance suite calls it: ${path}`,
     method: 'GET',
     url: upstream + path,
     pinned: true,
-    ...more,
+    ...overrides,
   });
   return {
     name: 'Conformance',
@@ -67,15 +67,15 @@ describe('the official MCP conformance suite with the baseline of a tools-only s
   before(async () => {
     directory = mkdtempSync(join(tmpdir(), 'toolhost-conformance-'));
     [upstream, proxy] = await Promise.all([startContentUpstream(), startAuthorizingProxy()]);
-    toolhost = await startToolhost({ egress: [upstream.port], env: { ALLOWED_ORIGINS: proxy.url } });
-    proxy.forwardTo(toolhost.url, await toolhost.key({ scopes: ['call'] }));
-    await toolhost.createServer(fixtures(upstream.url, 'conformance'));
-    await toolhost.createServer(fixtures(upstream.url, 'conformance-search', { tool_mode: 'search' }));
-    const { tools } = fixtures(upstream.url, '');
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { ALLOWED_ORIGINS: proxy.url } });
+    proxy.setDestination(toolhost.url, await toolhost.createKey({ scopes: ['call'] }));
+    await toolhost.createServer(createServerConfig(upstream.url, 'conformance'));
+    await toolhost.createServer(createServerConfig(upstream.url, 'conformance-search', { tool_mode: 'search' }));
+    const { tools } = createServerConfig(upstream.url, '');
     const others = tools.map((tool) => ({ ...tool, name: `other_${tool.name}` }));
     const view = { tools: tools.map(({ name }) => name) };
     await toolhost.createServer({
-      ...fixtures(upstream.url, 'conformance-view'),
+      ...createServerConfig(upstream.url, 'conformance-view'),
       tools: [...tools, ...others],
       views: { suite: view },
     });
@@ -90,20 +90,20 @@ describe('the official MCP conformance suite with the baseline of a tools-only s
     const baseline = join(baselines, `conformance-baseline-${version}.yml`);
     const selection = ['--suite', 'all', '--spec-version', version, '--expected-failures', baseline];
     const output = join(directory, slug, version);
-    const ended = await runScript(
-      suite,
+    const result = await runScript(
+      suiteScript,
       ['server', '--url', `${proxy.url}/mcp/${slug}`, ...selection, '-o', output],
       directory,
     );
-    assert.equal(ended.code, 0, transcript(ended));
-    assert.match(ended.stdout, new RegExp(`^Total: ${passed} passed,`, 'm'), transcript(ended));
+    assert.equal(result.code, 0, formatTranscript(result));
+    assert.match(result.stdout, new RegExp(`^Total: ${passed} passed,`, 'm'), formatTranscript(result));
   };
 
-  for (const [version, passed] of isWhole ? checksPassed : checksPassed.slice(0, 1)) {
+  for (const [version, passed] of isFullSuite ? passedCheckCounts : passedCheckCounts.slice(0, 1)) {
     it(`passes for version ${version} [mcp 58]`, () => run('conformance', version, passed));
   }
 
-  for (const [version, passed] of isWhole ? checksPassed : []) {
+  for (const [version, passed] of isFullSuite ? passedCheckCounts : []) {
     it(`passes for version ${version} at a view [agent 2]`, () => run('conformance-view/suite', version, passed));
     it(`passes for version ${version} in search mode [agent 1]`, () => run('conformance-search', version, passed));
   }

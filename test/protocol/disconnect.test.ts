@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
+import { buildEchoConfig, buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -14,8 +14,8 @@ describe('a client that disconnects', () => {
     upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => 'hold');
     upstream.on('POST /notes', () => 'hold');
-    toolhost = await startToolhost({ egress: [upstream.port], env: { CONCURRENT_CALLS: '1' } });
-    await toolhost.createServer(echoConfig(upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { CONCURRENT_CALLS: '1' } });
+    await toolhost.createServer(buildEchoConfig(upstream.url));
   });
   beforeEach(() => void upstream.take());
   after(async () => {
@@ -24,7 +24,7 @@ describe('a client that disconnects', () => {
   });
 
   /** Starts a call and returns a function that disconnects the client. */
-  const begin = (message: Json, headers: Record<string, string> = {}) => {
+  const startCall = (message: Json, headers: Record<string, string> = {}) => {
     const request = http.request(`${toolhost.url}/mcp/echo`, {
       method: 'POST',
       agent: false,
@@ -38,56 +38,59 @@ describe('a client that disconnects', () => {
       await closed;
     };
   };
-  const modern = (name: string, args: Json = {}) =>
-    begin(modernMessage('tools/call', { name, arguments: args }), mirrors('tools/call', name));
-  const legacy = (name: string, args: Json = {}) =>
-    begin({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+  const startStatelessCall = (name: string, args: Json = {}) =>
+    startCall(buildStatelessMessage('tools/call', { name, arguments: args }), mirrorHeaders('tools/call', name));
+  const startStatefulCall = (name: string, args: Json = {}) =>
+    startCall({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
   /** Sends a request on another connection. Its response shows that the service has processed earlier events. */
-  const seen = async () => assert.equal((await toolhost.rpc('echo', token, 'ping')).status, 200);
+  const waitForService = async () => assert.equal((await toolhost.rpc('echo', token, 'ping')).status, 200);
   /** Returns the call records, newest first. */
-  const calls = async () => (await toolhost.rest('GET', '/servers/echo/calls')).body.calls as Json[];
+  const listCalls = async () => (await toolhost.rest('GET', '/servers/echo/calls')).body.calls as Json[];
 
   for (const [name, args] of [
     ['echo', {}],
     ['note', { text: 'x' }],
   ] as [string, Json][]) {
     it(`[mcp 29] stateless: aborts the upstream request of ${name} and frees its slot`, async () => {
-      const leave = modern(name, args);
+      const disconnect = startStatelessCall(name, args);
       const request = await upstream.waitForRequest();
-      await leave();
+      await disconnect();
       assert.equal(await request.closed, 'aborted');
-      const again = toolhost.modern('echo', token, 'tools/call', { name: 'note', arguments: { text: 'next' } });
+      const secondCall = toolhost.statelessRpc('echo', token, 'tools/call', {
+        name: 'note',
+        arguments: { text: 'next' },
+      });
       const next = await upstream.waitForRequest(2);
       assert.equal(next.body.toString(), '{"text":"next"}');
       next.release({ body: { stored: true } });
-      assert.equal((await again).status, 200);
+      assert.equal((await secondCall).status, 200);
       assert.equal(upstream.requests.length, 2);
       assert.deepEqual(
-        (await calls()).slice(0, 2).map((call) => call.outcome),
+        (await listCalls()).slice(0, 2).map((call) => call.outcome),
         ['ok', 'cancelled'],
       );
     });
   }
 
   it('[mcp 29] stateful: does not cancel its call, which finishes', async () => {
-    const leave = legacy('note', { text: 'x' });
+    const disconnect = startStatefulCall('note', { text: 'x' });
     const request = await upstream.waitForRequest();
-    await leave();
-    await seen();
+    await disconnect();
+    await waitForService();
     assert.equal(request.aborted, false);
     request.release({ status: 201, body: { stored: true } });
     assert.equal(await request.closed, 'answered');
-    assert.equal((await calls())[0]?.outcome, 'ok');
+    assert.equal((await listCalls())[0]?.outcome, 'ok');
   });
 
   it('[mcp 29] stateless: cancels a queued call, which is never sent to the upstream', async () => {
-    legacy('note', { text: 'first' });
+    startStatefulCall('note', { text: 'first' });
     const first = await upstream.waitForRequest();
-    const leave = modern('note', { text: 'second' });
-    await seen();
+    const disconnect = startStatelessCall('note', { text: 'second' });
+    await waitForService();
     const third = toolhost.rpc('echo', token, 'tools/call', { name: 'note', arguments: { text: 'third' } });
-    await leave();
-    await seen();
+    await disconnect();
+    await waitForService();
     first.release({ body: {} });
     const next = await upstream.waitForRequest(2);
     assert.equal(next.body.toString(), '{"text":"third"}');
@@ -97,11 +100,11 @@ describe('a client that disconnects', () => {
   });
 
   it('[mcp 29] stateful: can send a cancellation notification, which has no effect', async () => {
-    const answer = toolhost.rpc('echo', token, 'tools/call', { name: 'echo' });
+    const response = toolhost.rpc('echo', token, 'tools/call', { name: 'echo' });
     const request = await upstream.waitForRequest();
     const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
     assert.equal((await toolhost.post('echo', cancelled, { token })).status, 202);
     request.release({ body: { done: true } });
-    assert.equal((await answer).status, 200);
+    assert.equal((await response).status, 200);
   });
 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { echoConfig, mirrors, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../sets.ts';
+import { buildEchoConfig, getRpcResult, mirrorHeaders } from '../support/mcp.ts';
+import { type Json, startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type WireReply, wire } from '../support/upstreams/wire.ts';
+import { type RawReply, sendRawRequest } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
 const errorCodes = new Set([-32700, -32600, -32601, -32602, -32020, -32022, 401]);
@@ -14,36 +14,39 @@ const methods = ['initialize', 'ping', 'tools/list', 'tools/call', 'server/disco
 const versions = ['2026-07-28', '2025-11-25', '2025-03-26', '2099-01-01', '1999-01-01'];
 
 /** One of these values, or any other JSON value. */
-const oneOf = (...known: unknown[]) => fc.oneof(fc.constantFrom(...known), fc.jsonValue({ maxDepth: 2 }));
-const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+const oneOfOrAny = (...known: unknown[]) => fc.oneof(fc.constantFrom(...known), fc.jsonValue({ maxDepth: 2 }));
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 
 /** An almost valid message: each member is valid, invalid, or missing. */
 const message = fc.record(
   {
-    jsonrpc: oneOf('2.0'),
-    id: oneOf(1, 'one', 0),
-    method: oneOf(...methods),
+    jsonrpc: oneOfOrAny('2.0'),
+    id: oneOfOrAny(1, 'one', 0),
+    method: oneOfOrAny(...methods),
     params: fc.oneof(
       fc.jsonValue({ maxDepth: 2 }),
       fc.record(
         {
-          name: oneOf('echo', 'note', 'nope'),
+          name: oneOfOrAny('echo', 'note', 'nope'),
           arguments: fc.oneof(
             fc.jsonValue({ maxDepth: 3 }),
-            fc.record({ text: oneOf('x'), times: oneOf(1), ['__proto__']: oneOf({}) }, { requiredKeys: [] }),
+            fc.record(
+              { text: oneOfOrAny('x'), times: oneOfOrAny(1), ['__proto__']: oneOfOrAny({}) },
+              { requiredKeys: [] },
+            ),
           ),
-          cursor: oneOf(''),
-          notifications: oneOf({}),
-          protocolVersion: oneOf(...versions),
-          _meta: oneOf(
-            modernMeta,
-            ...versions.map((version) => ({ ...modernMeta, 'io.modelcontextprotocol/protocolVersion': version })),
+          cursor: oneOfOrAny(''),
+          notifications: oneOfOrAny({}),
+          protocolVersion: oneOfOrAny(...versions),
+          _meta: oneOfOrAny(
+            statelessMeta,
+            ...versions.map((version) => ({ ...statelessMeta, 'io.modelcontextprotocol/protocolVersion': version })),
           ),
         },
         { requiredKeys: [] },
       ),
     ),
-    result: oneOf({}),
+    result: oneOfOrAny({}),
   },
   { requiredKeys: [] },
 );
@@ -53,12 +56,12 @@ const fieldValue = fc.string({
   maxLength: 30,
 });
 const headers = fc.record({
-  'mcp-protocol-version': maybe(fc.oneof(fc.constantFrom(...versions), fieldValue)),
-  'mcp-method': maybe(fc.oneof(fc.constantFrom(...methods), fieldValue)),
-  'mcp-name': maybe(fc.oneof(fc.constantFrom('echo', 'note', '=?base64?ZWNobw==?=', '=?base64?x?='), fieldValue)),
-  'mcp-session-id': maybe(fieldValue),
-  accept: maybe(fc.oneof(fc.constantFrom('application/json', 'text/html', '*/*'), fieldValue)),
-  traceparent: maybe(fieldValue),
+  'mcp-protocol-version': optional(fc.oneof(fc.constantFrom(...versions), fieldValue)),
+  'mcp-method': optional(fc.oneof(fc.constantFrom(...methods), fieldValue)),
+  'mcp-name': optional(fc.oneof(fc.constantFrom('echo', 'note', '=?base64?ZWNobw==?=', '=?base64?x?='), fieldValue)),
+  'mcp-session-id': optional(fieldValue),
+  accept: optional(fc.oneof(fc.constantFrom('application/json', 'text/html', '*/*'), fieldValue)),
+  traceparent: optional(fieldValue),
 });
 
 describe('an MCP endpoint that receives random input', () => {
@@ -66,22 +69,28 @@ describe('an MCP endpoint that receives random input', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(echoConfig(upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(buildEchoConfig(upstream.url));
   });
   after(async () => {
     await toolhost.stop();
     await upstream.close();
   });
 
-  const post = (body: string | Buffer, more: Record<string, string | undefined> = {}) => {
-    const given = Object.entries({ 'content-type': 'application/json', authorization: `Bearer ${token}`, ...more });
-    const fields = Object.fromEntries(given.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
-    return wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: fields }, body);
+  const post = (body: string | Buffer, overrides: Record<string, string | undefined> = {}) => {
+    const headerEntries = Object.entries({
+      'content-type': 'application/json',
+      authorization: `Bearer ${token}`,
+      ...overrides,
+    });
+    const fields = Object.fromEntries(
+      headerEntries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    );
+    return sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: fields }, body);
   };
 
   /** Asserts that a value is either one JSON-RPC result or one JSON-RPC error with an MCP error code. */
-  const assertAnswer = (value: Json, status: number) => {
+  const assertJsonRpc = (value: Json, status: number) => {
     assert.equal(value.jsonrpc, '2.0');
     if (value.error === undefined) {
       assert.equal(status, 200);
@@ -91,7 +100,7 @@ describe('an MCP endpoint that receives random input', () => {
     assert.ok(errorCodes.has((value.error as { code: number }).code), JSON.stringify(value));
     assert.equal(value.result, undefined);
   };
-  const assertSound = (reply: WireReply): void => {
+  const assertValidResponse = (reply: RawReply): void => {
     assert.ok([200, 202, 400, 401, 404, 413].includes(reply.status), `${reply.status} ${reply.text}`);
     if (reply.status === 202) {
       assert.equal(reply.text, '');
@@ -99,24 +108,24 @@ describe('an MCP endpoint that receives random input', () => {
     }
     if (reply.headers['content-type'] === 'text/event-stream') return;
     assert.equal(reply.headers['content-type'], 'application/json');
-    for (const value of [JSON.parse(reply.text) as Json | Json[]].flat()) assertAnswer(value, reply.status);
+    for (const value of [JSON.parse(reply.text) as Json | Json[]].flat()) assertJsonRpc(value, reply.status);
   };
-  const alive = async () => assert.deepEqual(resultOf(await toolhost.rpc('echo', token, 'ping')), {});
+  const assertAlive = async () => assert.deepEqual(getRpcResult(await toolhost.rpc('echo', token, 'ping')), {});
 
   it('[mcp 16] responds to random bytes with a JSON error', async () => {
     const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), async (bytes) => {
       const reply = await post(Buffer.from(bytes));
-      assertSound(reply);
+      assertValidResponse(reply);
       assert.notEqual(reply.status, 404);
     });
-    await fc.assert(property, { numRuns: tries(200) });
-    await alive();
+    await fc.assert(property, { numRuns: getRunCount(200) });
+    await assertAlive();
   });
 
   it('[mcp 16] responds to random JSON with JSON-RPC', async () => {
-    const property = fc.asyncProperty(fc.json({ maxDepth: 8 }), async (text) => assertSound(await post(text)));
-    await fc.assert(property, { numRuns: tries(200) });
-    await alive();
+    const property = fc.asyncProperty(fc.json({ maxDepth: 8 }), async (text) => assertValidResponse(await post(text)));
+    await fc.assert(property, { numRuns: getRunCount(200) });
+    await assertAlive();
   });
 
   it('[mcp 5] [mcp 16] responds to almost valid messages and headers with JSON-RPC', async () => {
@@ -124,11 +133,11 @@ describe('an MCP endpoint that receives random input', () => {
       { weight: 4, arbitrary: message },
       { weight: 1, arbitrary: fc.array(message, { maxLength: 4 }) },
     );
-    const property = fc.asyncProperty(body, headers, async (posted, fields) =>
-      assertSound(await post(JSON.stringify(posted), fields)),
+    const property = fc.asyncProperty(body, headers, async (messageOrBatch, fields) =>
+      assertValidResponse(await post(JSON.stringify(messageOrBatch), fields)),
     );
-    await fc.assert(property, { numRuns: tries(500) });
-    await alive();
+    await fc.assert(property, { numRuns: getRunCount(500) });
+    await assertAlive();
   });
 
   it('[mcp 1] returns any valid id in results and errors of both protocol generations', async () => {
@@ -141,19 +150,19 @@ describe('an MCP endpoint that receives random input', () => {
       id,
       fc.constantFrom('tools/list', 'no/such'),
       fc.boolean(),
-      async (given, method, isModern) => {
-        const literal = typeof given === 'bigint' ? String(given) : JSON.stringify(given);
-        const params = isModern ? `,"params":${JSON.stringify({ _meta: modernMeta })}` : '';
+      async (id, method, isStateless) => {
+        const literal = typeof id === 'bigint' ? String(id) : JSON.stringify(id);
+        const params = isStateless ? `,"params":${JSON.stringify({ _meta: statelessMeta })}` : '';
         const reply = await post(
           `{"jsonrpc":"2.0","id":${literal},"method":"${method}"${params}}`,
-          isModern ? mirrors(method) : {},
+          isStateless ? mirrorHeaders(method) : {},
         );
         assert.ok(reply.text.startsWith(`{"jsonrpc":"2.0","id":${literal},"`), reply.text);
       },
     );
-    const longs = [2n ** 53n, -(2n ** 53n), 10n ** 20n, 10n ** 21n, 12345678901234567000n];
-    const examples = longs.map((long): [bigint, 'tools/list', boolean] => [long, 'tools/list', long % 3n === 0n]);
-    await fc.assert(property, { numRuns: tries(100), examples });
+    const bigIds = [2n ** 53n, -(2n ** 53n), 10n ** 20n, 10n ** 21n, 12345678901234567000n];
+    const examples = bigIds.map((long): [bigint, 'tools/list', boolean] => [long, 'tools/list', long % 3n === 0n]);
+    await fc.assert(property, { numRuns: getRunCount(100), examples });
   });
 
   it('[mcp 14] sends exactly the arguments of a call to the upstream, or nothing', async () => {
@@ -169,6 +178,6 @@ describe('an MCP endpoint that receives random input', () => {
         else assert.deepEqual(JSON.parse(String(reply.result.content[0]?.text)), { text });
       },
     );
-    await fc.assert(property, { numRuns: tries(200) });
+    await fc.assert(property, { numRuns: getRunCount(200) });
   });
 });

@@ -1,15 +1,28 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { assertRefused, echoConfig, failureOf, mirrors, modernMessage, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import {
+  assertRefused,
+  buildEchoConfig,
+  buildStatelessMessage,
+  getRpcError,
+  getRpcResult,
+  mirrorHeaders,
+} from '../support/mcp.ts';
+import {
+  type Json,
+  type Reply,
+  startToolhost,
+  statelessMeta,
+  type TestToolhost,
+} from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
 const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
 
 /** Creates a tool that mirrors one argument of each type, one of them nested. */
-const mirroring = (upstream: string): Json => ({
+const createMirroringTool = (upstream: string): Json => ({
   name: 'regional',
   description: 'Has arguments that clients mirror in headers.',
   method: 'GET',
@@ -30,9 +43,9 @@ describe('the validation of headers that mirror the body', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    const config = echoConfig(upstream.url);
-    await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), mirroring(upstream.url)] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    const config = buildEchoConfig(upstream.url);
+    await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), createMirroringTool(upstream.url)] });
   });
   beforeEach(() => void upstream.take());
   after(async () => {
@@ -42,10 +55,10 @@ describe('the validation of headers that mirror the body', () => {
 
   /** Sends a stateless request with exactly these mirrored headers. */
   const send = (method: string, params: Json, headers: Record<string, string>) =>
-    toolhost.post('echo', modernMessage(method, params), { token, headers });
+    toolhost.post('echo', buildStatelessMessage(method, params), { token, headers });
   const without = (headers: Record<string, string>, name: string) =>
     Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name));
-  const refused = (reply: Reply) => {
+  const assertMismatch = (reply: Reply) => {
     const message = assertRefused(reply, 400, -32020);
     assert.equal(upstream.requests.length, 0);
     return message;
@@ -53,51 +66,51 @@ describe('the validation of headers that mirror the body', () => {
 
   for (const version of ['2025-11-25', '2099-01-01', '2026-07-28 x', 'garbage']) {
     it(`[mcp 7] [sec F2] returns 400 -32020 for the version header ${version} that differs from _meta`, async () => {
-      const headers = { ...mirrors('tools/list'), 'mcp-protocol-version': version };
-      assert.match(refused(await send('tools/list', {}, headers)), /MCP-Protocol-Version header differs/);
+      const headers = { ...mirrorHeaders('tools/list'), 'mcp-protocol-version': version };
+      assert.match(assertMismatch(await send('tools/list', {}, headers)), /MCP-Protocol-Version header differs/);
     });
   }
 
   it('[mcp 7] returns 400 -32020 without a version header', async () => {
-    const reply = await send('tools/list', {}, without(mirrors('tools/list'), 'mcp-protocol-version'));
-    assert.match(refused(reply), /MCP-Protocol-Version header is missing/);
+    const reply = await send('tools/list', {}, without(mirrorHeaders('tools/list'), 'mcp-protocol-version'));
+    assert.match(assertMismatch(reply), /MCP-Protocol-Version header is missing/);
   });
 
   for (const method of ['tools/call', 'Tools/List', 'tools/list/', 'x']) {
     it(`[mcp 8] [sec F2] returns 400 -32020 for Mcp-Method ${method} on tools/list`, async () => {
-      const reply = await send('tools/list', {}, mirrors(method));
-      assert.match(refused(reply), /Mcp-Method header differs/);
+      const reply = await send('tools/list', {}, mirrorHeaders(method));
+      assert.match(assertMismatch(reply), /Mcp-Method header differs/);
     });
   }
 
   it('[mcp 8] returns 400 -32020 without Mcp-Method', async () => {
-    const reply = await send('tools/list', {}, without(mirrors('tools/list'), 'mcp-method'));
-    assert.match(refused(reply), /Mcp-Method header is missing/);
+    const reply = await send('tools/list', {}, without(mirrorHeaders('tools/list'), 'mcp-method'));
+    assert.match(assertMismatch(reply), /Mcp-Method header is missing/);
   });
 
   for (const name of ['note', 'Echo', 'ech', base64('note'), '=?base64?ZWNobw==', 'ZWNobw==', '=?BASE64?ZWNobw==?=']) {
     it(`[mcp 9] [sec F2] returns 400 -32020 for Mcp-Name ${name} on a call of echo`, async () => {
-      const reply = await send('tools/call', { name: 'echo' }, mirrors('tools/call', name));
-      assert.match(refused(reply), /Mcp-Name header differs/);
+      const reply = await send('tools/call', { name: 'echo' }, mirrorHeaders('tools/call', name));
+      assert.match(assertMismatch(reply), /Mcp-Name header differs/);
     });
   }
 
   for (const encoded of ['ZWNobw', 'ZWNobw=', 'ZWNobx==', 'ZWNo bw==', 'ZWNobw==?', '*', 'ZWNo_w==', '=']) {
     it(`[mcp 9] returns 400 -32020 for Mcp-Name with the invalid Base64 ${encoded}`, async () => {
-      const reply = await send('tools/call', { name: 'echo' }, mirrors('tools/call', `=?base64?${encoded}?=`));
-      assert.match(refused(reply), /not valid base64/);
+      const reply = await send('tools/call', { name: 'echo' }, mirrorHeaders('tools/call', `=?base64?${encoded}?=`));
+      assert.match(assertMismatch(reply), /not valid base64/);
     });
   }
 
   it('[mcp 9] returns 400 -32020 without Mcp-Name', async () => {
     assert.match(
-      refused(await send('tools/call', { name: 'echo' }, mirrors('tools/call'))),
+      assertMismatch(await send('tools/call', { name: 'echo' }, mirrorHeaders('tools/call'))),
       /Mcp-Name header is missing/,
     );
   });
 
   it('[mcp 9] ignores white space around a value and accepts its Base64 form', async () => {
-    const spaced = await wire(
+    const spaced = await sendRawRequest(
       `${toolhost.url}/mcp/echo`,
       {
         method: 'POST',
@@ -109,36 +122,36 @@ describe('the validation of headers that mirror the body', () => {
           'Mcp-Name': '   echo   ',
         },
       },
-      JSON.stringify(modernMessage('tools/call', { name: 'echo' })),
+      JSON.stringify(buildStatelessMessage('tools/call', { name: 'echo' })),
     );
     assert.equal(spaced.status, 200, spaced.text);
-    const encoded = await send('tools/call', { name: 'echo' }, mirrors('tools/call', base64('echo')));
-    assert.equal(resultOf(encoded).isError, undefined);
+    const encoded = await send('tools/call', { name: 'echo' }, mirrorHeaders('tools/call', base64('echo')));
+    assert.equal(getRpcResult(encoded).isError, undefined);
     assert.equal(upstream.requests.length, 2);
   });
 
   it('[mcp 8] [mcp 9] returns 400 -32020 for a mirrored header that is sent twice', async () => {
     for (const name of ['mcp-protocol-version', 'mcp-method', 'mcp-name']) {
-      const once = mirrors('tools/call', 'echo');
+      const once = mirrorHeaders('tools/call', 'echo');
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...once };
-      const body = JSON.stringify(modernMessage('tools/call', { name: 'echo' }));
+      const body = JSON.stringify(buildStatelessMessage('tools/call', { name: 'echo' }));
       const twice = { ...headers, [name]: [once[name] ?? '', once[name] ?? ''] };
-      const reply = await wire(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: twice }, body);
+      const reply = await sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: twice }, body);
       assert.equal(reply.status, 400, name);
       assert.equal((JSON.parse(reply.text) as { error: { code: number } }).error.code, -32020, name);
     }
   });
 
-  const regional = (args: Json | string, params: Record<string, string>) => {
-    const message = modernMessage('tools/call', {
+  const callRegional = (args: Json | string, params: Record<string, string>) => {
+    const message = buildStatelessMessage('tools/call', {
       name: 'regional',
       arguments: typeof args === 'string' ? 'ARGS' : args,
     });
     const body = typeof args === 'string' ? JSON.stringify(message).replace('"ARGS"', args) : message;
-    return toolhost.post('echo', body, { token, headers: { ...mirrors('tools/call', 'regional'), ...params } });
+    return toolhost.post('echo', body, { token, headers: { ...mirrorHeaders('tools/call', 'regional'), ...params } });
   };
 
-  const equal: [string, Json | string, Record<string, string>][] = [
+  const matchingCases: [string, Json | string, Record<string, string>][] = [
     ['a string', { region: 'eu-west' }, { 'mcp-param-region': 'eu-west' }],
     ['a string in Base64', { region: 'Zürich 😀' }, { 'Mcp-Param-Region': base64('Zürich 😀') }],
     ['an empty string', { region: '' }, { 'mcp-param-region': base64('') }],
@@ -152,15 +165,15 @@ describe('the validation of headers that mirror the body', () => {
     ['no argument and a header', {}, { 'mcp-param-region': 'eu-west' }],
     ['null and a header', { region: null }, { 'mcp-param-region': 'eu-west' }],
   ];
-  for (const [what, args, headers] of equal) {
-    it(`[mcp 10] accepts the header for ${what}`, async () => {
-      const reply = await regional(args, headers);
+  for (const [description, args, headers] of matchingCases) {
+    it(`[mcp 10] accepts the header for ${description}`, async () => {
+      const reply = await callRegional(args, headers);
       assert.equal(reply.status, 200, reply.text);
-      assert.equal(resultOf(reply).resultType, 'complete');
+      assert.equal(getRpcResult(reply).resultType, 'complete');
     });
   }
 
-  const differing: [string, Json | string, Record<string, string>][] = [
+  const mismatchingCases: [string, Json | string, Record<string, string>][] = [
     ['a missing header', { region: 'eu-west' }, {}],
     ['another string', { region: 'eu-west' }, { 'mcp-param-region': 'us-east' }],
     ['another case', { region: 'eu-west' }, { 'mcp-param-region': 'EU-WEST' }],
@@ -179,9 +192,9 @@ describe('the validation of headers that mirror the body', () => {
     ['a missing header of a nested argument', { place: { city: 'Bern' } }, {}],
     ['one missing header of two', { region: 'eu', dry: true }, { 'mcp-param-region': 'eu' }],
   ];
-  for (const [what, args, headers] of differing) {
-    it(`[mcp 10] returns 400 -32020 for ${what}`, async () => {
-      refused(await regional(args, headers));
+  for (const [description, args, headers] of mismatchingCases) {
+    it(`[mcp 10] returns 400 -32020 for ${description}`, async () => {
+      assertMismatch(await callRegional(args, headers));
     });
   }
 
@@ -193,22 +206,22 @@ describe('the validation of headers that mirror the body', () => {
 
   for (const requested of ['2099-01-01', '2024-11-05', '']) {
     it(`[mcp 11] returns 400 -32022 with the supported versions for version ${JSON.stringify(requested)} in header and body`, async () => {
-      const _meta = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': requested };
-      const headers = { ...mirrors('tools/list'), 'mcp-protocol-version': requested };
+      const _meta = { ...statelessMeta, 'io.modelcontextprotocol/protocolVersion': requested };
+      const headers = { ...mirrorHeaders('tools/list'), 'mcp-protocol-version': requested };
       const reply = await send('tools/list', { _meta }, headers);
       assertRefused(reply, 400, -32022);
-      const data = failureOf(reply).data as { supported: string[]; requested: string };
+      const data = getRpcError(reply).data as { supported: string[]; requested: string };
       assert.equal(data.requested, requested);
-      const discovered = resultOf(await toolhost.modern('echo', token, 'server/discover'));
+      const discovered = getRpcResult(await toolhost.statelessRpc('echo', token, 'server/discover'));
       assert.deepEqual(data.supported, discovered.supportedVersions);
     });
   }
 
   it('[mcp 7] [mcp 8] reports a different header before a missing one, and both before an unknown method', async () => {
-    const future = { ...modernMeta, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
-    assertRefused(await send('foo/bar', { _meta: future }, {}), 400, -32022);
-    assertRefused(await send('foo/bar', { _meta: future }, { 'mcp-method': 'tools/list' }), 400, -32020);
+    const unknownVersionMeta = { ...statelessMeta, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
+    assertRefused(await send('foo/bar', { _meta: unknownVersionMeta }, {}), 400, -32022);
+    assertRefused(await send('foo/bar', { _meta: unknownVersionMeta }, { 'mcp-method': 'tools/list' }), 400, -32020);
     assertRefused(await send('foo/bar', {}, { 'mcp-protocol-version': '2026-07-28' }), 400, -32020);
-    assertRefused(await send('foo/bar', {}, mirrors('foo/bar')), 404, -32601);
+    assertRefused(await send('foo/bar', {}, mirrorHeaders('foo/bar')), 404, -32601);
   });
 });

@@ -1,13 +1,27 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { assertRefused, echoConfig, mirrors, modernMessage, noId, resultOf } from '../support/mcp.ts';
+import {
+  absentId,
+  assertRefused,
+  buildEchoConfig,
+  buildStatelessMessage,
+  getRpcResult,
+  mirrorHeaders,
+} from '../support/mcp.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
-const app = 'https://app.example';
-const evil = ['https://evil.example', 'null', 'http://localhost.evil.example', `${app}.evil.example`, `${app}:444`, ''];
+const allowedOrigin = 'https://app.example';
+const disallowedOrigins = [
+  'https://evil.example',
+  'null',
+  'http://localhost.evil.example',
+  `${allowedOrigin}.evil.example`,
+  `${allowedOrigin}:444`,
+  '',
+];
 
 const oauth = {
   authorization_url: 'https://provider.example/authorize',
@@ -24,14 +38,14 @@ describe('the MCP endpoint over HTTP', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({
-      egress: [upstream.port],
-      env: { ALLOWED_ORIGINS: `${app}, https://other.example` },
+      egressPorts: [upstream.port],
+      env: { ALLOWED_ORIGINS: `${allowedOrigin}, https://other.example` },
     });
     endpoint = `${toolhost.url}/mcp/echo`;
     const name = '<script>alert(1)</script>';
-    await toolhost.createServer(echoConfig(upstream.url, { name, authentication: { type: 'Bearer' } }));
+    await toolhost.createServer(buildEchoConfig(upstream.url, { name, authentication: { type: 'Bearer' } }));
     await toolhost.createServer(
-      echoConfig(upstream.url, { slug: 'guarded', authentication: { type: 'Bearer' }, oauth }),
+      buildEchoConfig(upstream.url, { slug: 'guarded', authentication: { type: 'Bearer' }, oauth }),
     );
   });
   beforeEach(() => void upstream.take());
@@ -43,32 +57,35 @@ describe('the MCP endpoint over HTTP', () => {
   const call = (id: unknown = 1) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'echo' } });
   const post = (headers: Record<string, string>, body: unknown = call()) =>
     toolhost.post('echo', body, { token, headers });
-  const untouched = () => assert.equal(upstream.requests.length, 0);
-  const own = (name: string) => `http://${name}:${new URL(toolhost.url).port}`;
+  const assertNothingSent = () => assert.equal(upstream.requests.length, 0);
+  const toLocalOrigin = (name: string) => `http://${name}:${new URL(toolhost.url).port}`;
 
-  for (const origin of evil) {
+  for (const origin of disallowedOrigins) {
     it(`[mcp 23] [sec F2] returns 403 for the Origin ${JSON.stringify(origin)}, and no page may read the response`, async () => {
       const reply = await post({ origin });
-      assertRefused(reply, 403, -32600, noId);
+      assertRefused(reply, 403, -32600, absentId);
       assert.equal(reply.headers.get('access-control-allow-origin'), null);
       const preflight = { origin, 'access-control-request-method': 'POST' };
-      assert.equal((await wire(endpoint, { method: 'OPTIONS', headers: preflight })).status, 403);
-      assert.equal((await wire(endpoint, { headers: { origin, authorization: `Bearer ${token}` } })).status, 403);
-      untouched();
+      assert.equal((await sendRawRequest(endpoint, { method: 'OPTIONS', headers: preflight })).status, 403);
+      assert.equal(
+        (await sendRawRequest(endpoint, { headers: { origin, authorization: `Bearer ${token}` } })).status,
+        403,
+      );
+      assertNothingSent();
     });
   }
 
   it('[mcp 30] returns 413 for a body above the limit, with or without Content-Length, and sends nothing upstream', async () => {
     const large = JSON.stringify({ ...call(), padding: 'x'.repeat(1024 * 1024) });
-    assertRefused(await post({}, large), 413, -32600, noId);
+    assertRefused(await post({}, large), 413, -32600, absentId);
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-    const chunked = await wire(
+    const chunked = await sendRawRequest(
       endpoint,
       { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
       large,
     );
     assert.equal(chunked.status, 413);
-    untouched();
+    assertNothingSent();
   });
 
   for (const type of [
@@ -79,8 +96,8 @@ describe('the MCP endpoint over HTTP', () => {
     '',
   ]) {
     it(`[mcp 30] returns 415 for Content-Type ${JSON.stringify(type)} and sends nothing upstream`, async () => {
-      assertRefused(await post({ 'content-type': type }), 415, -32600, noId);
-      untouched();
+      assertRefused(await post({ 'content-type': type }), 415, -32600, absentId);
+      assertNothingSent();
     });
   }
 
@@ -93,7 +110,13 @@ describe('the MCP endpoint over HTTP', () => {
 
   it('[mcp 23] accepts no Origin, an origin of this service, and an allowed one', async () => {
     assert.equal((await post({})).headers.get('access-control-allow-origin'), null);
-    for (const origin of [toolhost.url, own('localhost'), own('[::1]'), app, 'https://other.example']) {
+    for (const origin of [
+      toolhost.url,
+      toLocalOrigin('localhost'),
+      toLocalOrigin('[::1]'),
+      allowedOrigin,
+      'https://other.example',
+    ]) {
       const reply = await post({ origin });
       assert.equal(reply.status, 200, origin);
       assert.equal(reply.headers.get('access-control-allow-origin'), origin);
@@ -102,18 +125,26 @@ describe('the MCP endpoint over HTTP', () => {
   });
 
   it('[mcp 23] [spec 5.4.7] accepts a preflight of an allowed page without a credential and allows the MCP headers', async () => {
-    const wanted = 'authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,mcp-param-region,apikey';
-    const headers = { origin: app, 'access-control-request-method': 'POST', 'access-control-request-headers': wanted };
-    const reply = await wire(endpoint, { method: 'OPTIONS', headers });
-    assert.deepEqual([reply.status, reply.text, reply.headers['access-control-allow-origin']], [204, '', app]);
+    const requestedHeaders =
+      'authorization,content-type,mcp-protocol-version,mcp-method,mcp-name,mcp-param-region,apikey';
+    const headers = {
+      origin: allowedOrigin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': requestedHeaders,
+    };
+    const reply = await sendRawRequest(endpoint, { method: 'OPTIONS', headers });
+    assert.deepEqual(
+      [reply.status, reply.text, reply.headers['access-control-allow-origin']],
+      [204, '', allowedOrigin],
+    );
     assert.match(String(reply.headers['access-control-allow-methods']), /\bPOST\b/);
     const allowed = String(reply.headers['access-control-allow-headers']).toLowerCase().split(', ');
-    assert.deepEqual(allowed.join(',').split(','), wanted.split(','));
+    assert.deepEqual(allowed.join(',').split(','), requestedHeaders.split(','));
     assert.equal(reply.headers['access-control-allow-credentials'], undefined);
   });
 
   it('[mcp 23] lets an allowed page read the headers that clients need, also of a 401', async () => {
-    const reply = await toolhost.post('guarded', call(), { headers: { origin: app } });
+    const reply = await toolhost.post('guarded', call(), { headers: { origin: allowedOrigin } });
     assert.equal(reply.status, 401);
     const exposed = (reply.headers.get('access-control-expose-headers') ?? '').split(', ');
     for (const name of ['WWW-Authenticate', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'X-Request-Id', 'Retry-After']) {
@@ -124,12 +155,12 @@ describe('the MCP endpoint over HTTP', () => {
   for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS']) {
     it(`[mcp 21] returns 405 with Allow: POST for ${method}, and no stream`, async () => {
       const headers = { authorization: `Bearer ${token}`, accept: 'text/event-stream' };
-      const reply = await wire(endpoint, { method, headers });
+      const reply = await sendRawRequest(endpoint, { method, headers });
       assert.deepEqual(
         [reply.status, reply.headers.allow, reply.headers['content-type']],
         [405, 'POST', 'application/json'],
       );
-      assert.equal((await wire(endpoint, { method })).status, 401);
+      assert.equal((await sendRawRequest(endpoint, { method })).status, 401);
     });
   }
 
@@ -137,7 +168,7 @@ describe('the MCP endpoint over HTTP', () => {
     for (const headers of [{ 'mcp-session-id': 'abc', 'last-event-id': '7' }, { 'mcp-session-id': '' }]) {
       const replies = [
         await post(headers),
-        await post({ ...headers, ...mirrors('tools/list') }, modernMessage('tools/list')),
+        await post({ ...headers, ...mirrorHeaders('tools/list') }, buildStatelessMessage('tools/list')),
         await toolhost.rpc('echo', token, 'initialize', { protocolVersion: '2025-06-18' }, headers),
       ];
       for (const reply of replies) {
@@ -148,7 +179,7 @@ describe('the MCP endpoint over HTTP', () => {
   });
 
   it('[mcp 21] shows a browser a page that describes the server and escapes its name', async () => {
-    const reply = await wire(endpoint, { headers: { accept: 'text/html,application/xhtml+xml' } });
+    const reply = await sendRawRequest(endpoint, { headers: { accept: 'text/html,application/xhtml+xml' } });
     assert.deepEqual([reply.status, reply.headers['content-type']], [200, 'text/html; charset=utf-8']);
     assert.match(reply.text, /&lt;script&gt;alert\(1\)&lt;\/script&gt;/);
     assert.doesNotMatch(reply.text, /<script/);
@@ -156,33 +187,33 @@ describe('the MCP endpoint over HTTP', () => {
     assert.match(String(reply.headers['content-security-policy']), /default-src 'none'.*frame-ancestors 'none'/);
     assert.equal(reply.headers['x-content-type-options'], 'nosniff');
     const other = { accept: 'text/html', authorization: `Bearer ${token}` };
-    assert.equal((await wire(endpoint, { method: 'DELETE', headers: other })).status, 405);
+    assert.equal((await sendRawRequest(endpoint, { method: 'DELETE', headers: other })).status, 405);
   });
 
   it('returns 404 for an unknown slug, with a JSON-RPC error that echoes the id if there is one', async () => {
     const unknown = (body: unknown) => toolhost.post('nobody', body, { token });
     for (const id of ['x', 17]) assertRefused(await unknown(call(id)), 404, -32600, id);
-    for (const body of ['not json', [call()], call(null)]) assertRefused(await unknown(body), 404, -32600, noId);
+    for (const body of ['not json', [call()], call(null)]) assertRefused(await unknown(body), 404, -32600, absentId);
     for (const accept of ['application/json, text/event-stream', 'text/event-stream']) {
-      const reply = await wire(`${toolhost.url}/mcp/nobody`, { headers: { accept } });
+      const reply = await sendRawRequest(`${toolhost.url}/mcp/nobody`, { headers: { accept } });
       assert.deepEqual([reply.status, reply.headers['content-type']], [404, 'application/json']);
     }
   });
 
   it('returns 401 for a missing or malformed credential, with a JSON-RPC error that echoes the id if there is one', async () => {
-    const unfit = ['', 'Basic YTpi', 'Bearer', 'Bearer a b', 'Bearer a, Bearer b'];
+    const malformedHeaders = ['', 'Basic YTpi', 'Bearer', 'Bearer a b', 'Bearer a, Bearer b'];
     const send = (authorization: string | undefined, body: unknown) =>
       toolhost.post('echo', body, authorization === undefined ? {} : { headers: { authorization } });
-    for (const authorization of [undefined, ...unfit]) {
+    for (const authorization of [undefined, ...malformedHeaders]) {
       assertRefused(await send(authorization, call('who')), 401, 401, 'who');
-      assertRefused(await send(authorization, 'not json'), 401, 401, noId);
+      assertRefused(await send(authorization, 'not json'), 401, 401, absentId);
     }
     assert.equal((await send(undefined, call())).headers.get('www-authenticate'), 'Bearer');
     assert.equal(
       (await send('Bearer a b', call())).headers.get('www-authenticate'),
       `Bearer error="invalid_token", error_description="the Authorization header must be 'Bearer' and one token of visible ASCII characters without spaces"`,
     );
-    untouched();
+    assertNothingSent();
   });
 
   it('[mcp 57] builds URLs from the base URL, whatever Host and forwarding headers say', async () => {
@@ -194,18 +225,25 @@ describe('the MCP endpoint over HTTP', () => {
       'x-forwarded-host': 'evil.example',
       'x-forwarded-proto': 'https',
     };
-    const refused = await wire(`${toolhost.url}/mcp/guarded`, { method: 'POST', headers }, JSON.stringify(call()));
-    assert.equal(refused.status, 401);
+    const unauthorized = await sendRawRequest(
+      `${toolhost.url}/mcp/guarded`,
+      { method: 'POST', headers },
+      JSON.stringify(call()),
+    );
+    assert.equal(unauthorized.status, 401);
     const metadata = `${toolhost.url}/.well-known/oauth-protected-resource/mcp/guarded`;
-    assert.equal(refused.headers['www-authenticate'], `Bearer resource_metadata="${metadata}", scope="read write"`);
-    const page = await wire(endpoint, { headers: { ...headers, accept: 'text/html' } });
+    assert.equal(
+      unauthorized.headers['www-authenticate'],
+      `Bearer resource_metadata="${metadata}", scope="read write"`,
+    );
+    const page = await sendRawRequest(endpoint, { headers: { ...headers, accept: 'text/html' } });
     assert.ok(page.text.includes(endpoint));
     assert.doesNotMatch(page.text, /evil|localhost/);
   });
 
   for (const host of ['evil.example', '127.0.0.1', '127.0.0.1:1', 'localhost.evil.example']) {
     it(`[mcp 57] returns 421 for the unknown Host ${host}`, async () => {
-      const reply = await wire(endpoint, { headers: { host, accept: 'text/html' } });
+      const reply = await sendRawRequest(endpoint, { headers: { host, accept: 'text/html' } });
       assert.equal(reply.status, 421);
       assert.doesNotMatch(reply.text, /evil/);
     });
@@ -219,12 +257,12 @@ describe('the MCP endpoint over HTTP', () => {
     for (const { headers } of replies) {
       assert.deepEqual([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff']);
     }
-    assert.equal((resultOf(replies[0] as Reply) as Json).isError, undefined);
+    assert.equal((getRpcResult(replies[0] as Reply) as Json).isError, undefined);
   });
 
   it('returns 508 for a request that already passed through a tool of this service', async () => {
-    assertRefused(await post({ 'toolhost-hop': '1' }), 508, -32600, noId);
-    untouched();
+    assertRefused(await post({ 'toolhost-hop': '1' }), 508, -32600, absentId);
+    assertNothingSent();
   });
 
   it('[find B8] returns 508 for such a request to any other path, including token endpoints and metadata', async () => {

@@ -3,12 +3,25 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { assertRefused, echoConfig, mirrors, modernMessage, noId, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import {
+  absentId,
+  assertRefused,
+  buildEchoConfig,
+  buildStatelessMessage,
+  getRpcResult,
+  mirrorHeaders,
+} from '../support/mcp.ts';
+import {
+  type Json,
+  type Reply,
+  startToolhost,
+  statelessMeta,
+  type TestToolhost,
+} from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
-const legacyRevisions = ['2025-11-25', '2025-06-18', '2025-03-26'];
+const statefulVersions = ['2025-11-25', '2025-06-18', '2025-03-26'];
 
 describe('the stateful protocol (versions up to 2025-11-25)', () => {
   let upstream: RecordingUpstream;
@@ -16,8 +29,8 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('GET /echo', ({ url }) => ({ body: { url } }));
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(echoConfig(upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(buildEchoConfig(upstream.url));
   });
   beforeEach(() => void upstream.take());
   after(async () => {
@@ -30,14 +43,14 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
   const post = (message: unknown, headers: Record<string, string> = {}) =>
     toolhost.post('echo', message, { token, headers });
   const request = (id: unknown, method: string, params: Json | null = {}) => ({ jsonrpc: '2.0', id, method, params });
-  const list = (reply: Reply) => reply.body as unknown as Json[];
+  const getMessages = (reply: Reply) => reply.body as unknown as Json[];
 
-  for (const revision of legacyRevisions) {
+  for (const revision of statefulVersions) {
     it(`[mcp 18] returns ${revision} for initialize with ${revision}, without a session`, async () => {
       const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
       const reply = await rpc('initialize', params, { 'mcp-protocol-version': revision });
       assert.equal(reply.status, 200);
-      assert.deepEqual(resultOf(reply), {
+      assert.deepEqual(getRpcResult(reply), {
         protocolVersion: revision,
         capabilities: { tools: {} },
         serverInfo: { name: 'echo', title: 'Echo', version: '1' },
@@ -47,10 +60,10 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     });
   }
 
-  for (const asked of ['2026-07-28', '1999-01-01', '2099-01-01', 7, null, undefined]) {
-    it(`[mcp 18] returns the newest stateful version for initialize with ${JSON.stringify(asked)}`, async () => {
-      const reply = await rpc('initialize', { protocolVersion: asked });
-      assert.equal(resultOf(reply).protocolVersion, '2025-11-25');
+  for (const requestedVersion of ['2026-07-28', '1999-01-01', '2099-01-01', 7, null, undefined]) {
+    it(`[mcp 18] returns the newest stateful version for initialize with ${JSON.stringify(requestedVersion)}`, async () => {
+      const reply = await rpc('initialize', { protocolVersion: requestedVersion });
+      assert.equal(getRpcResult(reply).protocolVersion, '2025-11-25');
     });
   }
 
@@ -65,14 +78,14 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
   it('[mcp 19] returns 202 for a notification with a stateless version header and for a posted response', async () => {
     const headers = { 'mcp-protocol-version': '2026-07-28' };
     const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
-    const answered = await post({ jsonrpc: '2.0', id: 1, result: {} });
-    assert.deepEqual([notified.status, notified.text, answered.status, answered.text], [202, '', 202, '']);
+    const postedResponse = await post({ jsonrpc: '2.0', id: 1, result: {} });
+    assert.deepEqual([notified.status, notified.text, postedResponse.status, postedResponse.text], [202, '', 202, '']);
   });
 
   it('[mcp 20] accepts any stateful version header or none', async () => {
     assert.equal((await rpc('tools/list')).status, 200);
-    for (const revision of legacyRevisions) {
-      assert.deepEqual(resultOf(await rpc('ping', {}, { 'mcp-protocol-version': revision })), {});
+    for (const revision of statefulVersions) {
+      assert.deepEqual(getRpcResult(await rpc('ping', {}, { 'mcp-protocol-version': revision })), {});
     }
   });
 
@@ -89,45 +102,45 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     assertRefused(await rpc('tools/call', {}), 200, -32602);
   });
 
-  const notJsonRpc: [string, unknown, unknown][] = [
-    ['a string', '"text"', noId],
-    ['a number', '42', noId],
-    ['null', 'null', noId],
+  const invalidMessages: [string, unknown, unknown][] = [
+    ['a string', '"text"', absentId],
+    ['a number', '42', absentId],
+    ['null', 'null', absentId],
     ['no jsonrpc', { id: 1, method: 'ping' }, 1],
     ['jsonrpc 1.0', { jsonrpc: '1.0', id: 1, method: 'ping' }, 1],
     ['no method', { jsonrpc: '2.0', id: 1 }, 1],
     ['a method that is no string', { jsonrpc: '2.0', id: 1, method: ['ping'] }, 1],
     ['params in a list', { jsonrpc: '2.0', id: 1, method: 'ping', params: [1] }, 1],
-    ['id null', { jsonrpc: '2.0', id: null, method: 'ping' }, noId],
-    ['a fractional id', { jsonrpc: '2.0', id: 1.5, method: 'ping' }, noId],
-    ['an id that is an object', { jsonrpc: '2.0', id: {}, method: 'ping' }, noId],
-    ['an id that is true', { jsonrpc: '2.0', id: true, method: 'ping' }, noId],
+    ['id null', { jsonrpc: '2.0', id: null, method: 'ping' }, absentId],
+    ['a fractional id', { jsonrpc: '2.0', id: 1.5, method: 'ping' }, absentId],
+    ['an id that is an object', { jsonrpc: '2.0', id: {}, method: 'ping' }, absentId],
+    ['an id that is true', { jsonrpc: '2.0', id: true, method: 'ping' }, absentId],
   ];
-  for (const [what, message, id] of notJsonRpc) {
-    it(`[mcp 16] returns 400 -32600 for ${what}`, async () => {
+  for (const [description, message, id] of invalidMessages) {
+    it(`[mcp 16] returns 400 -32600 for ${description}`, async () => {
       assertRefused(await post(message), 400, -32600, id);
     });
   }
 
   it('[mcp 16] rejects ids that are written with a fraction or an exponent', async () => {
     for (const id of ['1.0', '1e2', '10000000000000000.5', '1e400']) {
-      assertRefused(await post(`{"jsonrpc":"2.0","method":"ping","id":${id}}`), 400, -32600, noId);
+      assertRefused(await post(`{"jsonrpc":"2.0","method":"ping","id":${id}}`), 400, -32600, absentId);
     }
   });
 
   for (const text of ['', '{', '{"jsonrpc":"2.0",}', "{'a':1}", '{} {}', '\ufeff{}', 'ping', 'NaN']) {
     it(`[mcp 16] returns 400 -32700 for the body ${JSON.stringify(text)}`, async () => {
-      assertRefused(await post(text), 400, -32700, noId);
+      assertRefused(await post(text), 400, -32700, absentId);
     });
   }
 
   it('[mcp 16] treats params, a cursor, and arguments that are null as absent', async () => {
-    assert.deepEqual(resultOf(await post(request(1, 'ping', null))), {});
+    assert.deepEqual(getRpcResult(await post(request(1, 'ping', null))), {});
     for (const params of [null, { cursor: null }, { _meta: null }])
-      assert.equal((resultOf(await post(request(1, 'tools/list', params))).tools as Json[]).length, 2);
+      assert.equal((getRpcResult(await post(request(1, 'tools/list', params))).tools as Json[]).length, 2);
     assertRefused(await post(request(1, 'tools/call', null)), 200, -32602);
     assert.equal((await post({ jsonrpc: '2.0', method: 'notifications/initialized', params: null })).status, 202);
-    assert.equal(resultOf(await rpc('tools/call', { name: 'echo', arguments: null })).isError, undefined);
+    assert.equal(getRpcResult(await rpc('tools/call', { name: 'echo', arguments: null })).isError, undefined);
   });
 
   it('[mcp 17] responds to a batch without version header with an array', async () => {
@@ -143,7 +156,7 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     const text = '{"url":"/echo?text=x"}';
     const code = (message: Json) => (message.error as Json | undefined)?.code;
     assert.deepEqual(
-      list(reply).map((message) => [message.id, message.result ?? code(message)]),
+      getMessages(reply).map((message) => [message.id, message.result ?? code(message)]),
       [
         [1, {}],
         ['b', { content: [{ type: 'text', text }] }],
@@ -171,7 +184,7 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     ]);
     assert.equal(reply.status, 200);
     assert.deepEqual(
-      list(reply).map(({ id, error, result }) => [id, result ?? (error as Json).code]),
+      getMessages(reply).map(({ id, error, result }) => [id, result ?? (error as Json).code]),
       [
         [null, -32600],
         [2, {}],
@@ -182,27 +195,27 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
         [7, -32602],
       ],
     );
-    for (const { id, error } of list(await post(Array.from({ length: 100 }, () => 0))))
+    for (const { id, error } of getMessages(await post(Array.from({ length: 100 }, () => 0))))
       assert.deepEqual([id, (error as Json).code], [null, -32600]);
   });
 
   it('[mcp 17] returns 400 for a batch that is empty, too long, or contains a message that must be sent alone', async () => {
-    const many = (count: number) => Array.from({ length: count }, (_, id) => request(id, 'ping'));
-    const bad = [
+    const createPings = (count: number) => Array.from({ length: count }, (_, id) => request(id, 'ping'));
+    const invalidBatches = [
       [],
-      many(101),
+      createPings(101),
       [request(1, 'initialize')],
       [request(2, 'ping'), { method: 'initialize' }],
-      [modernMessage('ping')],
+      [buildStatelessMessage('ping')],
       Array.from({ length: 5000 }, () => 0),
     ];
-    for (const messages of bad) assertRefused(await post(messages), 400, -32600, noId);
-    assert.equal(list(await post(many(100))).length, 100);
+    for (const messages of invalidBatches) assertRefused(await post(messages), 400, -32600, absentId);
+    assert.equal(getMessages(await post(createPings(100))).length, 100);
   });
 
   it('[mcp 17] returns 400 for a batch in a version without batches', async () => {
     for (const version of ['2025-06-18', '2025-11-25', '2026-07-28', '1999-01-01']) {
-      assertRefused(await post([request(1, 'ping')], { 'mcp-protocol-version': version }), 400, -32600, noId);
+      assertRefused(await post([request(1, 'ping')], { 'mcp-protocol-version': version }), 400, -32600, absentId);
     }
     assert.equal((await post([request(1, 'ping')], { 'mcp-protocol-version': '2025-03-26' })).status, 200);
   });
@@ -210,14 +223,14 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
   it('[mcp 24] serves a request with Mcp-Method and Mcp-Name, even wrong ones, as stateful', async () => {
     const params = { protocolVersion: '2025-06-18', capabilities: {} };
     const reply = await rpc('initialize', params, { 'mcp-method': 'initialize' });
-    assert.equal(resultOf(reply).protocolVersion, '2025-06-18');
+    assert.equal(getRpcResult(reply).protocolVersion, '2025-06-18');
     const called = await rpc('tools/call', { name: 'echo' }, { 'mcp-method': 'x', 'mcp-name': 'y' });
-    assert.equal(resultOf(called).isError, undefined);
+    assert.equal(getRpcResult(called).isError, undefined);
   });
 
   it('[mcp 24] serves a request with other _meta keys as stateful', async () => {
     const _meta = { progressToken: 1, traceparent: 'x' };
-    assert.deepEqual(resultOf(await rpc('ping', { _meta })), {});
+    assert.deepEqual(getRpcResult(await rpc('ping', { _meta })), {});
   });
 
   it('[mcp 25] can be mixed with stateless requests on one connection', async () => {
@@ -234,9 +247,12 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
       const [response] = (await once(outgoing, 'response')) as [http.IncomingMessage];
       return JSON.parse((await response.toArray()).join('')) as Json;
     };
-    const discovered = await send(modernMessage('server/discover'), mirrors('server/discover'));
+    const discovered = await send(buildStatelessMessage('server/discover'), mirrorHeaders('server/discover'));
     const opened = await send(request(2, 'initialize', { protocolVersion: '2025-11-25', capabilities: {} }));
-    const called = await send(modernMessage('tools/call', { name: 'echo' }, 3), mirrors('tools/call', 'echo'));
+    const called = await send(
+      buildStatelessMessage('tools/call', { name: 'echo' }, 3),
+      mirrorHeaders('tools/call', 'echo'),
+    );
     const pinged = await send(request(4, 'ping', {}));
     agent.destroy();
     assert.equal((discovered.result as Json).resultType, 'complete');
@@ -248,15 +264,15 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
 
   for (const accept of ['*/*', 'application/json', 'text/event-stream', '']) {
     it(`[mcp 26] returns JSON for Accept ${JSON.stringify(accept)} in both protocol generations`, async () => {
-      const legacy = await rpc('tools/call', { name: 'echo' }, { accept });
-      const modern = await toolhost.modern(
+      const statefulReply = await rpc('tools/call', { name: 'echo' }, { accept });
+      const statelessReply = await toolhost.statelessRpc(
         'echo',
         token,
         'tools/call',
-        { name: 'echo', _meta: modernMeta },
+        { name: 'echo', _meta: statelessMeta },
         { accept },
       );
-      for (const reply of [legacy, modern]) {
+      for (const reply of [statefulReply, statelessReply]) {
         assert.deepEqual([reply.status, reply.headers.get('content-type')], [200, 'application/json']);
       }
     });

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { assertRefused, echoConfig, failureOf, mirrors, modernMessage, resultOf } from '../support/mcp.ts';
-import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import {
+  assertRefused,
+  buildEchoConfig,
+  buildStatelessMessage,
+  getRpcError,
+  getRpcResult,
+  mirrorHeaders,
+} from '../support/mcp.ts';
+import { type Json, startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
@@ -16,21 +23,21 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => ({ body: { said: 'hello' } }));
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(echoConfig(upstream.url));
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    await toolhost.createServer(buildEchoConfig(upstream.url));
   });
   after(async () => {
     await toolhost.stop();
     await upstream.close();
   });
 
-  const modern = (method: string, params: Json = {}) => toolhost.modern('echo', token, method, params);
+  const rpc = (method: string, params: Json = {}) => toolhost.statelessRpc('echo', token, method, params);
   /** Sends a message unchanged, with the headers of a valid message. */
   const post = (message: unknown, method = 'tools/list') =>
-    toolhost.post('echo', message, { token, headers: mirrors(method) });
+    toolhost.post('echo', message, { token, headers: mirrorHeaders(method) });
 
   it('[mcp 1] [mcp 2] returns a complete result that names the server for tools/call', async () => {
-    const reply = await modern('tools/call', { name: 'echo', arguments: { text: 'hello' } });
+    const reply = await rpc('tools/call', { name: 'echo', arguments: { text: 'hello' } });
     assert.equal(reply.status, 200);
     assert.equal(reply.headers.get('content-type'), 'application/json');
     assert.deepEqual(reply.body, {
@@ -46,13 +53,13 @@ describe('the stateless protocol (version 2026-07-28)', () => {
 
   for (const id of ['a string', '', 0, -7, Number.MAX_SAFE_INTEGER, '\ud83d\ude00"\\', '\ud800']) {
     it(`[mcp 1] returns the id ${JSON.stringify(id)} unchanged, in a result and in an error`, async () => {
-      assert.equal((await post(modernMessage('tools/list', {}, id))).body.id, id);
-      assertRefused(await post(modernMessage('no/such', {}, id), 'no/such'), 404, -32601, id);
+      assert.equal((await post(buildStatelessMessage('tools/list', {}, id))).body.id, id);
+      assertRefused(await post(buildStatelessMessage('no/such', {}, id), 'no/such'), 404, -32601, id);
     });
   }
 
   it('[mcp 1] returns an integer id beyond 2^53 with all its digits', async () => {
-    const body = JSON.stringify(modernMessage('tools/list', {}, 'ID')).replace('"ID"', '9007199254740993');
+    const body = JSON.stringify(buildStatelessMessage('tools/list', {}, 'ID')).replace('"ID"', '9007199254740993');
     const reply = await post(body);
     assert.equal(reply.status, 200, reply.text);
     assert.match(reply.text, /"id":9007199254740993[,}]/);
@@ -60,9 +67,13 @@ describe('the stateless protocol (version 2026-07-28)', () => {
 
   for (const slug of ['echo', 'manage']) {
     it(`[mcp 3] lists versions and capabilities in server/discover of ${slug}`, async () => {
-      const reply = await toolhost.modern(slug, slug === 'manage' ? await toolhost.key() : token, 'server/discover');
+      const reply = await toolhost.statelessRpc(
+        slug,
+        slug === 'manage' ? await toolhost.createKey() : token,
+        'server/discover',
+      );
       assert.equal(reply.status, 200);
-      const { instructions, ttlMs, _meta, ...rest } = resultOf(reply);
+      const { instructions, ttlMs, _meta, ...rest } = getRpcResult(reply);
       assert.deepEqual(rest, {
         supportedVersions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'],
         capabilities: { tools: {} },
@@ -76,42 +87,42 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   }
 
   it('[mcp 4] returns tools/list in a stable order with a cache lifetime, unlike the stateful versions', async () => {
-    const [first, second] = [await modern('tools/list'), await modern('tools/list')];
+    const [first, second] = [await rpc('tools/list'), await rpc('tools/list')];
     assert.equal(first.text, second.text);
-    const { tools, ttlMs, cacheScope, resultType } = resultOf(first);
+    const { tools, ttlMs, cacheScope, resultType } = getRpcResult(first);
     assert.deepEqual(
       (tools as Json[]).map((tool) => tool.name),
       ['echo', 'note'],
     );
     assert.ok(Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 0);
     assert.deepEqual([cacheScope, resultType], ['private', 'complete']);
-    const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/list'));
-    assert.deepEqual(Object.keys(legacy), ['tools']);
-    assert.deepEqual(legacy.tools, tools);
+    const statefulList = getRpcResult(await toolhost.rpc('echo', token, 'tools/list'));
+    assert.deepEqual(Object.keys(statefulList), ['tools']);
+    assert.deepEqual(statefulList.tools, tools);
   });
 
   it('[mcp 4] rejects a cursor that was never issued', async () => {
-    assertRefused(await modern('tools/list', { cursor: 'abc' }), 200, -32602);
+    assertRefused(await rpc('tools/list', { cursor: 'abc' }), 200, -32602);
   });
 
-  const withoutVersion: Json = { ...modernMeta };
+  const withoutVersion: Json = { ...statelessMeta };
   delete withoutVersion[versionKey];
-  const withoutCapabilities: Json = { ...modernMeta };
+  const withoutCapabilities: Json = { ...statelessMeta };
   delete withoutCapabilities[capabilitiesKey];
-  const badParams: [string, Json | undefined][] = [
+  const invalidParams: [string, Json | undefined][] = [
     ['no params', undefined],
     ['no _meta', {}],
-    ['_meta that is a list', { _meta: [modernMeta] }],
+    ['_meta that is a list', { _meta: [statelessMeta] }],
     ['no protocolVersion', { _meta: withoutVersion }],
-    ['a protocolVersion that is a number', { _meta: { ...modernMeta, [versionKey]: 20260728 } }],
-    ['a protocolVersion that is null', { _meta: { ...modernMeta, [versionKey]: null } }],
+    ['a protocolVersion that is a number', { _meta: { ...statelessMeta, [versionKey]: 20260728 } }],
+    ['a protocolVersion that is null', { _meta: { ...statelessMeta, [versionKey]: null } }],
     ['no clientCapabilities', { _meta: withoutCapabilities }],
-    ['clientCapabilities that are null', { _meta: { ...modernMeta, [capabilitiesKey]: null } }],
-    ['clientCapabilities that are a list', { _meta: { ...modernMeta, [capabilitiesKey]: [] } }],
-    ['a clientInfo without a version', { _meta: { ...modernMeta, [clientKey]: { name: 'x' } } }],
+    ['clientCapabilities that are null', { _meta: { ...statelessMeta, [capabilitiesKey]: null } }],
+    ['clientCapabilities that are a list', { _meta: { ...statelessMeta, [capabilitiesKey]: [] } }],
+    ['a clientInfo without a version', { _meta: { ...statelessMeta, [clientKey]: { name: 'x' } } }],
   ];
-  for (const [what, params] of badParams) {
-    it(`[mcp 5] returns 400 -32602 with the id for ${what}`, async () => {
+  for (const [description, params] of invalidParams) {
+    it(`[mcp 5] returns 400 -32602 with the id for ${description}`, async () => {
       const message = { jsonrpc: '2.0', id: 'seven', method: 'tools/list', ...(params && { params }) };
       assertRefused(await post(message), 400, -32602, 'seven');
     });
@@ -125,40 +136,40 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   });
 
   it('[mcp 6] does not require clientInfo', async () => {
-    const meta: Json = { ...modernMeta };
+    const meta: Json = { ...statelessMeta };
     delete meta[clientKey];
-    const reply = await modern('tools/call', { name: 'echo', _meta: meta });
+    const reply = await rpc('tools/call', { name: 'echo', _meta: meta });
     assert.equal(reply.status, 200);
-    assert.equal(resultOf(reply).resultType, 'complete');
+    assert.equal(getRpcResult(reply).resultType, 'complete');
   });
 
   for (const method of ['initialize', 'ping', 'logging/setLevel', 'prompts/list', 'resources/read', 'foo/bar', '']) {
     it(`[mcp 12] returns 404 -32601 with the id for ${method || 'an empty method'}, which does not exist`, async () => {
-      assertRefused(await post(modernMessage(method, {}, 'twelve'), method), 404, -32601, 'twelve');
+      assertRefused(await post(buildStatelessMessage(method, {}, 'twelve'), method), 404, -32601, 'twelve');
     });
   }
 
   for (const name of ['nope', '', '__proto__', 'constructor', 'echo ']) {
     it(`[mcp 13] returns 200 -32602 for the unknown tool ${JSON.stringify(name)}`, async () => {
       const encoded = `=?base64?${Buffer.from(name).toString('base64')}?=`;
-      const reply = await toolhost.modern('echo', token, 'tools/call', { name }, { 'mcp-name': encoded });
+      const reply = await toolhost.statelessRpc('echo', token, 'tools/call', { name }, { 'mcp-name': encoded });
       assertRefused(reply, 200, -32602);
     });
   }
 
   it('[mcp 13] returns 200 -32602 for a name that is not a string and for arguments that are not an object', async () => {
-    assertRefused(await modern('tools/call', { name: 7 }), 200, -32602);
-    assertRefused(await modern('tools/call', { name: 'echo', arguments: [1] }), 200, -32602);
-    assertRefused(await modern('tools/call', { name: 'echo', arguments: 'text' }), 200, -32602);
+    assertRefused(await rpc('tools/call', { name: 7 }), 200, -32602);
+    assertRefused(await rpc('tools/call', { name: 'echo', arguments: [1] }), 200, -32602);
+    assertRefused(await rpc('tools/call', { name: 'echo', arguments: 'text' }), 200, -32602);
   });
 
-  const listen = (params: Json, id: unknown = 'sub-1') =>
-    post(modernMessage('subscriptions/listen', params, id), 'subscriptions/listen');
+  const subscribe = (params: Json, id: unknown = 'sub-1') =>
+    post(buildStatelessMessage('subscriptions/listen', params, id), 'subscriptions/listen');
 
   for (const id of ['sub-1', 41]) {
     it(`[mcp 27] acknowledges subscriptions/listen ${JSON.stringify(id)} without notifications, cancels it, and ends it`, async () => {
       const notifications = { toolsListChanged: true, resourceSubscriptions: ['file:///x'] };
-      const reply = await listen({ notifications }, id);
+      const reply = await subscribe({ notifications }, id);
       assert.deepEqual(
         [reply.status, reply.headers.get('content-type'), reply.headers.get('x-accel-buffering')],
         [200, 'text/event-stream', 'no'],
@@ -184,28 +195,28 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   }
 
   it('[mcp 27] returns -32602 for subscriptions/listen without its filter', async () => {
-    assertRefused(await listen({}), 400, -32602, 'sub-1');
-    assertRefused(await listen({ notifications: ['toolsListChanged'] }), 400, -32602, 'sub-1');
+    assertRefused(await subscribe({}), 400, -32602, 'sub-1');
+    assertRefused(await subscribe({ notifications: ['toolsListChanged'] }), 400, -32602, 'sub-1');
   });
 
   it('[mcp 28] returns one complete result even if the client requests logs, progress, and further input', async () => {
-    const _meta = { ...modernMeta, 'io.modelcontextprotocol/logLevel': 'debug', progressToken: 'p' };
+    const _meta = { ...statelessMeta, 'io.modelcontextprotocol/logLevel': 'debug', progressToken: 'p' };
     const extra = { _meta, inputResponses: { a: 1 }, requestState: 'x' };
     const replies = [
-      await modern('tools/call', { name: 'echo', ...extra }),
-      await modern('tools/call', { name: 'note', arguments: {}, ...extra }),
-      await modern('tools/list', extra),
-      await modern('server/discover', extra),
+      await rpc('tools/call', { name: 'echo', ...extra }),
+      await rpc('tools/call', { name: 'note', arguments: {}, ...extra }),
+      await rpc('tools/list', extra),
+      await rpc('server/discover', extra),
     ];
     for (const reply of replies) {
       assert.equal(reply.headers.get('content-type'), 'application/json');
-      assert.equal(resultOf(reply).resultType, 'complete');
+      assert.equal(getRpcResult(reply).resultType, 'complete');
       assert.doesNotMatch(reply.text, /"method"|input_required/);
     }
   });
 
   it('[mcp 12] accepts a notification with any name and returns 202 without a body', async () => {
-    const message = { jsonrpc: '2.0', method: 'notifications/anything', params: { _meta: modernMeta } };
+    const message = { jsonrpc: '2.0', method: 'notifications/anything', params: { _meta: statelessMeta } };
     const reply = await post(message, 'notifications/anything');
     assert.deepEqual([reply.status, reply.text], [202, '']);
   });
@@ -213,6 +224,6 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   it('[mcp 16] rejects a posted response', async () => {
     const reply = await post({ jsonrpc: '2.0', id: 9, result: {} });
     assertRefused(reply, 400, -32600, 9);
-    assert.match(failureOf(reply).message, /the body is a JSON-RPC response; send a request or a notification/);
+    assert.match(getRpcError(reply).message, /the body is a JSON-RPC response; send a request or a notification/);
   });
 });

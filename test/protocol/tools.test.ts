@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { assertRefused, echoConfig, resultOf } from '../support/mcp.ts';
+import { assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
 import {
   type Json,
-  modernMeta,
   startToolhost,
+  statelessMeta,
   type TestToolhost,
-  type ToolReply,
+  type ToolCallResult,
 } from '../support/toolhost/toolhost.ts';
 import {
-  type Answer,
+  type CannedResponse,
   type RecordingUpstream,
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
@@ -21,9 +21,9 @@ describe('tool handling in both protocol generations', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
-    const slow = { ...toolOf(), name: 'slow', url: `${upstream.url}/slow`, timeout_ms: 40 };
-    const config = echoConfig(upstream.url);
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    const slow = { ...createTool(), name: 'slow', url: `${upstream.url}/slow`, timeout_ms: 40 };
+    const config = buildEchoConfig(upstream.url);
     await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), slow] });
   });
   beforeEach(() => void upstream.take());
@@ -32,24 +32,28 @@ describe('tool handling in both protocol generations', () => {
     await upstream.close();
   });
 
-  const toolOf = (more: Json = {}): Json => ({
+  const createTool = (overrides: Json = {}): Json => ({
     name: 'tool',
     description: 'A tool of this test, for this test.',
     method: 'GET',
     url: `${upstream.url}/tool`,
-    ...more,
+    ...overrides,
   });
   /** Calls a tool in both protocol generations and asserts equal results except for the envelope. */
-  const callBoth = async (name: string, args: Json, slug = 'echo'): Promise<ToolReply> => {
-    const legacy = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args });
-    const modern = await toolhost.modern(slug, token, 'tools/call', { name, arguments: args });
-    assert.deepEqual([legacy.status, modern.status], [200, 200], legacy.text + modern.text);
-    const { resultType, _meta, ...rest } = resultOf(modern);
+  const callInBothGenerations = async (name: string, args: Json, slug = 'echo'): Promise<ToolCallResult> => {
+    const statefulReply = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args });
+    const statelessReply = await toolhost.statelessRpc(slug, token, 'tools/call', { name, arguments: args });
+    assert.deepEqual(
+      [statefulReply.status, statelessReply.status],
+      [200, 200],
+      statefulReply.text + statelessReply.text,
+    );
+    const { resultType, _meta, ...rest } = getRpcResult(statelessReply);
     assert.equal(resultType, 'complete');
-    assert.deepEqual(resultOf(legacy), rest);
-    return rest as ToolReply;
+    assert.deepEqual(getRpcResult(statefulReply), rest);
+    return rest as ToolCallResult;
   };
-  const failureText = (reply: ToolReply): string => {
+  const getErrorText = (reply: ToolCallResult): string => {
     assert.equal(reply.isError, true);
     assert.deepEqual(
       reply.content.map((block) => block.type),
@@ -58,51 +62,56 @@ describe('tool handling in both protocol generations', () => {
     return reply.content[0]?.text ?? '';
   };
 
-  const misfits: [string, string, Json, RegExp][] = [
+  const invalidArgumentCases: [string, string, Json, RegExp][] = [
     ['a wrong type', 'echo', { text: [7] }, /text: found an array of 1; allowed: string/],
     ['a fraction for an integer', 'echo', { times: 1.5 }, /times: found 1\.5; allowed: integer/],
     ['a missing argument', 'note', {}, /text: is missing/],
     ['an unknown argument', 'note', { text: 'a', txt: 'b' }, /txt: unknown argument; did you mean/],
     ['null', 'note', { text: null }, /text: found null; allowed: string/],
   ];
-  for (const [what, name, args, said] of misfits) {
-    it(`[mcp 14] returns an error that names the argument, and sends nothing, for ${what}`, async () => {
-      assert.match(failureText(await callBoth(name, args)), said);
+  for (const [description, name, args, expected] of invalidArgumentCases) {
+    it(`[mcp 14] returns an error that names the argument, and sends nothing, for ${description}`, async () => {
+      assert.match(getErrorText(await callInBothGenerations(name, args)), expected);
       assert.equal(upstream.requests.length, 0);
     });
   }
 
-  const unhappy: [Answer, RegExp][] = [
+  const upstreamErrors: [CannedResponse, RegExp][] = [
     [{ status: 404, body: { message: 'no such row' } }, /^HTTP 404 Not Found\n\{"message":"no such row"\}$/],
     [{ status: 401, body: 'who?' }, /^HTTP 401 Unauthorized\nwho\?$/],
     [{ status: 429, headers: { 'retry-after': '7' }, body: '' }, /^HTTP 429 Too Many Requests\nRetry-After: 7$/],
     [{ status: 500, body: '' }, /^HTTP 500 Internal Server Error$/],
     [{ status: 503, body: '<h1>down</h1>' }, /^HTTP 503 Service Unavailable\n<h1>down<\/h1>$/],
   ];
-  for (const [answer, said] of unhappy) {
-    it(`[mcp 15] returns the upstream status ${answer.status} as an error result that the model can read`, async () => {
-      upstream.on('GET /echo', () => answer);
-      assert.match(failureText(await callBoth('echo', {})), said);
+  for (const [response, expected] of upstreamErrors) {
+    it(`[mcp 15] returns the upstream status ${response.status} as an error result that the model can read`, async () => {
+      upstream.on('GET /echo', () => response);
+      assert.match(getErrorText(await callInBothGenerations('echo', {})), expected);
     });
   }
 
   it('[mcp 15] returns an error result with the timeout if the upstream does not respond in time', async () => {
     upstream.on('GET /slow', () => 'hold');
-    assert.match(failureText(await callBoth('slow', {})), /did not answer within 40 ms/);
+    assert.match(getErrorText(await callInBothGenerations('slow', {})), /did not answer within 40 ms/);
   });
 
   it('[mcp 4] replaces unpaired surrogates of a configuration, so that every client can parse the response', async () => {
-    const half = 'A text that was cut in the middle of an emoji \ud83d';
+    const textWithSurrogate = 'A text that was cut in the middle of an emoji \ud83d';
     await toolhost.createServer({
-      ...echoConfig(upstream.url, { slug: 'halves', description: half }),
-      tools: [toolOf({ description: half, input_schema: { q: { type: 'string', examples: [half] } } })],
+      ...buildEchoConfig(upstream.url, { slug: 'halves', description: textWithSurrogate }),
+      tools: [
+        createTool({
+          description: textWithSurrogate,
+          input_schema: { q: { type: 'string', examples: [textWithSurrogate] } },
+        }),
+      ],
     });
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     for (const { text } of [
       await toolhost.rpc('halves', token, 'initialize', { protocolVersion: '2025-11-25' }),
       await toolhost.rpc('halves', token, 'tools/list'),
-      await toolhost.modern('halves', token, 'server/discover'),
-      await toolhost.modern('halves', token, 'tools/list'),
+      await toolhost.statelessRpc('halves', token, 'server/discover'),
+      await toolhost.statelessRpc('halves', token, 'tools/list'),
       await toolhost.rpc('manage', key, 'tools/call', { name: 'getMcpServer', arguments: { slug: 'halves' } }),
     ]) {
       assert.match(text, /emoji (?:\ufffd|\\+ufffd)\\*"/);
@@ -112,10 +121,13 @@ describe('tool handling in both protocol generations', () => {
 
   it('[mcp 32] lists a schema with the keywords of 2020-12 byte for byte', async () => {
     const input_schema = JSON.parse(richSchema) as Json;
-    await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'rich' }), tools: [toolOf({ input_schema })] });
-    const legacy = await toolhost.rpc('rich', token, 'tools/list');
-    const modern = await toolhost.modern('rich', token, 'tools/list');
-    for (const { text } of [legacy, modern])
+    await toolhost.createServer({
+      ...buildEchoConfig(upstream.url, { slug: 'rich' }),
+      tools: [createTool({ input_schema })],
+    });
+    const statefulReply = await toolhost.rpc('rich', token, 'tools/list');
+    const statelessReply = await toolhost.statelessRpc('rich', token, 'tools/list');
+    for (const { text } of [statefulReply, statelessReply])
       assert.ok(text.includes(`"inputSchema":${JSON.stringify(input_schema)},`), text);
     const fits = { address: { street: 'A', city: 'B' }, contact: 'email', tags: ['x', 'y'] };
     assert.notEqual((await toolhost.callTool('rich', token, 'tool', fits)).isError, true);
@@ -126,8 +138,8 @@ describe('tool handling in both protocol generations', () => {
   });
 
   it('[mcp 32] lists a tool without parameters with an object schema that accepts no properties', async () => {
-    await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'bare' }), tools: [toolOf()] });
-    const [tool] = resultOf(await toolhost.rpc('bare', token, 'tools/list')).tools as Json[];
+    await toolhost.createServer({ ...buildEchoConfig(upstream.url, { slug: 'bare' }), tools: [createTool()] });
+    const [tool] = getRpcResult(await toolhost.rpc('bare', token, 'tools/list')).tools as Json[];
     assert.deepEqual(tool?.inputSchema, { type: 'object', properties: {}, additionalProperties: false });
     const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true };
     assert.deepEqual(tool?.annotations, annotations);
@@ -137,26 +149,26 @@ describe('tool handling in both protocol generations', () => {
   it('[mcp 33] returns a result that matches output_schema, or an error', async () => {
     const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
     await toolhost.createServer({
-      ...echoConfig(upstream.url, { slug: 'shaped' }),
-      tools: [toolOf({ output_schema })],
+      ...buildEchoConfig(upstream.url, { slug: 'shaped' }),
+      tools: [createTool({ output_schema })],
     });
     for (const reply of [
       await toolhost.rpc('shaped', token, 'tools/list'),
-      await toolhost.modern('shaped', token, 'tools/list'),
+      await toolhost.statelessRpc('shaped', token, 'tools/list'),
     ]) {
-      assert.deepEqual((resultOf(reply).tools as Json[])[0]?.outputSchema, output_schema);
+      assert.deepEqual((getRpcResult(reply).tools as Json[])[0]?.outputSchema, output_schema);
     }
     upstream.on('GET /tool', () => ({ body: { n: 1, more: true } }));
-    const fits = await callBoth('tool', {}, 'shaped');
+    const fits = await callInBothGenerations('tool', {}, 'shaped');
     assert.deepEqual(fits.structuredContent, { n: 1, more: true });
     assert.deepEqual(fits.content, [{ type: 'text', text: '{"n":1,"more":true}' }]);
     for (const body of [{ n: 'one' }, {}, [1], 'text']) {
       upstream.on('GET /tool', () => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));
-      assert.match(failureText(await callBoth('tool', {}, 'shaped')), /does not match output_schema/);
+      assert.match(getErrorText(await callInBothGenerations('tool', {}, 'shaped')), /does not match output_schema/);
     }
     // Clients with the official SDKs throw if a successful result has no structured content.
     const type = (name: string) => ({ 'content-type': name });
-    for (const [answer, said] of [
+    for (const [response, expected] of [
       [
         { status: 204 },
         /^output_schema requires a JSON response, but HTTP 204 No Content has no body; the request itself was carried out$/,
@@ -174,76 +186,82 @@ describe('tool handling in both protocol generations', () => {
         /^output_schema requires .* image\/png; the request/,
       ],
       [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not strict JSON; the request/],
-    ] as [Answer, RegExp][]) {
-      upstream.on('GET /tool', () => answer);
-      assert.match(failureText(await callBoth('tool', {}, 'shaped')), said);
+    ] as [CannedResponse, RegExp][]) {
+      upstream.on('GET /tool', () => response);
+      assert.match(getErrorText(await callInBothGenerations('tool', {}, 'shaped')), expected);
     }
   });
 
   it('[mcp 33] returns structured content without output_schema only to stateful clients, for JSON other than an object', async () => {
     upstream.on('GET /echo', () => ({ body: [1, 2] }));
-    const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/call', { name: 'echo' }));
-    assert.deepEqual(legacy, { content: [{ type: 'text', text: '[1,2]' }], structuredContent: { result: [1, 2] } });
-    const modern = resultOf(await toolhost.modern('echo', token, 'tools/call', { name: 'echo' }));
-    assert.equal(modern.structuredContent, undefined);
+    const statefulReply = getRpcResult(await toolhost.rpc('echo', token, 'tools/call', { name: 'echo' }));
+    assert.deepEqual(statefulReply, {
+      content: [{ type: 'text', text: '[1,2]' }],
+      structuredContent: { result: [1, 2] },
+    });
+    const statelessReply = getRpcResult(await toolhost.statelessRpc('echo', token, 'tools/call', { name: 'echo' }));
+    assert.equal(statelessReply.structuredContent, undefined);
   });
 
-  const parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-  const sent = async (meta: Json, headers: Record<string, string> = {}) => {
+  const validTraceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const callForTraceHeaders = async (meta: Json, headers: Record<string, string> = {}) => {
     upstream.take();
-    const params = { name: 'note', arguments: { text: 'x' }, _meta: { ...modernMeta, ...meta } };
-    assert.equal((await toolhost.modern('echo', token, 'tools/call', params, headers)).status, 200);
+    const params = { name: 'note', arguments: { text: 'x' }, _meta: { ...statelessMeta, ...meta } };
+    assert.equal((await toolhost.statelessRpc('echo', token, 'tools/call', params, headers)).status, 200);
     const { traceparent, tracestate, baggage } = (await upstream.waitForRequest()).headers;
     return [traceparent, tracestate, baggage];
   };
 
   it('[mcp 35] forwards a valid trace context of _meta, which takes precedence over the headers', async () => {
-    const other = parent.replace('0af7', '1111');
-    assert.deepEqual(await sent({ traceparent: parent, tracestate: 'a=1', baggage: 'b=2' }), [
-      parent,
+    const other = validTraceparent.replace('0af7', '1111');
+    assert.deepEqual(await callForTraceHeaders({ traceparent: validTraceparent, tracestate: 'a=1', baggage: 'b=2' }), [
+      validTraceparent,
       'a=1',
       undefined,
     ]);
-    assert.deepEqual(await sent({ traceparent: parent }, { traceparent: other, tracestate: 'c=3' }), [
-      parent,
-      undefined,
+    assert.deepEqual(
+      await callForTraceHeaders({ traceparent: validTraceparent }, { traceparent: other, tracestate: 'c=3' }),
+      [validTraceparent, undefined, undefined],
+    );
+    assert.deepEqual(await callForTraceHeaders({}, { traceparent: other, tracestate: 'c=3' }), [
+      other,
+      'c=3',
       undefined,
     ]);
-    assert.deepEqual(await sent({}, { traceparent: other, tracestate: 'c=3' }), [other, 'c=3', undefined]);
     await toolhost.rpc('echo', token, 'tools/call', {
       name: 'note',
       arguments: { text: 'x' },
-      _meta: { traceparent: parent },
+      _meta: { traceparent: validTraceparent },
     });
-    assert.equal((await upstream.waitForRequest(2)).headers.traceparent, parent);
+    assert.equal((await upstream.waitForRequest(2)).headers.traceparent, validTraceparent);
   });
 
-  const badParents = [
+  const invalidParents = [
     7,
     null,
     '',
     'x',
-    `${parent}x`,
-    parent.toUpperCase(),
-    parent.replace('00-', 'ff-'),
-    `${parent}\r\nx: y`,
+    `${validTraceparent}x`,
+    validTraceparent.toUpperCase(),
+    validTraceparent.replace('00-', 'ff-'),
+    `${validTraceparent}\r\nx: y`,
   ];
-  badParents.push(
-    parent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
-    parent.replace('b7ad6b7169203331', '0'.repeat(16)),
+  invalidParents.push(
+    validTraceparent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
+    validTraceparent.replace('b7ad6b7169203331', '0'.repeat(16)),
   );
   it('[mcp 35] drops an invalid traceparent with its tracestate, and an invalid tracestate alone', async () => {
-    for (const traceparent of badParents) {
+    for (const traceparent of invalidParents) {
       assert.deepEqual(
-        await sent({ traceparent, tracestate: 'a=1' }),
+        await callForTraceHeaders({ traceparent, tracestate: 'a=1' }),
         [undefined, undefined, undefined],
         String(traceparent),
       );
     }
     for (const tracestate of ['a=1\r\nx: y', 'ü=1', '', 'x'.repeat(513), 5]) {
       assert.deepEqual(
-        await sent({ traceparent: parent, tracestate }),
-        [parent, undefined, undefined],
+        await callForTraceHeaders({ traceparent: validTraceparent, tracestate }),
+        [validTraceparent, undefined, undefined],
         String(tracestate),
       );
     }
@@ -251,24 +269,27 @@ describe('tool handling in both protocol generations', () => {
 
   it('[mcp 34] returns 429 with Retry-After beyond the rate of a server, and other servers are not affected', async () => {
     const limited = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env: { CALLS_PER_SECOND: '1' },
-      surroundings: { clock: () => 0 },
+      runtimeOptions: { clock: () => 0 },
     });
     try {
-      for (const slug of ['echo', 'other']) await limited.createServer(echoConfig(upstream.url, { slug }));
+      for (const slug of ['echo', 'other']) await limited.createServer(buildEchoConfig(upstream.url, { slug }));
       const call = (slug: string) =>
-        limited.modern(slug, token, 'tools/call', { name: 'note', arguments: { text: 'x' } });
+        limited.statelessRpc(slug, token, 'tools/call', { name: 'note', arguments: { text: 'x' } });
       upstream.take();
       const replies = [await call('echo'), await call('echo'), await call('echo')];
       assert.deepEqual(
         replies.map((reply) => reply.status),
         [200, 200, 429],
       );
-      const [, , refused] = replies;
-      assert.ok(refused);
-      assert.match(assertRefused(refused, 429, 429), /gets at most 1 per second\. The call was not made; retry in 1 s/);
-      assert.equal(refused.headers.get('retry-after'), '1');
+      const [, , rejected] = replies;
+      assert.ok(rejected);
+      assert.match(
+        assertRefused(rejected, 429, 429),
+        /gets at most 1 per second\. The call was not made; retry in 1 s/,
+      );
+      assert.equal(rejected.headers.get('retry-after'), '1');
       assert.equal((await call('other')).status, 200);
       assert.equal((await limited.rpc('echo', token, 'tools/list')).status, 200);
       const batch = await limited.post(

@@ -2,26 +2,26 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createBrowser, next } from '../support/browser/browser.ts';
-import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
+import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-const second = 1000;
-const minute = 60 * second;
-const hour = 60 * minute;
-const day = 24 * hour;
+const secondMs = 1000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
 const replicaCount = 3;
 
 /** A credential that is valid until a time or until it is ended. Times are those of the database. */
-type Good = { until: number; isOver: boolean };
-type Key = Good & { key: string };
-type Code = Good & { code: string; verifier: string };
-type Tokens = Good & { access: string; refresh: string };
-type Session = Good & { cookie: string };
+type Credential = { until: number; isOver: boolean };
+type Key = Credential & { key: string };
+type Code = Credential & { code: string; verifier: string };
+type Tokens = Credential & { access: string; refresh: string };
+type Session = Credential & { cookie: string };
 
 const replica = fc.nat(replicaCount - 1);
 const pick = fc.nat(5);
@@ -37,8 +37,8 @@ const steps = fc.array(
     pick,
     // Sums of these leave much, little, or nothing of every lifetime. Between two polls, a replica measures the time
     // itself.
-    pass: fc.constantFrom(35 * second, 13 * minute, 7 * hour + minute, 40 * hour),
-    ahead: fc.integer({ min: -hour, max: hour }),
+    pass: fc.constantFrom(35 * secondMs, 13 * minuteMs, 7 * hourMs + minuteMs, 40 * hourMs),
+    ahead: fc.integer({ min: -hourMs, max: hourMs }),
     lifeS: fc.constantFrom(60, 1800, 90_000),
   }),
   { minLength: 10, maxLength: 30 },
@@ -46,11 +46,11 @@ const steps = fc.array(
 type Step = (typeof steps extends fc.Arbitrary<infer All> ? All : never)[number];
 
 /** Lifetimes of credentials in the product. */
-const spans = { code: minute, access: hour, refresh: 30 * day, session: 7 * day };
+const lifetimes = { code: minuteMs, access: hourMs, refresh: 30 * dayMs, session: 7 * dayMs };
 
 describe('[find B1] replicas with arbitrarily wrong clocks', () => {
   let postgres: TestPostgres;
-  let provider: ForgingProvider;
+  let provider: ForgedTokenProvider;
   let world: LoginWorld;
   let clock: MovableClock;
   let replicas: TestToolhost[];
@@ -59,9 +59,9 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
   /** Time of the database clock, which stands still except for `pass` steps. */
   let now = Date.now();
   before(async () => {
-    [postgres, provider] = await Promise.all([startPostgres(), startForgingProvider()]);
+    [postgres, provider] = await Promise.all([startPostgres(), startForgedTokenProvider()]);
     const url = await postgres.createDatabase();
-    clock = await movableClock(url);
+    clock = await createMovableClock(url);
     await clock.stopAt(now);
     const env = {
       DATABASE_URL: url,
@@ -71,12 +71,12 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
       OIDC_CLIENT_ID: provider.clientId,
       OIDC_CLIENT_SECRET: 'of-the-client',
     };
-    const surroundingsOf = (n: number) => ({ now: () => Date.now() + (ahead[n] ?? 0) });
-    world = await startLoginWorld({ env, surroundings: surroundingsOf(0) });
-    const egress = [...world.provider.ports, world.upstream.port];
-    const others = [1, 2].map((n) => startToolhost({ env, egress, surroundings: surroundingsOf(n) }));
+    const getRuntimeOptions = (n: number) => ({ now: () => Date.now() + (ahead[n] ?? 0) });
+    world = await startLoginWorld({ env, runtimeOptions: getRuntimeOptions(0) });
+    const egressPorts = [...world.provider.ports, world.upstream.port];
+    const others = [1, 2].map((n) => startToolhost({ env, egressPorts, runtimeOptions: getRuntimeOptions(n) }));
     replicas = [world.toolhost, ...(await Promise.all(others))];
-    slug = await world.serve();
+    slug = await world.createServer();
   });
   after(async () => {
     await Promise.all(replicas?.slice(1).map((one) => one.stop()) ?? []);
@@ -84,9 +84,9 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
     await Promise.all([postgres.stop(), provider?.close()]);
   });
 
-  const replicaAt = (n: number) => replicas[n] as TestToolhost;
-  const look = () => Promise.all(replicas.map((one) => one.running.app.runner.onCommitted()));
-  const isGood = (good: Good) => !good.isOver && now < good.until;
+  const getReplica = (n: number) => replicas[n] as TestToolhost;
+  const pollAll = () => Promise.all(replicas.map((one) => one.running.app.runner.onCommitted()));
+  const isValid = (credential: Credential) => !credential.isOver && now < credential.until;
 
   /** Returns functions that perform and check the steps of one run of the property. */
   const startRun = async () => {
@@ -94,90 +94,90 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
     const codes: Code[] = [];
     const tokens: Tokens[] = [];
     const sessions: Session[] = [];
-    const { id } = await world.client(slug);
+    const { id } = await world.registerClient(slug);
     const clients = replicas.map(({ url }) => clientWithId(id, { issuer: `${url}/mcp/${slug}` }));
-    const clientAt = (n: number) => clients[n] as OAuthClient;
-    const chosen = <Thing>(things: Thing[], n: number) => things[n % (things.length || 1)];
-    const issued = (body: object): Tokens => {
+    const getClient = (n: number) => clients[n] as OAuthClient;
+    const pickOne = <Item>(items: Item[], n: number) => items[n % (items.length || 1)];
+    const toTokens = (body: object): Tokens => {
       const { access_token: access, refresh_token: refresh } = body as { access_token: string; refresh_token: string };
-      return { access, refresh, until: now + spans.access, isOver: false };
+      return { access, refresh, until: now + lifetimes.access, isOver: false };
     };
     const sessionStatus = async (n: number, { cookie }: Session) => {
       const headers = { cookie: `toolhost-session=${cookie}` };
-      return (await fetch(`${replicaAt(n).url}/api/v1/session`, { headers })).status;
+      return (await fetch(`${getReplica(n).url}/api/v1/session`, { headers })).status;
     };
 
     async function check(n: number): Promise<void> {
       for (const key of keys) {
-        const { status } = await replicaAt(n).rest('GET', '/servers?limit=1', { key: key.key });
-        assert.equal(status, isGood(key) ? 200 : 401, 'a key');
+        const { status } = await getReplica(n).rest('GET', '/servers?limit=1', { key: key.key });
+        assert.equal(status, isValid(key) ? 200 : 401, 'a key');
       }
       for (const one of tokens) {
-        const { status } = await replicaAt(n).rpc(slug, one.access, 'ping');
-        assert.equal(status, isGood(one) ? 200 : 401, 'an access token');
+        const { status } = await getReplica(n).rpc(slug, one.access, 'ping');
+        assert.equal(status, isValid(one) ? 200 : 401, 'an access token');
       }
-      for (const one of sessions) assert.equal(await sessionStatus(n, one), isGood(one) ? 200 : 401, 'a session');
+      for (const one of sessions) assert.equal(await sessionStatus(n, one), isValid(one) ? 200 : 401, 'a session');
     }
 
     const steps: Record<Step['kind'], (step: Step) => Promise<unknown>> = {
       async 'make key'({ at, lifeS }) {
         const body = { name: 'n', scopes: ['manage'], expires_in: lifeS };
-        const made = await replicaAt(at).rest('POST', '/keys', { body });
-        keys.push({ key: String(made.body.key), until: now + lifeS * second, isOver: false });
+        const made = await getReplica(at).rest('POST', '/keys', { body });
+        keys.push({ key: String(made.body.key), until: now + lifeS * secondMs, isOver: false });
       },
       async 'revoke key'({ at, pick: n }) {
-        const key = chosen(keys, n);
+        const key = pickOne(keys, n);
         if (!key || key.isOver) return;
-        const { status } = await replicaAt(at).rest('DELETE', `/keys/key_${key.key.split('_')[1]}`);
+        const { status } = await getReplica(at).rest('DELETE', `/keys/key_${key.key.split('_')[1]}`);
         assert.equal(status, 200);
         key.isOver = true;
       },
       async 'log in'() {
-        const { code, verifier } = await world.logIn(clientAt(0));
-        codes.push({ code, verifier, until: now + spans.code, isOver: false });
+        const { code, verifier } = await world.logIn(getClient(0));
+        codes.push({ code, verifier, until: now + lifetimes.code, isOver: false });
       },
       async redeem({ at, pick: n }) {
-        const code = chosen(codes, n);
+        const code = pickOne(codes, n);
         if (!code || code.isOver) return;
-        const reply = await clientAt(at).redeem(code.code, code.verifier);
-        assert.equal(reply.status, isGood(code) ? 200 : 400, `a code: ${reply.text}`);
-        if (isGood(code)) tokens.push(issued(reply.body));
+        const reply = await getClient(at).redeem(code.code, code.verifier);
+        assert.equal(reply.status, isValid(code) ? 200 : 400, `a code: ${reply.text}`);
+        if (isValid(code)) tokens.push(toTokens(reply.body));
         code.isOver = true;
       },
       async refresh({ at, pick: n }) {
-        const before = chosen(tokens, n);
+        const before = pickOne(tokens, n);
         if (!before || before.refresh === '' || before.isOver) return;
-        const until = before.until - spans.access + spans.refresh;
-        const reply = await clientAt(at).refresh(before.refresh);
+        const until = before.until - lifetimes.access + lifetimes.refresh;
+        const reply = await getClient(at).refresh(before.refresh);
         assert.equal(reply.status, now < until ? 200 : 400, `a refresh token: ${reply.text}`);
         // The previous access token stays valid until its end. A second use of its refresh token would end both.
         before.refresh = '';
-        if (reply.status === 200) tokens.push(issued(reply.body));
+        if (reply.status === 200) tokens.push(toTokens(reply.body));
       },
       async 'revoke grant'({ at, pick: n }) {
-        const one = chosen(tokens, n);
+        const one = pickOne(tokens, n);
         if (!one || one.refresh === '' || one.isOver) return;
-        await clientAt(at).revoke(one.refresh);
+        await getClient(at).revoke(one.refresh);
         // All tokens of a login end with it. The model only tracks those of one refresh.
         tokens.splice(0, tokens.length, ...tokens.filter((other) => other === one));
         one.isOver = true;
       },
       async 'sign in'({ at }) {
         const browser = createBrowser();
-        const { searchParams } = next(await browser.get(`${replicaAt(at).url}/login`));
-        provider.issue(searchParams.get('nonce') ?? '', {});
-        const back = new URL(`${replicaAt(at).url}/login/callback`);
+        const { searchParams } = getNextUrl(await browser.get(`${getReplica(at).url}/login`));
+        provider.setIdToken(searchParams.get('nonce') ?? '', {});
+        const back = new URL(`${getReplica(at).url}/login/callback`);
         const state = searchParams.get('state') ?? '';
         back.search = new URLSearchParams({ code: 'of-the-provider', state, iss: provider.url }).toString();
         assert.equal((await browser.get(back)).status, 302);
         const cookie = browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
-        sessions.push({ cookie, until: now + spans.session, isOver: false });
+        sessions.push({ cookie, until: now + lifetimes.session, isOver: false });
       },
       async 'sign out'({ at, pick: n }) {
-        const session = chosen(sessions, n);
+        const session = pickOne(sessions, n);
         if (!session) return;
         const headers = { cookie: `toolhost-session=${session.cookie}`, 'sec-fetch-site': 'same-origin' };
-        await fetch(`${replicaAt(at).url}/logout`, { method: 'POST', headers, redirect: 'manual' });
+        await fetch(`${getReplica(at).url}/logout`, { method: 'POST', headers, redirect: 'manual' });
         session.isOver = true;
       },
       check: ({ at }) => check(at),
@@ -190,9 +190,9 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
       },
     };
     return {
-      async take(step: Step) {
+      async perform(step: Step) {
         await steps[step.kind](step);
-        await look();
+        await pollAll();
       },
       async end() {
         for (const n of replicas.keys()) await check(n);
@@ -204,7 +204,7 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
     await fc.assert(
       fc.asyncProperty(steps, async (plan) => {
         const run = await startRun();
-        for (const step of plan) await run.take(step);
+        for (const step of plan) await run.perform(step);
         await run.end();
       }),
       { numRuns: 12 },

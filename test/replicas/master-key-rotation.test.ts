@@ -8,27 +8,27 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { openDatabase } from '../../src/store/database.ts';
 import { createKeyring, sealedColumns } from '../../src/store/sealing/sealing.ts';
-import { serverAt } from '../support/configs.ts';
-import { type FreshReply, freshCall, freshRequest, loadPauseMs, untilServed } from '../support/fresh-request.ts';
+import { buildServerAt } from '../support/configs.ts';
+import { type FreshReply, freshCall, freshRequest, loadPauseMs, retryUntilServed } from '../support/fresh-request.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
-import { clientWithId, tokensOf } from '../support/oauth/oauth-client.ts';
+import { clientWithId, expectTokens } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startStores } from '../support/store/stores.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type StartOptions, startToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { startRoundRobin } from '../support/upstreams/round-robin.ts';
 
-const newKey = () => randomBytes(32).toString('base64');
-const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
+const createMasterKey = () => randomBytes(32).toString('base64');
+const getKeyId = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
 
 /**
  * Returns true for a change that was not made because it waited two seconds for a lock. On a busy machine a process may
  * hold its lock that long, whatever the keys are.
  */
-const isBehindAnother = ({ status, text }: FreshReply) =>
+const isWaitingForLock = ({ status, text }: FreshReply) =>
   status === 503 && /the database is busy with other changes/.test(text);
 
 describe('rotating the master key while two replicas serve', () => {
@@ -46,7 +46,7 @@ describe('rotating the master key while two replicas serve', () => {
   });
 
   const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
-  const environment = async () => ({
+  const createEnvironment = async () => ({
     DATABASE_URL: await postgres.createDatabase(),
     DATA_DIR: folder,
     EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
@@ -55,30 +55,34 @@ describe('rotating the master key while two replicas serve', () => {
   });
 
   it('[find C2] in the documented order fails no request under load, and leaves every value readable', async () => {
-    const [old, fresh] = [newKey(), newKey()];
+    const [oldKey, freshKey] = [createMasterKey(), createMasterKey()];
     const proxy = await startRoundRobin();
-    const env = await environment();
-    const first = await startToolhost({ env: { ...env, MASTER_KEY: old }, egress: [upstream.port], dataDir: folder });
+    const env = await createEnvironment();
+    const first = await startToolhost({
+      env: { ...env, MASTER_KEY: oldKey },
+      egressPorts: [upstream.port],
+      dataDir: folder,
+    });
     const slugs = ['one', 'two', 'three'];
-    for (const slug of slugs) await first.createServer(serverAt(slug, upstream.url, stored));
+    for (const slug of slugs) await first.createServer(buildServerAt(slug, upstream.url, stored));
     for (const slug of slugs) await first.rest('PUT', `/servers/${slug}/secrets/TOKEN`, { body: { value: 'first' } });
-    const key = await first.key();
+    const key = await first.createKey();
     await first.stop();
 
     const running: { child: ChildToolhost; url: string }[] = [];
     let over = false;
     const counts = { calls: 0, changes: 0 };
-    const last = new Map<string, string>();
+    const lastValues = new Map<string, string>();
     const startReplica = async (MASTER_KEY: string) => {
-      const PORT = String(await freePort());
+      const PORT = String(await findFreePort());
       const child = await startChildToolhost({ ...env, BASE_URL: proxy.url, PORT, MASTER_KEY });
       const url = `http://127.0.0.1:${PORT}`;
       running.push({ child, url });
       proxy.add(url);
-      await proxy.seen(url, true);
+      await proxy.waitForReadiness(url, true);
     };
     /** Replaces each replica with one that has these keys and serves before the other one stops. */
-    const roll = async (MASTER_KEY: string) => {
+    const replaceReplicas = async (MASTER_KEY: string) => {
       for (const { child, url } of running.splice(0)) {
         await startReplica(MASTER_KEY);
         await proxy.remove(url);
@@ -100,28 +104,28 @@ describe('rotating the master key while two replicas serve', () => {
     const change = async (slug: string) => {
       for (let n = 0; !over; n += 1) {
         const value = `${slug}-${n}`;
-        const { status, text } = await untilServed(
+        const { status, text } = await retryUntilServed(
           () =>
             freshRequest(`${proxy.url}/api/v1/servers/${slug}/secrets/TOKEN`, { method: 'PUT', key, body: { value } }),
-          isBehindAnother,
+          isWaitingForLock,
         );
         assert.equal(status, 200, text);
-        last.set(slug, value);
+        lastValues.set(slug, value);
         counts.changes += 1;
         await delay(loadPauseMs);
       }
     };
-    await startReplica(old);
-    await startReplica(old);
+    await startReplica(oldKey);
+    await startReplica(oldKey);
     const load = Promise.all([...slugs.map(call), ...slugs.slice(1).map(change)]);
     try {
-      await Promise.race([load, roll(`${old},${fresh}`)]);
-      await Promise.race([load, roll(`${fresh},${old}`)]);
+      await Promise.race([load, replaceReplicas(`${oldKey},${freshKey}`)]);
+      await Promise.race([load, replaceReplicas(`${freshKey},${oldKey}`)]);
       const { code, stdout, stderr } = await command(['master-key', 'reseal', '--json'], {
-        env: { ...env, MASTER_KEY: `${fresh},${old}` },
+        env: { ...env, MASTER_KEY: `${freshKey},${oldKey}` },
       });
       assert.equal(code, 0, stderr + stdout);
-      await Promise.race([load, roll(fresh)]);
+      await Promise.race([load, replaceReplicas(freshKey)]);
     } finally {
       over = true;
       await Promise.allSettled([load]);
@@ -130,81 +134,93 @@ describe('rotating the master key while two replicas serve', () => {
     }
     await load;
     assert.ok(counts.calls > 60 && counts.changes > 20, JSON.stringify(counts));
-    const end = await startToolhost({ env: { ...env, MASTER_KEY: fresh }, egress: [upstream.port], dataDir: folder });
+    const finalService = await startToolhost({
+      env: { ...env, MASTER_KEY: freshKey },
+      egressPorts: [upstream.port],
+      dataDir: folder,
+    });
     for (const slug of slugs) {
       upstream.take();
-      await end.callTool(slug, await end.key(), 'get');
-      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${last.get(slug) ?? 'first'}`);
+      await finalService.callTool(slug, await finalService.createKey(), 'get');
+      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${lastValues.get(slug) ?? 'first'}`);
     }
-    await end.stop();
+    await finalService.stop();
   });
 
   it('[find C2] in any other order is refused at startup', async () => {
-    const [old, fresh] = [newKey(), newKey()];
-    const env = await environment();
-    const attempt = (MASTER_KEY: string) =>
+    const [oldKey, freshKey] = [createMasterKey(), createMasterKey()];
+    const env = await createEnvironment();
+    const startExpectingRefusal = (MASTER_KEY: string) =>
       command(['serve'], { env: { ...env, PORT: '0', DEMO: '0', MASTER_KEY } }).then(({ code, stderr }) => {
         assert.equal(code, 1);
         return stderr;
       });
-    const replica = await startChildToolhost({ ...env, MASTER_KEY: old });
+    const replica = await startChildToolhost({ ...env, MASTER_KEY: oldKey });
     assert.match(
-      await attempt(`${fresh},${old}`),
+      await startExpectingRefusal(`${freshKey},${oldKey}`),
       new RegExp(
-        `would seal with the key ${idOf(fresh)}, which 1 of the serving processes do not have.*old,new everywhere`,
+        `would seal with the key ${getKeyId(freshKey)}, which 1 of the serving processes do not have.*old,new everywhere`,
       ),
     );
-    assert.match(await attempt(fresh), new RegExp(`other processes of this service seal with the key ${idOf(old)}`));
-    const second = await startChildToolhost({ ...env, MASTER_KEY: `${old},${fresh}` });
+    assert.match(
+      await startExpectingRefusal(freshKey),
+      new RegExp(`other processes of this service seal with the key ${getKeyId(oldKey)}`),
+    );
+    const second = await startChildToolhost({ ...env, MASTER_KEY: `${oldKey},${freshKey}` });
     assert.equal(await replica.end(), 0);
-    const third = await startChildToolhost({ ...env, MASTER_KEY: `${fresh},${old}` });
-    assert.match(await attempt(old), new RegExp(`other processes of this service seal with the key ${idOf(fresh)}`));
+    const third = await startChildToolhost({ ...env, MASTER_KEY: `${freshKey},${oldKey}` });
+    assert.match(
+      await startExpectingRefusal(oldKey),
+      new RegExp(`other processes of this service seal with the key ${getKeyId(freshKey)}`),
+    );
     for (const child of [second, third]) assert.equal(await child.end(), 0);
   });
 
   it('[find C2] keeps logins and client registrations, so tokens stay valid and can be refreshed', async () => {
-    const [old, fresh] = [newKey(), newKey()];
-    const { DATABASE_URL } = await environment();
-    const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY: old } });
-    const slug = await world.serve();
-    const agent = await world.client(slug);
-    const tokens = await world.tokens(agent);
+    const [oldKey, freshKey] = [createMasterKey(), createMasterKey()];
+    const { DATABASE_URL } = await createEnvironment();
+    const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY: oldKey } });
+    const slug = await world.createServer();
+    const agent = await world.registerClient(slug);
+    const tokens = await world.getTokens(agent);
     await world.toolhost.stop();
-    const options: StartOptions = { egress: [...world.provider.ports, world.upstream.port] };
+    const options: StartOptions = { egressPorts: [...world.provider.ports, world.upstream.port] };
     const start = (MASTER_KEY: string) =>
       startToolhost({ ...options, env: { DATABASE_URL, MASTER_KEY, TRUSTED_PROXIES: '1' } });
-    const turned = await start(`${fresh},${old}`);
-    const resealed = await command(['master-key', 'reseal'], { env: { DATABASE_URL, MASTER_KEY: `${fresh},${old}` } });
+    const rotated = await start(`${freshKey},${oldKey}`);
+    const resealed = await command(['master-key', 'reseal'], {
+      env: { DATABASE_URL, MASTER_KEY: `${freshKey},${oldKey}` },
+    });
     assert.equal(resealed.code, 0, resealed.stderr);
-    await turned.stop();
-    const last = await start(fresh);
-    const there = clientWithId(agent.id, { issuer: `${last.url}/mcp/${slug}` });
-    assert.notEqual((await last.callTool(slug, tokens.access_token, 'run')).isError, true);
-    const refreshed = tokensOf(await there.refresh(tokens.refresh_token));
-    assert.notEqual((await last.callTool(slug, refreshed.access_token, 'run')).isError, true);
-    await last.stop();
+    await rotated.stop();
+    const finalService = await start(freshKey);
+    const newClient = clientWithId(agent.id, { issuer: `${finalService.url}/mcp/${slug}` });
+    assert.notEqual((await finalService.callTool(slug, tokens.access_token, 'run')).isError, true);
+    const refreshed = expectTokens(await newClient.refresh(tokens.refresh_token));
+    assert.notEqual((await finalService.callTool(slug, refreshed.access_token, 'run')).isError, true);
+    await finalService.stop();
     await Promise.all([world.provider.close(), world.upstream.close()]);
   });
 
   it('[find C2] finds every sealed value, so no other column contains one', async () => {
-    const MASTER_KEY = newKey();
-    const { DATABASE_URL } = await environment();
+    const MASTER_KEY = createMasterKey();
+    const { DATABASE_URL } = await createEnvironment();
     const world = await startLoginWorld({ env: { DATABASE_URL, MASTER_KEY } });
-    const slug = await world.serve();
-    const agent = await world.client(slug);
-    await world.tokens(agent);
-    await world.returned(agent.authorization()).catch(() => undefined);
-    await world.browser().get(agent.authorization().url);
+    const slug = await world.createServer();
+    const agent = await world.registerClient(slug);
+    await world.getTokens(agent);
+    await world.returnFromProvider(agent.authorization()).catch(() => undefined);
+    await world.newBrowser().get(agent.authorization().url);
     world.upstream.on('GET /thing', () => ({ body: { text: 'x'.repeat(2000) } }));
     await world.toolhost.createServer(
-      serverAt('with-secret', world.upstream.url, { ...stored, max_answer_tokens: 200 }),
+      buildServerAt('with-secret', world.upstream.url, { ...stored, max_answer_tokens: 200 }),
     );
     await world.toolhost.rest('PUT', '/servers/with-secret/secrets/TOKEN', { body: { value: 'x' } });
     await world.toolhost.rest('POST', '/servers/with-secret/capture', { body: { hours: 1 } });
-    await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
+    await world.toolhost.callTool('with-secret', await world.toolhost.createKey(), 'get');
     const headers = { 'content-type': 'application/pdf' };
     world.upstream.on('GET /thing', () => ({ headers, body: Buffer.alloc(300_000, 0xfe) }));
-    await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
+    await world.toolhost.callTool('with-secret', await world.toolhost.createKey(), 'get');
     const authentication = {
       type: 'ClientCredentials',
       token_url: `${world.upstream.url}/token`,
@@ -212,8 +228,8 @@ describe('rotating the master key while two replicas serve', () => {
       client_secret: 's',
     };
     world.upstream.on('POST /token', () => ({ body: { access_token: 'for-the-service', expires_in: 60 } }));
-    await world.toolhost.createServer(serverAt('with-client', world.upstream.url, { authentication }));
-    await world.toolhost.callTool('with-client', await world.toolhost.key(), 'get');
+    await world.toolhost.createServer(buildServerAt('with-client', world.upstream.url, { authentication }));
+    await world.toolhost.callTool('with-client', await world.toolhost.createKey(), 'get');
     const model = { kind: 'anthropic', model: 'm', key: 'key-of-the-model' };
     assert.equal((await world.toolhost.rest('PUT', '/models/mine', { body: model })).status, 200);
     const webhook = { url: `${world.upstream.url}/hook`, events: ['key.expiring'] };
@@ -225,18 +241,21 @@ describe('rotating the master key while two replicas serve', () => {
       postgres: { url: DATABASE_URL, maxConnections: 2, authorities: undefined },
     };
     const { db, close } = await openDatabase(options);
-    const found = new Set<string>();
+    const foundColumns = new Set<string>();
     for (const { name, columns } of await db.introspection.getTables())
       for (const column of columns.filter(({ dataType }) => dataType === 'text')) {
         const { rows } = await sql<{ n: number }>`
-          select count(*)::int as n from ${sql.table(name)} where ${sql.ref(column.name)} like ${`%v1.${idOf(MASTER_KEY)}.%`}`.execute(
+          select count(*)::int as n from ${sql.table(name)} where ${sql.ref(column.name)} like ${`%v1.${getKeyId(MASTER_KEY)}.%`}`.execute(
           db,
         );
-        if ((rows[0]?.n ?? 0) > 0) found.add(`${name}.${column.name}`);
+        if ((rows[0]?.n ?? 0) > 0) foundColumns.add(`${name}.${column.name}`);
       }
     await close();
     await stores.stop();
-    found.delete('master_keys.canary');
-    assert.deepEqual([...found].toSorted(), sealedColumns.map(({ table, column }) => `${table}.${column}`).toSorted());
+    foundColumns.delete('master_keys.canary');
+    assert.deepEqual(
+      [...foundColumns].toSorted(),
+      sealedColumns.map(({ table, column }) => `${table}.${column}`).toSorted(),
+    );
   });
 });

@@ -6,25 +6,25 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { version } from '../../src/version.ts';
 import { eventually } from '../support/eventually.ts';
-import { onTime } from '../support/on-time.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
+import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
-import { scrape } from '../support/toolhost/scrape.ts';
+import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 /** Time after its last heartbeat until a process no longer counts. */
-const absentMs = 10_000;
+const membershipTimeoutMs = 10_000;
 
 describe('[find C6] processes that serve from one database', () => {
-  let postgres: OwnPostgres;
+  let postgres: DedicatedPostgres;
   let clock: MovableClock;
   let env: Record<string, string>;
   let first: TestToolhost;
   before(async () => {
-    postgres = await startOwnPostgres();
+    postgres = await startDedicatedPostgres();
     const url = await postgres.createDatabase();
-    clock = await movableClock(url);
+    clock = await createMovableClock(url);
     env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     first = await startToolhost({ env });
   });
@@ -33,65 +33,66 @@ describe('[find C6] processes that serve from one database', () => {
     await postgres.stop();
   });
 
-  const seen = async (url = first.url) => (await scrape(url)).value('toolhost_serving_processes');
-  const sees = (count: number, url = first.url) => eventually(async () => assert.equal(await seen(url), count), 10_000);
-  const rows = () => first.running.app.runner.db.selectFrom('processes').selectAll().execute();
+  const getProcessCount = async (url = first.url) => (await scrapeMetrics(url)).value('toolhost_serving_processes');
+  const waitForProcessCount = (count: number, url = first.url) =>
+    eventually(async () => assert.equal(await getProcessCount(url), count), 10_000);
+  const getMembershipRows = () => first.running.app.runner.db.selectFrom('processes').selectAll().execute();
 
   it('know their number and names from the first moment', async () => {
-    assert.equal(await seen(), 1);
+    assert.equal(await getProcessCount(), 1);
     // Its clock is an hour ahead, which has no effect here.
-    const second = await startToolhost({ env, surroundings: { now: () => Date.now() + 3_600_000 } });
-    await sees(2, second.url);
-    await sees(2);
-    for (const row of await rows()) {
+    const second = await startToolhost({ env, runtimeOptions: { now: () => Date.now() + 3_600_000 } });
+    await waitForProcessCount(2, second.url);
+    await waitForProcessCount(2);
+    for (const row of await getMembershipRows()) {
       assert.deepEqual([row.version, row.host, row.pid], [version, hostname(), process.pid]);
       // Each reading of the database clock corrects the previous one, so the later time may be the smaller one.
       for (const at of [row.started_at, row.seen_at]) assert.ok(Math.abs(at - Date.now()) < 60_000, String(at));
     }
     await second.stop();
-    assert.equal((await rows()).length, 1, 'the process removed its membership');
-    await sees(1);
+    assert.equal((await getMembershipRows()).length, 1, 'the process removed its membership');
+    await waitForProcessCount(1);
   });
 
   it('detect that one was killed', async () => {
     const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir });
-    await sees(2);
+    await waitForProcessCount(2);
     await child.end('SIGKILL');
-    assert.equal((await rows()).length, 2);
-    await clock.move(absentMs + 1000);
-    await sees(1);
+    assert.equal((await getMembershipRows()).length, 2);
+    await clock.move(membershipTimeoutMs + 1000);
+    await waitForProcessCount(1);
   });
 
   it('count each of their workers', async () => {
     const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir, WORKERS: '2' });
-    await sees(3);
-    await sees(3, child.url);
+    await waitForProcessCount(3);
+    await waitForProcessCount(3, child.url);
     assert.equal(await child.end('SIGTERM'), 0);
-    await sees(1);
+    await waitForProcessCount(1);
   });
 
   it('keep the last known count while the database is down', async () => {
     const second = await startToolhost({ env });
-    await sees(2);
+    await waitForProcessCount(2);
     await postgres.crash();
-    await eventually(async () => assert.equal((await scrape(first.url)).value('toolhost_database_up'), 0));
-    assert.equal(await seen(), 2);
-    await onTime(10_000, second.stop);
+    await eventually(async () => assert.equal((await scrapeMetrics(first.url)).value('toolhost_database_up'), 0));
+    assert.equal(await getProcessCount(), 2);
+    await assertWithinDeadline(10_000, second.stop);
     await postgres.restart();
-    await clock.move(absentMs + 1000);
-    await sees(1);
+    await clock.move(membershipTimeoutMs + 1000);
+    await waitForProcessCount(1);
   });
 });
 
 describe('[find C6] processes of a service on SQLite', () => {
   it('are its workers', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-processes-'));
-    const one = await startToolhost({ dataDir });
-    assert.equal((await scrape(one.url)).value('toolhost_serving_processes'), 1);
-    await one.stop();
-    const three = await startChildToolhost({ DATA_DIR: dataDir, WORKERS: '3' });
-    assert.equal((await scrape(three.url)).value('toolhost_serving_processes'), 3);
-    await three.end();
+    const single = await startToolhost({ dataDir });
+    assert.equal((await scrapeMetrics(single.url)).value('toolhost_serving_processes'), 1);
+    await single.stop();
+    const withWorkers = await startChildToolhost({ DATA_DIR: dataDir, WORKERS: '3' });
+    assert.equal((await scrapeMetrics(withWorkers.url)).value('toolhost_serving_processes'), 3);
+    await withWorkers.end();
     rmSync(dataDir, { recursive: true });
   });
 });

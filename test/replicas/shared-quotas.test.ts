@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-const api = 'https://api.example.com';
+const apiUrl = 'https://api.example.com';
 
 describe('quotas that two replicas share', () => {
   let postgres: TestPostgres;
@@ -26,25 +26,25 @@ describe('quotas that two replicas share', () => {
 
   it('[find A5] are exact, however many concurrent requests both replicas receive', async () => {
     const [one, two] = replicas as [TestToolhost, TestToolhost];
-    const key = await one.key({ workspace: 'shared' });
-    const all = (make: (toolhost: TestToolhost, n: number) => Promise<{ status: number }>) =>
-      Promise.all(Array.from({ length: 12 }, (_, n) => make(n % 2 === 0 ? one : two, n)));
-    const made = (replies: { status: number }[]) => {
+    const key = await one.createKey({ workspace: 'shared' });
+    const sendToBoth = (send: (toolhost: TestToolhost, n: number) => Promise<{ status: number }>) =>
+      Promise.all(Array.from({ length: 12 }, (_, n) => send(n % 2 === 0 ? one : two, n)));
+    const countCreated = (replies: { status: number }[]) => {
       for (const { status } of replies) assert.ok(status < 300 || status === 403, String(status));
       return replies.filter(({ status }) => status < 300).length;
     };
-    const servers = await all((toolhost, n) =>
-      toolhost.rest('POST', '/servers', { key, body: serverAt(`shared-${n}`, api) }),
+    const servers = await sendToBoth((toolhost, n) =>
+      toolhost.rest('POST', '/servers', { key, body: buildServerAt(`shared-${n}`, apiUrl) }),
     );
-    assert.equal(made(servers), 3);
+    assert.equal(countCreated(servers), 3);
     const slug = ((await one.rest('GET', '/servers', { key })).body.servers as Json[])[0]?.slug;
-    const secrets = await all((toolhost, n) =>
+    const secrets = await sendToBoth((toolhost, n) =>
       toolhost.rest('PUT', `/servers/${slug}/secrets/S${n}`, { key, body: { value: 'x' } }),
     );
-    assert.equal(made(secrets), 2);
-    const keys = await all((toolhost) =>
+    assert.equal(countCreated(secrets), 2);
+    const keys = await sendToBoth((toolhost) =>
       toolhost.rest('POST', '/keys', { key, body: { name: 'k', scopes: ['call'] } }),
     );
-    assert.equal(made(keys), 4, 'one key exists before');
+    assert.equal(countCreated(keys), 4, 'one key exists before');
   });
 });

@@ -7,44 +7,44 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { createBrowser, next } from '../support/browser/browser.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest } from '../support/fresh-request.ts';
-import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
-import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import { Ledger } from '../support/store/ledger.ts';
-import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/hostile-provider.ts';
+import { expectTokens, registerClient } from '../support/oauth/oauth-client.ts';
+import { ChangeLedger } from '../support/store/ledger.ts';
+import { startDedicatedPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const count = 3;
-const patienceMs = 30_000;
+const workerCount = 3;
+const replacementTimeoutMs = 30_000;
 
 /** Returns the process IDs of all workers that were ever ready, in starting order. */
-function workersOf(child: ChildToolhost): number[] {
+function getWorkerPids(child: ChildToolhost): number[] {
   return [...child.output().matchAll(/"worker":(\d+),"msg":"worker is ready"/g)].map(([, pid]) => Number(pid));
 }
 
 /** Kills a worker and waits until its replacement serves. */
-async function killOne(child: ChildToolhost, pid: number): Promise<void> {
-  const before = workersOf(child).length;
+async function killWorker(child: ChildToolhost, pid: number): Promise<void> {
+  const before = getWorkerPids(child).length;
   process.kill(pid, 'SIGKILL');
-  await eventually(() => assert.equal(workersOf(child).length, before + 1), patienceMs);
+  await eventually(() => assert.equal(getWorkerPids(child).length, before + 1), replacementTimeoutMs);
 }
 
 for (const engine of engines) {
   describe(`multiple workers on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let upstream: RecordingUpstream;
-    let provider: HostileProvider;
+    let provider: AdversarialProvider;
     let dataDir: string;
     let env: Record<string, string>;
     let key: string;
     let child: ChildToolhost;
     before(async () => {
-      [upstream, provider] = await Promise.all([startRecordingUpstream(), startHostileProvider()]);
+      [upstream, provider] = await Promise.all([startRecordingUpstream(), startAdversarialProvider()]);
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
       env = {
@@ -59,10 +59,10 @@ for (const engine of engines) {
         ...(postgres && { DATABASE_URL: await postgres.createDatabase() }),
       };
       const toolhost = await startToolhost({ dataDir, env });
-      key = await toolhost.key();
+      key = await toolhost.createKey();
       await toolhost.stop();
-      child = await startChildToolhost({ ...env, WORKERS: String(count) });
-      const body = serverAt('things', upstream.url);
+      child = await startChildToolhost({ ...env, WORKERS: String(workerCount) });
+      const body = buildServerAt('things', upstream.url);
       assert.equal((await freshRequest(`${child.url}/api/v1/servers`, { key, body })).status, 201);
     });
     beforeEach(() => {
@@ -76,56 +76,57 @@ for (const engine of engines) {
     });
 
     // The kernel assigns connections randomly. With this many, a worker receives none in one of a hundred million runs.
-    const everyone = <Result>(ask: () => Promise<Result>) => Promise.all(Array.from({ length: 16 * count }, ask));
+    const sendToAllWorkers = <Result>(send: () => Promise<Result>) =>
+      Promise.all(Array.from({ length: 16 * workerCount }, send));
 
     it('share one port, and become ready together', async () => {
-      const replies = await everyone(() => freshRequest(`${child.url}/readyz`));
+      const replies = await sendToAllWorkers(() => freshRequest(`${child.url}/readyz`));
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
       // A request ID begins with the ID of its process.
       const processes = new Set(replies.map(({ headers }) => String(headers['x-request-id']).slice(0, 10)));
-      assert.equal(processes.size, count);
+      assert.equal(processes.size, workerCount);
       assert.equal(child.output().match(/^toolhost ready /gm)?.length, 1);
     });
 
     it('each serve a change made by one of them within two seconds', async () => {
       assert.deepEqual(
-        new Set((await everyone(() => freshCall(child.url, 'things', { key }))).map((r) => r.status)),
+        new Set((await sendToAllWorkers(() => freshCall(child.url, 'things', { key }))).map((r) => r.status)),
         new Set([200]),
       );
-      const body = { tools: [toolAt(`${upstream.url}/moved`)] };
+      const body = { tools: [buildToolAt(`${upstream.url}/moved`)] };
       assert.equal(
         (await freshRequest(`${child.url}/api/v1/servers/things`, { key, method: 'PATCH', body })).status,
         200,
       );
       await eventually(async () => {
         upstream.take();
-        await everyone(() => freshCall(child.url, 'things', { key }));
+        await sendToAllWorkers(() => freshCall(child.url, 'things', { key }));
         assert.deepEqual(new Set(upstream.requests.map(({ url }) => url)), new Set(['/moved']));
-      }, patienceMs);
+      }, replacementTimeoutMs);
     });
 
     it('fail independently: if one dies, the others continue and a new one replaces it', async () => {
       upstream.on('*', () => 'hold');
-      const calls = Array.from({ length: 16 * count }, () => freshCall(child.url, 'things', { key }));
-      const ends = Promise.allSettled(calls);
+      const calls = Array.from({ length: 16 * workerCount }, () => freshCall(child.url, 'things', { key }));
+      const settledCalls = Promise.allSettled(calls);
       await upstream.waitForRequest(calls.length);
-      const [victim] = workersOf(child).slice(-1);
-      await killOne(child, Number(victim));
+      const [killedPid] = getWorkerPids(child).slice(-1);
+      await killWorker(child, Number(killedPid));
       for (const request of upstream.requests) request.release({ body: {} });
-      const lost = (await ends).filter((end) => end.status === 'rejected').length;
+      const lost = (await settledCalls).filter((settledCall) => settledCall.status === 'rejected').length;
       assert.ok(lost > 0 && lost < calls.length, `${lost} of ${calls.length}`);
-      for (const end of await ends)
-        if (end.status === 'fulfilled') assert.match(end.value.text, /"isError":false|"content"/);
+      for (const settledCall of await settledCalls)
+        if (settledCall.status === 'fulfilled') assert.match(settledCall.value.text, /"isError":false|"content"/);
       upstream.on('*', () => ({ body: {} }));
-      for (const reply of await everyone(() => freshCall(child.url, 'things', { key })))
+      for (const reply of await sendToAllWorkers(() => freshCall(child.url, 'things', { key })))
         assert.equal(reply.status, 200);
-      assert.match(child.output(), new RegExp(`"worker":${victim},"exitCode":null,"signal":"SIGKILL"`));
+      assert.match(child.output(), new RegExp(`"worker":${killedPid},"exitCode":null,"signal":"SIGKILL"`));
     });
 
     it('[find C6] share one quota, which can be used up over one connection', async () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-      const limited = async (slug: string) => {
-        const body = serverAt(slug, upstream.url);
+      const createLimitedServer = async (slug: string) => {
+        const body = buildServerAt(slug, upstream.url);
         assert.equal((await freshRequest(`${child.url}/api/v1/servers`, { key, body })).status, 201);
         const path = `${child.url}/api/v1/servers/${slug}/limits`;
         const set = await freshRequest(path, { key, method: 'PATCH', body: { calls_per_day: 20 } });
@@ -136,25 +137,28 @@ for (const engine of engines) {
       // The daily quota starts over if the day (UTC) ends during the test.
       for (let day = ''; day !== today(); ) {
         day = today();
-        const spread = await limited(`spread-${day}`);
-        const many = await Promise.all(Array.from({ length: 30 }, () => freshCall(child.url, spread, { key })));
-        const kept = await limited(`kept-${day}`);
-        const oneByOne = [];
-        for (let n = 0; n < 24; n++) oneByOne.push(await freshCall(child.url, kept, { key, agent }));
+        const concurrentSlug = await createLimitedServer(`spread-${day}`);
+        const concurrentReplies = await Promise.all(
+          Array.from({ length: 30 }, () => freshCall(child.url, concurrentSlug, { key })),
+        );
+        const keepAliveSlug = await createLimitedServer(`kept-${day}`);
+        const sequentialReplies = [];
+        for (let n = 0; n < 24; n++) sequentialReplies.push(await freshCall(child.url, keepAliveSlug, { key, agent }));
         if (day !== today()) continue;
-        for (const replies of [many, oneByOne]) assert.equal(replies.filter(({ status }) => status === 200).length, 20);
+        for (const replies of [concurrentReplies, sequentialReplies])
+          assert.equal(replies.filter(({ status }) => status === 200).length, 20);
       }
       agent.destroy();
     });
 
     it('[sec G5] lose nothing that was acknowledged when they are killed during writes', async () => {
-      const ledger = new Ledger();
+      const ledger = new ChangeLedger();
       let over = false;
       const writing = ['a', 'b', 'c', 'd', 'e'].map((name) => ledger.write(child.url, key, name, () => over));
       try {
         for (let round = 0; round < 4; round += 1) {
-          const [victim] = workersOf(child).slice(-1);
-          await killOne(child, Number(victim));
+          const [killedPid] = getWorkerPids(child).slice(-1);
+          await killWorker(child, Number(killedPid));
         }
       } finally {
         over = true;
@@ -164,35 +168,37 @@ for (const engine of engines) {
       assert.ok(ledger.acknowledged > 10, String(ledger.acknowledged));
     });
 
-    const numbers = async () => {
+    const readCounters = async () => {
       const { text } = await freshRequest(`${child.url}/metrics`);
       const values = [...text.matchAll(/^(toolhost_processes|toolhost_calls_total\{outcome="ok".*\}) (\d+)$/gm)];
       const sum = (name: string) =>
-        values.filter(([, found]) => found?.startsWith(name)).reduce((total, [, , value]) => total + Number(value), 0);
+        values
+          .filter(([, sample]) => sample?.startsWith(name))
+          .reduce((total, [, , value]) => total + Number(value), 0);
       return { processes: sum('toolhost_processes'), calls: sum('toolhost_calls_total') };
     };
     /** Returns the number of calls of all workers, once each of them has reported. */
     const countCalls = () =>
       eventually(async () => {
-        const { processes, calls } = await numbers();
-        assert.equal(processes, count);
+        const { processes, calls } = await readCounters();
+        assert.equal(processes, workerCount);
         return calls;
       });
 
     it('count together, whichever worker is asked', async () => {
       const before = await countCalls();
-      const calls = await everyone(() => freshCall(child.url, 'things', { key }));
+      const calls = await sendToAllWorkers(() => freshCall(child.url, 'things', { key }));
       for (const reply of calls) assert.equal(reply.status, 200, reply.text);
       // A worker that is late counts with its previous number, so the latest calls may be missing at first.
       await eventually(async () =>
-        assert.deepEqual(new Set(await everyone(countCalls)), new Set([before + calls.length])),
+        assert.deepEqual(new Set(await sendToAllWorkers(countCalls)), new Set([before + calls.length])),
       );
     });
 
     it('[sec D18] refresh one login together with one request to its provider', async () => {
       provider.onToken();
       const config = {
-        ...serverAt('people', upstream.url),
+        ...buildServerAt('people', upstream.url),
         authentication: { type: 'Bearer' },
         oauth: provider.oauth(),
       };
@@ -202,36 +208,39 @@ for (const engine of engines) {
       const browser = createBrowser();
       const { url, verifier } = client.authorization();
       const departure = await browser.press(await browser.get(url), 'Allow and log in');
-      const back = await browser.get(next(await browser.get(next(departure))));
-      const code = next(back).searchParams.get('code') ?? '';
-      const tokens = tokensOf(await client.redeem(code, verifier));
+      const back = await browser.get(getNextUrl(await browser.get(getNextUrl(departure))));
+      const code = getNextUrl(back).searchParams.get('code') ?? '';
+      const tokens = expectTokens(await client.redeem(code, verifier));
       const refreshed = await Promise.all(
-        Array.from({ length: 4 * count }, () => client.refresh(tokens.refresh_token)),
+        Array.from({ length: 4 * workerCount }, () => client.refresh(tokens.refresh_token)),
       );
-      const latest = tokensOf(refreshed[0] as (typeof refreshed)[0]);
-      for (const reply of refreshed) tokensOf(reply);
-      const refusedOnce = async () => {
-        provider.takeTokens();
+      const latest = expectTokens(refreshed[0] as (typeof refreshed)[0]);
+      for (const reply of refreshed) expectTokens(reply);
+      const callAfterRejection = async () => {
+        provider.takeTokenRequests();
         let first: string | undefined;
         upstream.on('*', ({ headers }) => {
           first ??= headers.authorization;
           return headers.authorization === first ? { status: 401 } : { body: {} };
         });
-        const calls = await everyone(() => freshCall(child.url, 'people', { key: latest.access_token }));
+        const calls = await sendToAllWorkers(() => freshCall(child.url, 'people', { key: latest.access_token }));
         for (const { body, text } of calls) assert.notEqual((body.result as { isError?: boolean }).isError, true, text);
-        return provider.takeTokens().length;
+        return provider.takeTokenRequests().length;
       };
-      for (let asked = 0; asked !== 1; ) {
+      for (let refreshCount = 0; refreshCount !== 1; ) {
         const before = performance.now();
-        asked = await refusedOnce();
+        refreshCount = await callAfterRejection();
         // If the refreshing process pauses for 3 s, another one takes over.
-        assert.ok(asked === 1 || performance.now() - before > 3000, `the provider received ${asked} requests`);
+        assert.ok(
+          refreshCount === 1 || performance.now() - before > 3000,
+          `the provider received ${refreshCount} requests`,
+        );
       }
     });
 
     it('stop together with exit code 0 and leave an intact database', async () => {
       assert.equal(await child.end(), 0);
-      for (const pid of workersOf(child)) assert.throws(() => process.kill(pid, 0), /ESRCH/);
+      for (const pid of getWorkerPids(child)) assert.throws(() => process.kill(pid, 0), /ESRCH/);
       if (engine === 'postgres') return;
       const file = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
       assert.deepEqual({ ...file.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
@@ -303,12 +312,12 @@ describe('the primary process of several workers', () => {
     });
     let killed = 0;
     while (!over) {
-      const [latest = 0] = workersOf(serving).slice(-1);
-      if (workersOf(serving).length === 2 + killed) {
+      const [latest = 0] = getWorkerPids(serving).slice(-1);
+      if (getWorkerPids(serving).length === 2 + killed) {
         process.kill(latest, 'SIGKILL');
         killed += 1;
       }
-      await eventually(() => assert.ok(over || workersOf(serving).length === 2 + killed), patienceMs);
+      await eventually(() => assert.ok(over || getWorkerPids(serving).length === 2 + killed), replacementTimeoutMs);
     }
     assert.equal(await ended, 1);
     assert.ok(killed >= 8, String(killed));
@@ -318,7 +327,7 @@ describe('the primary process of several workers', () => {
 
 describe('workers without a database', () => {
   it('continue without a worker that died, which restarts when the database is back', async () => {
-    const postgres = await startOwnPostgres();
+    const postgres = await startDedicatedPostgres();
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
     const child = await startChildToolhost({
       DATA_DIR: dataDir,
@@ -328,16 +337,16 @@ describe('workers without a database', () => {
     });
     try {
       await postgres.crash();
-      process.kill(Number(workersOf(child)[0]), 'SIGKILL');
+      process.kill(Number(getWorkerPids(child)[0]), 'SIGKILL');
       const failedStarts = () => child.output().match(/"exitCode":1,/g)?.length ?? 0;
-      await eventually(() => assert.ok(failedStarts() > 8, child.output()), 10 * patienceMs);
+      await eventually(() => assert.ok(failedStarts() > 8, child.output()), 10 * replacementTimeoutMs);
       assert.equal((await freshRequest(`${child.url}/livez`)).status, 200);
       await postgres.restart();
-      await eventually(() => assert.equal(workersOf(child).length, 3), patienceMs);
+      await eventually(() => assert.equal(getWorkerPids(child).length, 3), replacementTimeoutMs);
       assert.equal((await freshRequest(`${child.url}/livez`)).status, 200);
       // If no serving worker is left, failing starts end the service.
       await postgres.crash();
-      for (const pid of workersOf(child).slice(1)) process.kill(pid, 'SIGKILL');
+      for (const pid of getWorkerPids(child).slice(1)) process.kill(pid, 'SIGKILL');
       assert.equal(await child.ended(), 1);
     } finally {
       await child.end('SIGKILL');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
-import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 const text = { type: 'string' };
 const rows = {
@@ -12,124 +12,131 @@ const rows = {
     customer_id: { type: 'string', optional: true },
   },
 };
-const leftOut = (names: string) => `Ignored arguments: ${names} (not declared by the tool).`;
-const lastText = ({ content }: ToolReply) => content.at(-1)?.text;
+const formatIgnored = (names: string) => `Ignored arguments: ${names} (not declared by the tool).`;
+const getLastText = ({ content }: ToolCallResult) => content.at(-1)?.text;
 
 describe('arguments that clients add or write as text', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   let manager: string;
   before(async () => {
-    one = await startOneTool();
-    manager = await one.toolhost.key();
+    oneTool = await startOneTool();
+    manager = await oneTool.toolhost.createKey();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
   /** Returns the upstream requests of one call, and its result. */
-  const called = async (slug: string, params: Json, name = 'run') => {
-    one.upstream.take();
+  const callTool = async (slug: string, params: Json, name = 'run') => {
+    oneTool.upstream.take();
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, ...params } };
-    const { body } = await one.toolhost.post(slug, message, { token: callerToken });
-    const sent = one.upstream.take().map(({ method, url, body: written }) => `${method} ${url} ${written}`.trim());
-    return { sent, result: body.result as ToolReply, error: body.error as { code: number } | undefined };
+    const { body } = await oneTool.toolhost.post(slug, message, { token: callerToken });
+    const sent = oneTool.upstream
+      .take()
+      .map(({ method, url, body: requestBody }) => `${method} ${url} ${requestBody}`.trim());
+    return { sent, result: body.result as ToolCallResult, error: body.error as { code: number } | undefined };
   };
-  const manage = (name: string, args: Json) => one.toolhost.callTool('manage', manager, name, args);
+  const callManagement = (name: string, args: Json) => oneTool.toolhost.callTool('manage', manager, name, args);
 
   it('[behaviour request 4] omits an argument that clients are known to add from any call, and the result reports it', async () => {
     const names = ['wait_for_previous', 'sessionId', 'action', 'chatInput', 'tool', 'toolCallId', 'random_string'];
     for (const method of ['GET', 'POST', 'DELETE']) {
-      const slug = await one.serve({ ...rows, method });
-      const plain = await called(slug, { arguments: { q: 'late' } });
+      const slug = await oneTool.createToolServer({ ...rows, method });
+      const plain = await callTool(slug, { arguments: { q: 'late' } });
       for (const name of names) {
-        const { sent, result } = await called(slug, { arguments: { q: 'late', [name]: true } });
+        const { sent, result } = await callTool(slug, { arguments: { q: 'late', [name]: true } });
         assert.deepEqual(sent, plain.sent, `${method} ${name}`);
-        assert.deepEqual(result.content, [...plain.result.content, { type: 'text', text: leftOut(name) }]);
+        assert.deepEqual(result.content, [...plain.result.content, { type: 'text', text: formatIgnored(name) }]);
       }
     }
-    const ping = await one.serve({ url: '/ping', input_schema: {} });
-    assert.deepEqual((await called(ping, { arguments: { random_string: 'x' } })).sent, ['GET /ping']);
-    const declared = await one.serve({ url: '/rows', input_schema: { action: text } });
-    assert.deepEqual((await called(declared, { arguments: { action: 'x' } })).sent, ['GET /rows?action=x']);
+    const ping = await oneTool.createToolServer({ url: '/ping', input_schema: {} });
+    assert.deepEqual((await callTool(ping, { arguments: { random_string: 'x' } })).sent, ['GET /ping']);
+    const declared = await oneTool.createToolServer({ url: '/rows', input_schema: { action: text } });
+    assert.deepEqual((await callTool(declared, { arguments: { action: 'x' } })).sent, ['GET /rows?action=x']);
   });
 
   it('[behaviour request 4] omits an undeclared argument from a read-only call, unless its name is a near miss', async () => {
-    const reading = await one.serve(rows);
-    const { sent, result } = await called(reading, { arguments: { q: 'late', reason: 'asked' } });
-    assert.deepEqual([sent, lastText(result)], [['GET /rows?q=late'], leftOut('reason')]);
-    for (const near of ['Q', 'limits', 'Limit', 'customerId', 'custmer_ids', 'customer-id'])
-      assert.match(await one.refused(reading, { q: 'late', [near]: 1 }), new RegExp(`${near}: unknown argument`));
-    const writing = await one.serve({ ...rows, method: 'DELETE' });
-    assert.match(await one.refused(writing, { q: 'late', reason: 'asked' }), /reason: unknown argument/);
-    one.upstream.on('GET /failing', () => ({ status: 400, body: 'no' }));
-    const failing = await called(await one.serve({ ...rows, url: '/failing' }), { arguments: { q: 'a', reason: 1 } });
+    const readingSlug = await oneTool.createToolServer(rows);
+    const { sent, result } = await callTool(readingSlug, { arguments: { q: 'late', reason: 'asked' } });
+    assert.deepEqual([sent, getLastText(result)], [['GET /rows?q=late'], formatIgnored('reason')]);
+    for (const nearMiss of ['Q', 'limits', 'Limit', 'customerId', 'custmer_ids', 'customer-id'])
+      assert.match(
+        await oneTool.captureRefusal(readingSlug, { q: 'late', [nearMiss]: 1 }),
+        new RegExp(`${nearMiss}: unknown argument`),
+      );
+    const writingSlug = await oneTool.createToolServer({ ...rows, method: 'DELETE' });
+    assert.match(await oneTool.captureRefusal(writingSlug, { q: 'late', reason: 'asked' }), /reason: unknown argument/);
+    oneTool.upstream.on('GET /failing', () => ({ status: 400, body: 'no' }));
+    const failing = await callTool(await oneTool.createToolServer({ ...rows, url: '/failing' }), {
+      arguments: { q: 'a', reason: 1 },
+    });
     assert.equal(failing.result.isError, true);
     assert.deepEqual(
       failing.result.content.map((block) => block.text),
-      ['HTTP 400 Bad Request\nno', leftOut('reason')],
+      ['HTTP 400 Bad Request\nno', formatIgnored('reason')],
     );
   });
 
   it('[behaviour request 4] omits such arguments at the management server too', async () => {
-    const slug = await one.serve(rows);
-    const result = await manage('getMcpServer', { slug, toolCallId: 'x', reason: 1 });
-    assert.equal(lastText(result), leftOut('toolCallId, reason'), textOf(result));
-    const deleted = await manage('deleteMcpServer', { slug, reason: 1 });
-    assert.match(textOf(deleted), /reason: unknown field/);
-    const called = await manage('callTool', { slug, tool: 'run', arguments: '{"q":"a"}', token: callerToken });
-    assert.notEqual(called.isError, true, textOf(called));
-    const created = await manage('createMcpServer', {
+    const slug = await oneTool.createToolServer(rows);
+    const result = await callManagement('getMcpServer', { slug, toolCallId: 'x', reason: 1 });
+    assert.equal(getLastText(result), formatIgnored('toolCallId, reason'), getResultText(result));
+    const deleted = await callManagement('deleteMcpServer', { slug, reason: 1 });
+    assert.match(getResultText(deleted), /reason: unknown field/);
+    const called = await callManagement('callTool', { slug, tool: 'run', arguments: '{"q":"a"}', token: callerToken });
+    assert.notEqual(called.isError, true, getResultText(called));
+    const created = await callManagement('createMcpServer', {
       name: 'By text',
       slug: 'by-text',
       tools: JSON.stringify([
         { name: 'get', description: 'Gets all the rows.', method: 'GET', url: 'https://api.example.com/' },
       ]),
     });
-    assert.notEqual(created.isError, true, textOf(created));
+    assert.notEqual(created.isError, true, getResultText(created));
   });
 
   it('[agent 1] accepts added arguments and arguments as text in the tools of a server in search mode', async () => {
-    const slug = await one.serve(rows, { tool_mode: 'search' });
-    const found = await called(slug, { arguments: { query: 'run', wait_for_previous: true } }, 'search_tools');
-    assert.equal(lastText(found.result), leftOut('wait_for_previous'));
+    const slug = await oneTool.createToolServer(rows, { tool_mode: 'search' });
+    const searchResult = await callTool(slug, { arguments: { query: 'run', wait_for_previous: true } }, 'search_tools');
+    assert.equal(getLastText(searchResult.result), formatIgnored('wait_for_previous'));
     const inner = { name: 'run', arguments: '{"q":"late","reason":1}', toolCallId: 'x' };
-    const { sent, result } = await called(slug, { arguments: inner }, 'call_tool');
+    const { sent, result } = await callTool(slug, { arguments: inner }, 'call_tool');
     assert.deepEqual(sent, ['GET /rows?q=late']);
     assert.deepEqual(
       result.content.slice(-2).map((block) => block.text),
-      [leftOut('reason'), leftOut('toolCallId')],
+      [formatIgnored('reason'), formatIgnored('toolCallId')],
     );
   });
 
   it('[mcp 16] parses arguments given as JSON text, and treats an empty list as an empty object', async () => {
-    const slug = await one.serve(rows);
-    assert.deepEqual((await called(slug, { arguments: '{"q":"late"}' })).sent, ['GET /rows?q=late']);
+    const slug = await oneTool.createToolServer(rows);
+    assert.deepEqual((await callTool(slug, { arguments: '{"q":"late"}' })).sent, ['GET /rows?q=late']);
     for (const wrong of ['late', '[1]', '{', [1], 7])
-      assert.equal((await called(slug, { arguments: wrong })).error?.code, -32602, JSON.stringify(wrong));
+      assert.equal((await callTool(slug, { arguments: wrong })).error?.code, -32602, JSON.stringify(wrong));
     const list = { jsonrpc: '2.0', id: 2, method: 'tools/list', params: [] };
-    const { body } = await one.toolhost.post(slug, list, { token: callerToken });
+    const { body } = await oneTool.toolhost.post(slug, list, { token: callerToken });
     assert.equal((body.result as { tools: Json[] }).tools.length, 1);
-    const ping = await one.serve({ url: '/ping', input_schema: {} });
-    assert.deepEqual((await called(ping, { arguments: [] })).sent, ['GET /ping']);
+    const ping = await oneTool.createToolServer({ url: '/ping', input_schema: {} });
+    assert.deepEqual((await callTool(ping, { arguments: [] })).sent, ['GET /ping']);
   });
 
   it('[behaviour The tool result] converts a number or a boolean to text where the schema accepts only text', async () => {
-    const path = await one.serve({ url: '/rows/:id', input_schema: { id: text } });
+    const path = await oneTool.createToolServer({ url: '/rows/:id', input_schema: { id: text } });
     for (const digits of ['4711', '12345678901234567890', '1.10', 'true'])
-      assert.notEqual((await one.callText(path, `{"id":${digits}}`)).isError, true, digits);
+      assert.notEqual((await oneTool.callText(path, `{"id":${digits}}`)).isError, true, digits);
     assert.deepEqual(
-      one.upstream.take().map(({ url }) => url),
+      oneTool.upstream.take().map(({ url }) => url),
       ['/rows/4711', '/rows/12345678901234567890', '/rows/1.10', '/rows/true'],
     );
-    const body = await one.serve({
+    const body = await oneTool.createToolServer({
       method: 'POST',
       input_schema: { id: text, either: { type: 'object', optional: true } },
     });
-    assert.deepEqual((await called(body, { arguments: { id: 12345, either: [] } })).sent, [
+    assert.deepEqual((await callTool(body, { arguments: { id: 12345, either: [] } })).sent, [
       'POST /v1/things {"id":"12345","either":{}}',
     ]);
   });
 
   it('[behaviour request 5] sends null where a field is nullable, and otherwise reports that it was omitted', async () => {
-    const task = (nullable: boolean) => ({
+    const createTask = (nullable: boolean) => ({
       method: 'PATCH',
       url: '/tasks/:id',
       input_schema: {
@@ -139,19 +146,22 @@ describe('arguments that clients add or write as text', () => {
       },
     });
     const args = { id: '1', assignee: null, dates: { due: null } };
-    const nullable = await one.serve(task(true));
-    assert.deepEqual((await called(nullable, { arguments: args })).sent, [
+    const nullable = await oneTool.createToolServer(createTask(true));
+    assert.deepEqual((await callTool(nullable, { arguments: args })).sent, [
       'PATCH /tasks/1 {"assignee":null,"dates":{"due":null}}',
     ]);
-    const { body } = await one.toolhost.rpc(nullable, callerToken, 'tools/list');
+    const { body } = await oneTool.toolhost.rpc(nullable, callerToken, 'tools/list');
     const [tool] = (body.result as { tools: { inputSchema: { properties: Json } }[] }).tools;
     assert.deepEqual(tool?.inputSchema.properties, {
       id: text,
       assignee: { type: ['string', 'null'], enum: ['ann', 'bob', null] },
       dates: { type: 'object', properties: { due: { type: ['string', 'null'] } } },
     });
-    const plain = await called(await one.serve(task(false)), { arguments: args });
+    const plain = await callTool(await oneTool.createToolServer(createTask(false)), { arguments: args });
     assert.deepEqual(plain.sent, ['PATCH /tasks/1 {"dates":{}}']);
-    assert.equal(lastText(plain.result), 'Ignored arguments: assignee, dates.due (null is not allowed by the schema).');
+    assert.equal(
+      getLastText(plain.result),
+      'Ignored arguments: assignee, dates.due (null is not allowed by the schema).',
+    );
   });
 });

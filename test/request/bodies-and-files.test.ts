@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { toolProblems } from '../support/configurations.ts';
-import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { findToolProblems } from '../support/configurations.ts';
+import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
@@ -12,7 +12,7 @@ const bytes = Buffer.from([0, 1, 2, 0xff, 13, 10, 10, 0xfe, 45, 45]);
 const base64 = bytes.toString('base64');
 
 /** Returns the parts of a multipart body: the name, then the text or the file. */
-async function partsOf({ headers, body }: RecordedRequest) {
+async function parseParts({ headers, body }: RecordedRequest) {
   const form = await new Response(new Uint8Array(body), {
     headers: { 'content-type': String(headers['content-type']) },
   }).formData();
@@ -27,24 +27,26 @@ async function partsOf({ headers, body }: RecordedRequest) {
 }
 
 describe('bodies and files', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
-  const sent = async (tool: Json, args: Json = {}) => one.sent(await one.serve({ method: 'POST', ...tool }), args);
-  const json = async (tool: Json, args: Json = {}) => JSON.parse((await sent(tool, args)).body.toString());
-  const refused = async (tool: Json, args: Json) => one.refused(await one.serve({ method: 'POST', ...tool }), args);
-  const problems = (tool: Json) => toolProblems(one.toolhost, { method: 'POST', ...tool });
+  const send = async (tool: Json, args: Json = {}) =>
+    oneTool.captureRequest(await oneTool.createToolServer({ method: 'POST', ...tool }), args);
+  const sendJson = async (tool: Json, args: Json = {}) => JSON.parse((await send(tool, args)).body.toString());
+  const getRefusal = async (tool: Json, args: Json) =>
+    oneTool.captureRefusal(await oneTool.createToolServer({ method: 'POST', ...tool }), args);
+  const getProblems = (tool: Json) => findToolProblems(oneTool.toolhost, { method: 'POST', ...tool });
 
   it('[conf 2] sends a file as a part of a multipart body with its name and media type', async () => {
     const input_schema = {
       purpose: text,
       file: { ...file, file_name: 'data.bin', media_type: 'application/x-thing; v=1' },
     };
-    const got = await sent({ body: 'multipart', input_schema }, { purpose: 'a\nb', file: base64 });
-    assert.deepEqual(await partsOf(got), [
+    const request = await send({ body: 'multipart', input_schema }, { purpose: 'a\nb', file: base64 });
+    assert.deepEqual(await parseParts(request), [
       ['purpose', 'a\r\nb'],
       ['file', { name: 'data.bin', type: 'application/x-thing; v=1', bytes: base64 }],
     ]);
@@ -57,19 +59,19 @@ describe('bodies and files', () => {
       type: optional,
     };
     const tool = { body: 'multipart', input_schema };
-    const part = async (args: Json) => partsOf(await sent(tool, args));
-    const got = await part({ file: base64, name: 'a "b" é.png', type: 'image/png' });
+    const sendAndParse = async (args: Json) => parseParts(await send(tool, args));
+    const got = await sendAndParse({ file: base64, name: 'a "b" é.png', type: 'image/png' });
     assert.deepEqual(got, [['upload[file]', { name: 'a "b" é.png', type: 'image/png', bytes: base64 }]]);
-    assert.deepEqual(await part({ file: base64 }), [
+    assert.deepEqual(await sendAndParse({ file: base64 }), [
       ['upload[file]', { name: 'file', type: 'application/octet-stream', bytes: base64 }],
     ]);
-    assert.deepEqual(await part({ file: `data:image/gif;base64,${base64}` }), [
+    assert.deepEqual(await sendAndParse({ file: `data:image/gif;base64,${base64}` }), [
       ['upload[file]', { name: 'file', type: 'image/gif', bytes: base64 }],
     ]);
-    assert.match(await refused(tool, { file: base64, type: 'image/png\r\nX-Y: z' }), /^type: is not a media type/);
-    assert.match(await refused(tool, { file: base64, name: 'a\0b' }), /^name: a file name must not contain control/);
+    assert.match(await getRefusal(tool, { file: base64, type: 'image/png\r\nX-Y: z' }), /^type: is not a media type/);
+    assert.match(await getRefusal(tool, { file: base64, name: 'a\0b' }), /^name: a file name must not contain control/);
     const both = { ...tool, input_schema: { ...input_schema, name: { ...optional, in: 'body' } } };
-    assert.deepEqual((await partsOf(await sent(both, { file: base64, name: 'n.png' })))[1], ['name', 'n.png']);
+    assert.deepEqual((await parseParts(await send(both, { file: base64, name: 'n.png' })))[1], ['name', 'n.png']);
   });
 
   it('[conf 2] sends a part as JSON, as a text file, or as one of several files', async () => {
@@ -79,21 +81,21 @@ describe('bodies and files', () => {
       images: { type: 'array', items: text, content: 'base64', media_type: 'image/png', file_name: 'i.png' },
     };
     const args = { meta: { a: [1, 'é'] }, csv: 'a,b\n1,2\n', images: [base64, base64] };
-    const got = await sent({ body: 'multipart', array_format: 'brackets', input_schema }, args);
+    const request = await send({ body: 'multipart', array_format: 'brackets', input_schema }, args);
     const image = { name: 'i.png', type: 'image/png', bytes: base64 };
-    assert.deepEqual(await partsOf(got), [
+    assert.deepEqual(await parseParts(request), [
       ['meta', '{"a":[1,"é"]}'],
       ['csv', { name: 'rows.csv', type: 'text/csv', bytes: Buffer.from(args.csv).toString('base64') }],
       ['images[]', image],
       ['images[]', image],
     ]);
-    assert.match(got.body.toString('latin1'), /name="meta"\r\nContent-Type: application\/json\r\n\r\n\{"a"/);
+    assert.match(request.body.toString('latin1'), /name="meta"\r\nContent-Type: application\/json\r\n\r\n\{"a"/);
   });
 
   it('[conf 2] sends bytes as the whole body, with the media type of the tool, an argument, or the data URL', async () => {
     const tool = { method: 'PUT', body: 'file', input_schema: { file } };
-    const got = async (more: Json, given = base64) => {
-      const { headers, body } = await sent({ ...tool, ...more }, { file: given });
+    const got = async (more: Json, encoded = base64) => {
+      const { headers, body } = await send({ ...tool, ...more }, { file: encoded });
       assert.equal(body.toString('base64'), base64);
       return headers['content-type'];
     };
@@ -108,19 +110,19 @@ describe('bodies and files', () => {
 
   it('[conf 2] accepts Base64 in either alphabet and with line breaks, and rejects anything else', async () => {
     const tool = { body: 'file', input_schema: { file } };
-    const decoded = async (given: string) => (await sent(tool, { file: given })).body.toString('latin1');
+    const decode = async (encoded: string) => (await send(tool, { file: encoded })).body.toString('latin1');
     const odd = Buffer.from([0xfb, 0xff, 0xfe, 1]);
-    for (const given of [
+    for (const encoded of [
       '+//+AQ==',
       '-__-AQ',
       '+//+\r\n AQ==\n',
       'DATA:;base64,%2B//%2BAQ==',
       'data:x/y;a=b;base64,+//+AQ==',
     ])
-      assert.equal(await decoded(given), odd.toString('latin1'), given);
-    assert.equal(await decoded('data:text/plain,a%20b%FF'), 'a b\u00ff');
-    assert.equal(await decoded(''), '');
-    for (const given of [
+      assert.equal(await decode(encoded), odd.toString('latin1'), encoded);
+    assert.equal(await decode('data:text/plain,a%20b%FF'), 'a b\u00ff');
+    assert.equal(await decode(''), '');
+    for (const encoded of [
       'not base64!',
       'abcde',
       'ab=c',
@@ -131,9 +133,9 @@ describe('bodies and files', () => {
       `data:${'x'.repeat(400)},a`,
     ])
       assert.match(
-        await refused(tool, { file: given }),
+        await getRefusal(tool, { file: encoded }),
         /^file: is not Base64; allowed: Base64 of the bytes, a data URL such as /,
-        given,
+        encoded,
       );
   });
 
@@ -142,8 +144,8 @@ describe('bodies and files', () => {
       file: { ...file, description: 'The picture' },
       other: { ...file, description: 'As base64.' },
     };
-    const slug = await one.serve({ method: 'POST', body: 'multipart', input_schema });
-    const { body } = await one.toolhost.post(
+    const slug = await oneTool.createToolServer({ method: 'POST', body: 'multipart', input_schema });
+    const { body } = await oneTool.toolhost.post(
       slug,
       { jsonrpc: '2.0', id: 1, method: 'tools/list' },
       { token: 'caller' },
@@ -161,43 +163,43 @@ describe('bodies and files', () => {
   it('[conf 2] sends a body with GET and DELETE where `in` or `body` requires it', async () => {
     const input_schema = { q: optional, query: { type: 'object', in: 'body', optional: true } };
     for (const method of ['GET', 'DELETE']) {
-      const got = await sent({ method, url: '/s', input_schema }, { q: 'a', query: { match: 1 } });
+      const got = await send({ method, url: '/s', input_schema }, { q: 'a', query: { match: 1 } });
       assert.deepEqual([got.method, got.url, got.body.toString()], [method, '/s?q=a', '{"query":{"match":1}}']);
       assert.equal(got.headers['content-type'], 'application/json');
-      const bare = await sent({ method, url: '/s', input_schema }, { q: 'a' });
+      const bare = await send({ method, url: '/s', input_schema }, { q: 'a' });
       assert.deepEqual([bare.body.toString(), bare.headers['content-type']], ['', undefined]);
-      const whole = await sent(
+      const wholeBody = await send(
         { method, url: '/s', input_schema: { q: text, query: { type: 'object' } }, body: 'query' },
         { q: 'a', query: { x: 1 } },
       );
-      assert.deepEqual([whole.url, whole.body.toString()], ['/s?q=a', '{"x":1}']);
+      assert.deepEqual([wholeBody.url, wholeBody.body.toString()], ['/s?q=a', '{"x":1}']);
     }
   });
 
   it('[conf 2] sends HEAD arguments in the query and no body', async () => {
-    one.upstream.on('HEAD /h', () => ({ headers: { 'content-length': String(50 * 1024 * 1024), etag: '"1"' } }));
-    const slug = await one.serve({ method: 'HEAD', url: '/h', input_schema: { q: text } });
+    oneTool.upstream.on('HEAD /h', () => ({ headers: { 'content-length': String(50 * 1024 * 1024), etag: '"1"' } }));
+    const slug = await oneTool.createToolServer({ method: 'HEAD', url: '/h', input_schema: { q: text } });
     for (let round = 0; round < 3; round++) {
-      const got = await one.sent(slug, { q: 'a' });
+      const got = await oneTool.captureRequest(slug, { q: 'a' });
       assert.deepEqual([got.method, got.url, got.body.length], ['HEAD', '/h?q=a', 0]);
     }
-    assert.match(textOf(await one.call(slug, { q: 'a' })), /^200 OK/);
-    assert.deepEqual(await problems({ method: 'HEAD', input_schema: { a: { ...text, in: 'body' } } }), [
+    assert.match(getResultText(await oneTool.call(slug, { q: 'a' })), /^200 OK/);
+    assert.deepEqual(await getProblems({ method: 'HEAD', input_schema: { a: { ...text, in: 'body' } } }), [
       'tools[0].input_schema.a.in: a HEAD request has no body; allowed: path, query, header, cookie',
     ]);
-    assert.deepEqual(await problems({ method: 'HEAD', body_template: {} }), [
+    assert.deepEqual(await getProblems({ method: 'HEAD', body_template: {} }), [
       'tools[0].body_template: a HEAD request has no body; leave it out',
     ]);
   });
 
   it('[conf 2] sends OPTIONS arguments in the query, or in the body where they require it', async () => {
-    one.upstream.on('OPTIONS /o', () => ({ body: '{}' }));
-    const slug = await one.serve({
+    oneTool.upstream.on('OPTIONS /o', () => ({ body: '{}' }));
+    const slug = await oneTool.createToolServer({
       method: 'OPTIONS',
       url: '/o',
       input_schema: { q: text, size: { type: 'integer', in: 'body' } },
     });
-    const got = await one.sent(slug, { q: 'a', size: 5 });
+    const got = await oneTool.captureRequest(slug, { q: 'a', size: 5 });
     assert.deepEqual([got.method, got.url, got.body.toString()], ['OPTIONS', '/o?q=a', '{"size":5}']);
   });
 
@@ -223,8 +225,8 @@ describe('bodies and files', () => {
         page: ':page',
       },
     };
-    const full = { title: 'A "b"', labels: [1, { x: 'y' }], count: 2, page: 3, trace: 't' };
-    const got = await sent(tool, full);
+    const allArguments = { title: 'A "b"', labels: [1, { x: 'y' }], count: 2, page: 3, trace: 't' };
+    const got = await send(tool, allArguments);
     assert.equal(got.url, '/graphql?p=3');
     assert.equal(got.headers.trace, 't');
     assert.equal(got.headers['content-type'], 'application/json');
@@ -237,21 +239,21 @@ describe('bodies and files', () => {
       page: 3,
     });
     const { title, labels, count } = tool.input_schema;
-    const few = { input_schema: { title, labels, count } };
+    const fewArguments = { input_schema: { title, labels, count } };
     const note = {
-      ...few,
+      ...fewArguments,
       body_template: { note: ':title (:count)', only: 'n=:count', list: [':labels'], labels: ':labels' },
     };
-    assert.match(await refused(note, { title: 'x' }), /^count: is missing; a text in the body needs it$/);
+    assert.match(await getRefusal(note, { title: 'x' }), /^count: is missing; a text in the body needs it$/);
     assert.deepEqual(
-      await json(
-        { ...few, body_template: { t: ':title', only: 'n=:count', list: [':labels'], labels: ':labels' } },
+      await sendJson(
+        { ...fewArguments, body_template: { t: ':title', only: 'n=:count', list: [':labels'], labels: ':labels' } },
         { title: ':count' },
       ),
       { t: ':count', list: [] },
     );
     assert.deepEqual(
-      await json({ input_schema: { all: { type: 'array' } }, body_template: ':all' }, { all: [1] }),
+      await sendJson({ input_schema: { all: { type: 'array' } }, body_template: ':all' }, { all: [1] }),
       [1],
     );
     const merge = {
@@ -260,7 +262,7 @@ describe('bodies and files', () => {
       body_template: { data: { id: ':id' } },
       input_schema: { id: text },
     };
-    const patched = await sent(merge, { id: '1' });
+    const patched = await send(merge, { id: '1' });
     assert.deepEqual(
       [patched.method, patched.headers['content-type'], patched.body.toString()],
       ['GET', 'application/vnd.api+json', '{"data":{"id":"1"}}'],
@@ -270,10 +272,10 @@ describe('bodies and files', () => {
   it('[conf 2] [sec C7] rejects copies of an argument in a template that would make a huge body', async () => {
     const tool = { input_schema: { a: text }, body_template: Array.from({ length: 100 }, () => [':a', 'x:a']) };
     assert.match(
-      await refused(tool, { a: 'x'.repeat(100_000) }),
+      await getRefusal(tool, { a: 'x'.repeat(100_000) }),
       /^a: is sent 200 times in one body, which is then too long; send a shorter value$/,
     );
-    assert.equal((await json(tool, { a: 'y' })).length, 100);
+    assert.equal((await sendJson(tool, { a: 'y' })).length, 100);
   });
 
   it('[conf 2] [sec C7] applies the limits of one form to all arguments of a multipart body', async () => {
@@ -283,13 +285,13 @@ describe('bodies and files', () => {
     const args = Object.fromEntries(names.map((name) => [name, wide]));
     for (const body of ['multipart', 'form'])
       assert.match(
-        await refused({ body, input_schema }, args),
+        await getRefusal({ body, input_schema }, args),
         /^e: produces names of more than 262144 bytes in total/,
       );
   });
 
   it('[conf 2] reports configurations that cannot work as problems', async () => {
-    const typed = (type: string) => ({ headers: { 'Content-Type': type } });
+    const withContentType = (type: string) => ({ headers: { 'Content-Type': type } });
     const expected: [tool: Json, problem: RegExp][] = [
       [
         { input_schema: { a: file } },
@@ -309,20 +311,20 @@ describe('bodies and files', () => {
         /a\.media_type: found "png"; allowed: a media type/,
       ],
       [
-        { body: 'a', ...typed('image/png'), input_schema: { a: { ...file, media_type: 'image/png' } } },
+        { body: 'a', ...withContentType('image/png'), input_schema: { a: { ...file, media_type: 'image/png' } } },
         /a\.media_type: headers already contains Content-Type/,
       ],
       [{ body: 'a', input_schema: { a: text, b: { ...text, in: 'body' } } }, /b\.in: the argument a is the body/],
       [
-        { ...typed('text/xml'), input_schema: { a: text } },
+        { ...withContentType('text/xml'), input_schema: { a: text } },
         /headers\.Content-Type: found "text\/xml", but the arguments are sent as JSON; name the one/,
       ],
       [
-        { ...typed('text/xml'), body: 'a', input_schema: { a: { type: 'object' } } },
+        { ...withContentType('text/xml'), body: 'a', input_schema: { a: { type: 'object' } } },
         /headers\.Content-Type: found "text\/xml", but the argument a is sent as JSON/,
       ],
       [
-        { ...typed('application/x-www-form-urlencoded'), body_template: {} },
+        { ...withContentType('application/x-www-form-urlencoded'), body_template: {} },
         /headers\.Content-Type: found .*, but body_template produces a JSON body/,
       ],
       [
@@ -349,28 +351,28 @@ describe('bodies and files', () => {
       ],
     ];
     for (const [tool, problem] of expected) {
-      const found = await problems(tool);
+      const found = await getProblems(tool);
       assert.equal(found.length, 1, JSON.stringify([tool, found]));
       assert.match(found.join(), problem);
     }
-    const sound = [
-      { ...typed('application/merge-patch+json'), method: 'PATCH', input_schema: { a: text } },
-      { ...typed('text/xml'), body: 'a', input_schema: { a: text } },
-      { ...typed('text/plain'), url: 'https://api.example.com/:a', input_schema: { a: text } },
+    const validTools = [
+      { ...withContentType('application/merge-patch+json'), method: 'PATCH', input_schema: { a: text } },
+      { ...withContentType('text/xml'), body: 'a', input_schema: { a: text } },
+      { ...withContentType('text/plain'), url: 'https://api.example.com/:a', input_schema: { a: text } },
     ];
-    for (const tool of sound) assert.deepEqual(await problems(tool), []);
+    for (const tool of validTools) assert.deepEqual(await getProblems(tool), []);
   });
 
   it('[conf 2] previews files by name, type, and size, and masks secrets in constants and templates', async () => {
-    const { toolhost } = one;
+    const { toolhost } = oneTool;
     const preview = async (tool: Json, args: Json) => {
-      const slug = await one.serve({ method: 'POST', ...tool });
+      const slug = await oneTool.createToolServer({ method: 'POST', ...tool });
       const { body, status } = await toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, {
         body: { arguments: args },
       });
       assert.equal(status, 200, JSON.stringify(body));
       const { request, curl } = body as { request: { body?: string }; curl: string };
-      return { body: request.body, curl: curl.replaceAll(one.upstream.url, '') };
+      return { body: request.body, curl: curl.replaceAll(oneTool.upstream.url, '') };
     };
     const input_schema = { note: text, file: { ...file, file_name: 'a "b".png', media_type: 'image/png' } };
     const form = await preview({ body: 'multipart', input_schema }, { note: 'n', file: base64 });
@@ -387,27 +389,27 @@ describe('bodies and files', () => {
   });
 
   it('[conf 2] [sec C7] sends a secret in a constant or a template for callers with a key, and never shows it', async () => {
-    const { toolhost } = one;
+    const { toolhost } = oneTool;
     const value = 'the-"secret"-of-this-test';
-    const key = await toolhost.key({ scopes: ['call'] });
+    const key = await toolhost.createKey({ scopes: ['call'] });
     for (const tool of [
       { input_schema: { secret: { type: 'string', value: '{{KEY}}' } } },
       { body_template: { secret: '{{KEY}}' } },
     ]) {
-      const slug = await one.serve({ method: 'POST', ...tool });
-      assert.match(JSON.stringify(await one.toolhost.rest('GET', `/servers/${slug}`)), /"access":"api_key"/);
+      const slug = await oneTool.createToolServer({ method: 'POST', ...tool });
+      assert.match(JSON.stringify(await oneTool.toolhost.rest('GET', `/servers/${slug}`)), /"access":"api_key"/);
       assert.equal((await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value } })).status, 200);
-      one.upstream.on('POST /v1/things', ({ body }) => ({
+      oneTool.upstream.on('POST /v1/things', ({ body }) => ({
         body: `echo ${body}`,
         headers: { 'content-type': 'text/plain' },
         status: 400,
       }));
-      one.upstream.take();
+      oneTool.upstream.take();
       const result = await toolhost.callTool(slug, key, 'run', {});
-      const [request] = one.upstream.take();
+      const [request] = oneTool.upstream.take();
       assert.deepEqual(JSON.parse(String(request?.body)), { secret: value });
       assert.ok(!JSON.stringify(result).includes('of-this-test'), JSON.stringify(result));
     }
-    one.upstream.on('POST /v1/things', () => ({ body: {} }));
+    oneTool.upstream.on('POST /v1/things', () => ({ body: {} }));
   });
 });

@@ -10,8 +10,8 @@ describe('text normalization', () => {
   it('[find A2] matches the standard, except for long sequences of marks and two ligatures', () => {
     const words = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('e\u0301', '\ufb01', '\uac00')));
     fc.assert(
-      fc.property(words, fc.constantFrom(...forms), (some, form) => {
-        const text = some.join('a');
+      fc.property(words, fc.constantFrom(...forms), (textParts, form) => {
+        const text = textParts.join('a');
         fc.pre(!/\p{M}{30}|[\ufdfa\ufdfb]/u.test(text));
         assert.equal(normalizeText(text, form), text.normalize(form));
       }),
@@ -42,13 +42,13 @@ describe('parsing of third-party URLs', () => {
         const text = `${start}${name}${end}`;
         const expected = URL.parse(text, 'https://base.example/here') ?? undefined;
         const isLong = expected?.hostname.split('.').some((part) => part.length > 63) ?? false;
-        const found = parseUrl(text, 'https://base.example/here');
-        assert.equal(found?.href, isLong ? undefined : expected?.href, text);
+        const parsed = parseUrl(text, 'https://base.example/here');
+        assert.equal(parsed?.href, isLong ? undefined : expected?.href, text);
       }),
       { numRuns: 1000 },
     );
-    for (const same of ['http://[::1]:8080/', 'https://1.2.3.4:99/', 'com.example.app:/callback', 'urn:x:y', '?x=1'])
-      assert.equal(parseUrl(same, 'https://base.example/')?.href, new URL(same, 'https://base.example/').href);
+    for (const url of ['http://[::1]:8080/', 'https://1.2.3.4:99/', 'com.example.app:/callback', 'urn:x:y', '?x=1'])
+      assert.equal(parseUrl(url, 'https://base.example/')?.href, new URL(url, 'https://base.example/').href);
     const long = `/${'a'.repeat(5000)}`;
     assert.equal(parseUrl(long, 'https://base.example/')?.pathname, long);
     assert.equal(parseUrl('a'.repeat(5000), 'https://base.example/')?.pathname, long);
@@ -56,8 +56,8 @@ describe('parsing of third-party URLs', () => {
 
   it('[find A2] rejects a host that is longer than any name, in every spelling', () => {
     const long = '가'.repeat(2000);
-    const written = [long, encodeURIComponent(long), 'a'.repeat(64), 'a.'.repeat(130), `u@${long}`, `${long}:80`];
-    for (const host of written)
+    const spellings = [long, encodeURIComponent(long), 'a'.repeat(64), 'a.'.repeat(130), `u@${long}`, `${long}:80`];
+    for (const host of spellings)
       for (const start of [
         'https://',
         'HTTPS:',

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('argument coercion', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
   /** Returns the body that the upstream receives for arguments given as JSON text, or the error. */
-  const used = async (properties: Json, args: string, more: Json = {}): Promise<string> => {
+  const getUsedArguments = async (properties: Json, args: string, more: Json = {}): Promise<string> => {
     const input_schema = { type: 'object', properties, ...more };
-    one.upstream.take();
-    const result = await one.callText(await one.serve({ method: 'POST', input_schema }), args);
-    const [request] = one.upstream.take();
-    return request ? request.body.toString() : textOf(result);
+    oneTool.upstream.take();
+    const result = await oneTool.callText(await oneTool.createToolServer({ method: 'POST', input_schema }), args);
+    const [request] = oneTool.upstream.take();
+    return request ? request.body.toString() : getResultText(result);
   };
   const integer = { type: 'integer' };
 
@@ -59,10 +59,11 @@ describe('argument coercion', () => {
       ],
       [{ a: { type: 'object', additionalProperties: integer } }, '{"a":{"__proto__":"3"}}', '{"a":{"__proto__":3}}'],
     ];
-    for (const [properties, sent, right] of cases) assert.equal(await used(properties, sent), right, sent);
+    for (const [properties, sent, expected] of cases)
+      assert.equal(await getUsedArguments(properties, sent), expected, sent);
     const $defs = { page: { type: 'object', properties: { size: integer } } };
     assert.equal(
-      await used({ page: { $ref: '#/$defs/page' } }, '{"page":{"size":"5"}}', { $defs }),
+      await getUsedArguments({ page: { $ref: '#/$defs/page' } }, '{"page":{"size":"5"}}', { $defs }),
       '{"page":{"size":5}}',
     );
   });
@@ -72,20 +73,32 @@ describe('argument coercion', () => {
     const nullable = { anyOf: [text, { type: 'null' }] };
     const inner = { type: 'object', properties: { id: text, q: text, kept: nullable }, required: ['id'] };
     const tree = { inner, list: { type: 'array', items: inner } };
-    const given = '{"id":"x","q":null,"kept":null}';
-    const right = '{"id":"x","kept":null}';
-    assert.equal(await used(tree, `{"inner":${given},"list":[${given}]}`), `{"inner":${right},"list":[${right}]}`);
+    const sentArguments = '{"id":"x","q":null,"kept":null}';
+    const expected = '{"id":"x","kept":null}';
+    assert.equal(
+      await getUsedArguments(tree, `{"inner":${sentArguments},"list":[${sentArguments}]}`),
+      `{"inner":${expected},"list":[${expected}]}`,
+    );
     const deep = { deep: { type: 'object', properties: tree } };
-    assert.equal(await used(deep, `{"deep":{"inner":null,"list":[${given}]}}`), `{"deep":{"list":[${right}]}}`);
-    assert.match(await used(tree, '{"inner":{"id":null}}'), /inner\.id: found null/);
-    assert.match(await used({ list: { type: 'array', items: text } }, '{"list":[null]}'), /list\.0: found null/);
-    assert.equal(await used({ free: { type: 'object' } }, '{"free":{"a":null}}'), '{"free":{"a":null}}');
+    assert.equal(
+      await getUsedArguments(deep, `{"deep":{"inner":null,"list":[${sentArguments}]}}`),
+      `{"deep":{"list":[${expected}]}}`,
+    );
+    assert.match(await getUsedArguments(tree, '{"inner":{"id":null}}'), /inner\.id: found null/);
+    assert.match(
+      await getUsedArguments({ list: { type: 'array', items: text } }, '{"list":[null]}'),
+      /list\.0: found null/,
+    );
+    assert.equal(await getUsedArguments({ free: { type: 'object' } }, '{"free":{"a":null}}'), '{"free":{"a":null}}');
   });
 
   it('[behaviour The tool result] rejects a text as text if it would take too long to parse', async () => {
     const numbers = { list: { type: 'array', items: { type: 'array' } } };
     for (const text of ['['.repeat(400_000), '[[],'.repeat(100_000), `[${'[],'.repeat(200_000)}[]]`]) {
-      assert.match(await used(numbers, JSON.stringify({ list: text })), /^The arguments are invalid: list: /);
+      assert.match(
+        await getUsedArguments(numbers, JSON.stringify({ list: text })),
+        /^The arguments are invalid: list: /,
+      );
     }
   });
 });

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { toolProblems } from '../support/configurations.ts';
-import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
+import { findToolProblems } from '../support/configurations.ts';
+import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const optional = { type: 'string', optional: true };
 
 describe('methods, cookies, and whole queries', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
-  const problems = (tool: Json, more: Json = {}) => toolProblems(one.toolhost, { method: 'GET', ...tool }, more);
+  const getProblems = (tool: Json, more: Json = {}) =>
+    findToolProblems(oneTool.toolhost, { method: 'GET', ...tool }, more);
 
   it('[behaviour request 4] sends arguments where the method expects them, with any method except CONNECT and TRACE', async () => {
     const body = '{"a":"b"}';
@@ -35,20 +36,23 @@ describe('methods, cookies, and whole queries', () => {
       ]),
     ];
     for (const [method, isReadOnly, isDestructive, url, text] of expected) {
-      const slug = await one.serve({ method, input_schema: { a: optional } });
-      const sent = await one.sent(slug, { a: 'b' });
+      const slug = await oneTool.createToolServer({ method, input_schema: { a: optional } });
+      const sent = await oneTool.captureRequest(slug, { a: 'b' });
       assert.deepEqual([sent.method, sent.url, sent.body.toString()], [method, url, text]);
-      const { body: listed } = await one.toolhost.rpc(slug, callerToken, 'tools/list');
+      const { body: listed } = await oneTool.toolhost.rpc(slug, callerToken, 'tools/list');
       const [tool] = (listed.result as { tools: { annotations: Json }[] }).tools;
       assert.deepEqual(
         [tool?.annotations.readOnlyHint, tool?.annotations.destructiveHint],
         [isReadOnly, isDestructive],
       );
     }
-    const overruled = await one.serve({ method: 'SEARCH', input_schema: { a: { ...optional, in: 'query' } } });
-    assert.equal((await one.sent(overruled, { a: 'b' })).url, '/v1/things?a=b');
+    const overruled = await oneTool.createToolServer({
+      method: 'SEARCH',
+      input_schema: { a: { ...optional, in: 'query' } },
+    });
+    assert.equal((await oneTool.captureRequest(overruled, { a: 'b' })).url, '/v1/things?a=b');
     for (const method of ['CONNECT', 'TRACE', 'trace', 'GE T', ''])
-      assert.match((await problems({ method })).join(), /tools\[0\]\.method: .*except CONNECT and TRACE/, method);
+      assert.match((await getProblems({ method })).join(), /tools\[0\]\.method: .*except CONNECT and TRACE/, method);
   });
 
   it('[conf 2] joins arguments in cookies, and rejects cookies of the credential and of static headers', async () => {
@@ -59,36 +63,40 @@ describe('methods, cookies, and whole queries', () => {
       b: cookie({ wire_name: 'b.c' }),
       o: { ...cookie({ style: 'json' }), type: 'object' },
     };
-    const slug = await one.serve({ input_schema }, { authentication });
-    one.upstream.take();
-    await one.toolhost.callTool(slug, await one.toolhost.key(), 'run', { a: 'x; sid=1', o: { n: 1 } });
-    assert.equal(one.upstream.take()[0]?.headers.cookie, 'a=x%3B%20sid=1; o={%22n%22:1}; sid=abc');
+    const slug = await oneTool.createToolServer({ input_schema }, { authentication });
+    oneTool.upstream.take();
+    await oneTool.toolhost.callTool(slug, await oneTool.toolhost.createKey(), 'run', { a: 'x; sid=1', o: { n: 1 } });
+    assert.equal(oneTool.upstream.take()[0]?.headers.cookie, 'a=x%3B%20sid=1; o={%22n%22:1}; sid=abc');
     const refused: [Json, RegExp][] = [
       [{ input_schema: { SID: cookie() } }, /input_schema\.SID: this cookie is already set/],
       [{ input_schema: { a: cookie({ wire_name: 'a b' }) } }, /a\.wire_name: found "a b"; allowed: letters/],
       [{ input_schema: { a: { ...cookie({ style: 'repeat' }), type: 'object' } } }, /a\.style: .*allowed in a cookie/],
       [{ headers: { Cookie: 'a=b' } }, /headers\.Cookie: cookies are set by .* arguments with "in": "cookie"/],
     ];
-    for (const [tool, message] of refused) assert.match((await problems(tool, { authentication })).join('\n'), message);
+    for (const [tool, message] of refused)
+      assert.match((await getProblems(tool, { authentication })).join('\n'), message);
   });
 
   it('[conf 2] sends one argument as the whole query, and rejects other query arguments', async () => {
     const q = { ...optional, style: 'querystring' };
-    const slug = await one.serve({ url: '/rows', input_schema: { q } });
-    assert.equal((await one.sent(slug, { q: 'a=b&c' })).url, '/rows?a%3Db%26c');
-    assert.equal((await one.sent(slug)).url, '/rows');
+    const slug = await oneTool.createToolServer({ url: '/rows', input_schema: { q } });
+    assert.equal((await oneTool.captureRequest(slug, { q: 'a=b&c' })).url, '/rows?a%3Db%26c');
+    assert.equal((await oneTool.captureRequest(slug)).url, '/rows');
     const refused: [Json, Json][] = [
       [{ input_schema: { q } }, { authentication: { type: 'QueryParam' } }],
       [{ input_schema: { q, other: optional } }, {}],
       [{ url: 'https://api.example.com/rows?a=b', input_schema: { q } }, {}],
     ];
     for (const [tool, more] of refused)
-      assert.match((await problems(tool, more)).join(), /input_schema\.q\.style: makes this argument the whole query/);
+      assert.match(
+        (await getProblems(tool, more)).join(),
+        /input_schema\.q\.style: makes this argument the whole query/,
+      );
     const post = { method: 'POST', input_schema: { q } };
-    assert.match((await problems(post)).join(), /q\.style: "querystring" is for a query argument/);
+    assert.match((await getProblems(post)).join(), /q\.style: "querystring" is for a query argument/);
     const misplaced = { method: 'POST', input_schema: { a: { ...optional, allow_reserved: true } } };
     assert.match(
-      (await problems(misplaced)).join(),
+      (await getProblems(misplaced)).join(),
       /a\.allow_reserved: is for a query argument that is not in the url/,
     );
   });

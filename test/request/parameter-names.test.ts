@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { check, configWith, oauth, toolWith } from '../support/configurations.ts';
-import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/configurations.ts';
+import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
 /** Returns spellings of one character that some receiver still understands. */
-function spellingsOf(character: string): fc.Arbitrary<string> {
+function anySpelling(character: string): fc.Arbitrary<string> {
   const hex = character.charCodeAt(0).toString(16);
   const wide = String.fromCharCode(character.charCodeAt(0) + 0xfee0);
   const overlong = `%E0%${(0x80 | (character.charCodeAt(0) >> 6)).toString(16)}%${(0x80 | (character.charCodeAt(0) & 0x3f)).toString(16)}`;
@@ -39,13 +39,13 @@ const tail = fc.constantFrom(
 );
 
 /** Returns another spelling of a name, as it appears in a query. */
-function spelled(name: string): fc.Arbitrary<string> {
-  return fc.tuple(lead, ...[...name].map(spellingsOf), tail).map((parts) => parts.join(''));
+function anySpelledName(name: string): fc.Arbitrary<string> {
+  return fc.tuple(lead, ...[...name].map(anySpelling), tail).map((parts) => parts.join(''));
 }
 
 /** Returns a name with its spelling. */
-function anySpelled(names: readonly string[]): fc.Arbitrary<{ name: string; spelling: string }> {
-  return fc.constantFrom(...names).chain((name) => spelled(name).map((spelling) => ({ name, spelling })));
+function anyNameWithSpelling(names: readonly string[]): fc.Arbitrary<{ name: string; spelling: string }> {
+  return fc.constantFrom(...names).chain((name) => anySpelledName(name).map((spelling) => ({ name, spelling })));
 }
 
 const authorizationParams = [
@@ -66,67 +66,73 @@ const tokenParams = ['grant_type', 'code', 'redirect_uri', 'client_id', 'client_
 
 const optional = { type: 'string', optional: true };
 /** Names that some receiver reads as `account`. */
-const alike = ['Account', 'ACCOUNT', 'account[]', 'account[0]', 'account.x', 'account[x]'];
+const similarNames = ['Account', 'ACCOUNT', 'account[]', 'account[0]', 'account.x', 'account[x]'];
 /** Names that no receiver reads as `account`. */
-const others = ['account_id', 'accounts', 'my[account]', 'acc'];
+const otherNames = ['account_id', 'accounts', 'my[account]', 'acc'];
 const fields = (names: readonly string[], more: Json = optional): Json =>
   Object.fromEntries(names.map((name) => [name, more]));
-const given = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 'mine']));
+const createArguments = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 'mine']));
 const form = { method: 'POST', body: 'form' };
 const bearer = { authentication: { type: 'Bearer' } };
 
 describe('parameter names that could be mistaken for another one', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
-  const problemsOf = async (config: Json) => (await check(one.toolhost, config)).problems.join('\n');
-  const urlProblems = (query: string, authentication: Json) =>
-    problemsOf(
-      configWith({ authentication, tools: [toolWith({ url: `https://api.example.com/v1/things?${query}` })] }),
+  const getProblems = async (config: Json) => (await checkConfiguration(oneTool.toolhost, config)).problems.join('\n');
+  const getUrlProblems = (query: string, authentication: Json) =>
+    getProblems(
+      buildServerConfig({
+        authentication,
+        tools: [buildToolConfig({ url: `https://api.example.com/v1/things?${query}` })],
+      }),
     );
-  const oauthProblems = (fields: Json) => problemsOf(configWith({ oauth: { ...oauth, ...fields } }));
+  const getOauthProblems = (fields: Json) => getProblems(buildServerConfig({ oauth: { ...oauthConfig, ...fields } }));
 
   it("[find B5] rejects every spelling of the credential's name in a tool URL", async () => {
     await fc.assert(
-      fc.asyncProperty(anySpelled(['api_key', 'access.token', 'key']), async ({ name, spelling }) => {
-        const problems = await urlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
+      fc.asyncProperty(anyNameWithSpelling(['api_key', 'access.token', 'key']), async ({ name, spelling }) => {
+        const problems = await getUrlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
         assert.match(problems, /^tools\[0\]\.url: the query has .*, which carries the credential/);
       }),
-      { numRuns: tries(300) },
+      { numRuns: getRunCount(300) },
     );
-    assert.match(await urlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
+    assert.match(await getUrlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
   });
 
   it("[find B5] rejects every spelling of the service's OAuth parameters in extra_params and provider URLs", async () => {
     await fc.assert(
-      fc.asyncProperty(anySpelled(authorizationParams), async ({ spelling }) => {
-        const authorization_url = `${oauth.authorization_url}?tenant=a&${spelling}=x`;
-        assert.match(await oauthProblems({ authorization_url }), /^oauth\.authorization_url: contains the parameter/);
+      fc.asyncProperty(anyNameWithSpelling(authorizationParams), async ({ spelling }) => {
+        const authorization_url = `${oauthConfig.authorization_url}?tenant=a&${spelling}=x`;
+        assert.match(
+          await getOauthProblems({ authorization_url }),
+          /^oauth\.authorization_url: contains the parameter/,
+        );
         const raw = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
         // Texts with NUL and names of more than 100 characters have their own errors. U+FFFD is no longer a spelling.
         const names = [spelling, raw].filter((text) => !/[\0\ufffd]/.test(text) && text.length <= 100);
         for (const name of names) {
           assert.match(
-            await oauthProblems({ extra_params: { [name]: 'x' } }),
+            await getOauthProblems({ extra_params: { [name]: 'x' } }),
             /: the service sets this parameter itself/,
           );
         }
       }),
-      { numRuns: tries(200) },
+      { numRuns: getRunCount(200) },
     );
     await fc.assert(
-      fc.asyncProperty(anySpelled(tokenParams), async ({ spelling }) => {
-        const token_url = `${oauth.token_url}?${spelling}=x`;
-        assert.match(await oauthProblems({ token_url }), /^oauth\.token_url: contains the parameter/);
+      fc.asyncProperty(anyNameWithSpelling(tokenParams), async ({ spelling }) => {
+        const token_url = `${oauthConfig.token_url}?${spelling}=x`;
+        assert.match(await getOauthProblems({ token_url }), /^oauth\.token_url: contains the parameter/);
         const name = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
         if (/[\0\ufffd]/.test(name) || name.length > 100) return;
-        const found = await oauthProblems({ token_params: { [name]: 'x' } });
-        assert.match(found, /^oauth\.token_params\..*: the service sets this parameter itself/s);
+        const tokenProblems = await getOauthProblems({ token_params: { [name]: 'x' } });
+        assert.match(tokenProblems, /^oauth\.token_params\..*: the service sets this parameter itself/s);
       }),
-      { numRuns: tries(100) },
+      { numRuns: getRunCount(100) },
     );
   });
 
@@ -149,16 +155,25 @@ describe('parameter names that could be mistaken for another one', () => {
     const args = Object.fromEntries([...names, ...harmless].map((name) => [name, 'mine']));
     const expected = [...harmless.map((name) => [name, 'mine']), ['api_key', callerToken]];
     for (const array_format of ['repeat', 'brackets']) {
-      const slug = await one.serve({ input_schema, array_format }, { authentication: { type: 'QueryParam' } });
-      const { url } = await one.sent(slug, args);
-      assert.deepEqual([...new URL(url, one.upstream.url).searchParams], expected);
+      const slug = await oneTool.createToolServer(
+        { input_schema, array_format },
+        { authentication: { type: 'QueryParam' } },
+      );
+      const { url } = await oneTool.captureRequest(slug, args);
+      assert.deepEqual([...new URL(url, oneTool.upstream.url).searchParams], expected);
     }
     const fields = harmless.map((name) => [name, 'mine']);
     const form = { method: 'POST', body: 'form', input_schema };
-    const sent = await one.sent(await one.serve(form, { authentication: { type: 'QueryParam' } }), args);
+    const sent = await oneTool.captureRequest(
+      await oneTool.createToolServer(form, { authentication: { type: 'QueryParam' } }),
+      args,
+    );
     assert.deepEqual([...new URLSearchParams(sent.body.toString())], fields);
     const multipart = { method: 'POST', body: 'multipart', input_schema };
-    const { body } = await one.sent(await one.serve(multipart, { authentication: { type: 'QueryParam' } }), args);
+    const { body } = await oneTool.captureRequest(
+      await oneTool.createToolServer(multipart, { authentication: { type: 'QueryParam' } }),
+      args,
+    );
     const parts = [...body.toString().matchAll(/name="([^"]*)"/g)].map(([, name]) => name);
     assert.deepEqual(parts, harmless);
   });
@@ -166,21 +181,29 @@ describe('parameter names that could be mistaken for another one', () => {
   it('[find B5] warns about arguments that the credential replaces', async () => {
     const input_schema = { 'Api.Key': { type: 'string' }, other: { type: 'string' } };
     const config = (tool: Json) =>
-      configWith({ authentication: { type: 'QueryParam' }, tools: [toolWith({ input_schema, ...tool })] });
-    const of = async (tool: Json) => (await check(one.toolhost, config(tool))).warnings.join('\n');
-    assert.match(await of({}), /^tools\[0\]\.input_schema\.Api\.Key: could be read as the credential in the query/);
-    assert.match(await of({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
+      buildServerConfig({
+        authentication: { type: 'QueryParam' },
+        tools: [buildToolConfig({ input_schema, ...tool })],
+      });
+    const getWarnings = async (tool: Json) =>
+      (await checkConfiguration(oneTool.toolhost, config(tool))).warnings.join('\n');
+    assert.match(
+      await getWarnings({}),
+      /^tools\[0\]\.input_schema\.Api\.Key: could be read as the credential in the query/,
+    );
+    assert.match(await getWarnings({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
   });
 
   it('[find B5] rejects headers that CGI could read as the credential, or that HTTP or the service sets', async () => {
-    const at = (headers: Json, more: Json) => problemsOf(configWith({ tools: [toolWith({ headers, ...more })] }));
+    const getHeaderProblems = (headers: Json, more: Json) =>
+      getProblems(buildServerConfig({ tools: [buildToolConfig({ headers, ...more })] }));
     const authentication = { type: 'ApiKey', header: 'X-Api-Key' };
     for (const name of ['x_api_key', 'X.Api-Key', 'x-API_key', 'X!Api~Key']) {
-      const withHeader = configWith({ authentication, tools: [toolWith({ headers: { [name]: 'x' } })] });
-      assert.match(await problemsOf(withHeader), /authentication sets this header/);
+      const withHeader = buildServerConfig({ authentication, tools: [buildToolConfig({ headers: { [name]: 'x' } })] });
+      assert.match(await getProblems(withHeader), /authentication sets this header/);
       const input_schema = { x_api_key: { type: 'string', in: 'header' } };
       assert.match(
-        await problemsOf(configWith({ authentication, tools: [toolWith({ input_schema })] })),
+        await getProblems(buildServerConfig({ authentication, tools: [buildToolConfig({ input_schema })] })),
         /already set/,
       );
     }
@@ -192,21 +215,24 @@ describe('parameter names that could be mistaken for another one', () => {
       'Mcp.Name',
       'toolhost_hop',
     ]) {
-      assert.match(await at({ [name]: 'x' }, {}), /set by the service or by HTTP itself/, name);
+      assert.match(await getHeaderProblems({ [name]: 'x' }, {}), /set by the service or by HTTP itself/, name);
     }
-    assert.match(await at({ 'X-A': '1', X_A: '2' }, {}), /set twice/);
+    assert.match(await getHeaderProblems({ 'X-A': '1', X_A: '2' }, {}), /set twice/);
     const argument = (name: string) => ({ input_schema: { [name]: { type: 'string', in: 'header' } } });
-    assert.match(await at({ 'X-A': '1' }, argument('x_a')), /already set/);
-    assert.match(await at({}, argument('Content_Type')), /the body determines this header/);
+    assert.match(await getHeaderProblems({ 'X-A': '1' }, argument('x_a')), /already set/);
+    assert.match(await getHeaderProblems({}, argument('Content_Type')), /the body determines this header/);
     for (const header of ['Content-Type', 'accept', 'User_Agent']) {
-      assert.match(await problemsOf(configWith({ authentication: { type: 'ApiKey', header } })), /name another one/);
+      assert.match(
+        await getProblems(buildServerConfig({ authentication: { type: 'ApiKey', header } })),
+        /name another one/,
+      );
     }
-    assert.equal(await at({ 'X-A': '1' }, argument('x_ab')), '');
+    assert.equal(await getHeaderProblems({ 'X-A': '1' }, argument('x_ab')), '');
   });
 
   it("replaces the service's descriptive headers by arguments of the same name", async () => {
     const input_schema = { Accept: { type: 'string', in: 'header' }, user_agent: { type: 'string', in: 'header' } };
-    const { headers, rawHeaders } = await one.sent(await one.serve({ input_schema }), {
+    const { headers, rawHeaders } = await oneTool.captureRequest(await oneTool.createToolServer({ input_schema }), {
       Accept: 'text/csv',
       user_agent: 'me',
     });
@@ -218,9 +244,9 @@ describe('parameter names that could be mistaken for another one', () => {
   });
 
   it('[find B5] merges a header that CGI reads as one of the service into that header, also in the sent request', async () => {
-    const described = async (tool: Json) => {
-      const slug = await one.serve({ method: 'POST', input_schema: { a: { type: 'string' } }, ...tool });
-      const { rawHeaders, body } = await one.sent(slug, { a: 'x' });
+    const sendDescribed = async (tool: Json) => {
+      const slug = await oneTool.createToolServer({ method: 'POST', input_schema: { a: { type: 'string' } }, ...tool });
+      const { rawHeaders, body } = await oneTool.captureRequest(slug, { a: 'x' });
       const lines = rawHeaders.flatMap((name, index) =>
         index % 2 === 0 && /^(accept|user.agent|content.type)$/i.test(name)
           ? [`${name}: ${rawHeaders[index + 1]}`]
@@ -229,17 +255,17 @@ describe('parameter names that could be mistaken for another one', () => {
       return { lines: lines.toSorted(), body: body.toString() };
     };
     const json = 'application/vnd.api+json';
-    assert.deepEqual(await described({ headers: { Content_Type: json, user_agent: 'mine' } }), {
+    assert.deepEqual(await sendDescribed({ headers: { Content_Type: json, user_agent: 'mine' } }), {
       lines: ['Accept: application/json', `Content-Type: ${json}`, 'User-Agent: mine'],
       body: '{"a":"x"}',
     });
     const form = 'application/x-www-form-urlencoded';
-    assert.equal((await described({ headers: { 'content.type': form } })).body, 'a=x');
-    const { lines } = await described({ body: 'multipart', headers: { Content_Type: 'multipart/form-data' } });
+    assert.equal((await sendDescribed({ headers: { 'content.type': form } })).body, 'a=x');
+    const { lines } = await sendDescribed({ body: 'multipart', headers: { Content_Type: 'multipart/form-data' } });
     assert.match(lines.join(), /^Accept[^,]+,Content-Type: multipart\/form-data; boundary=[^,]+,User-Agent: [^,]+$/);
     const config = { method: 'POST', input_schema: { a: { type: 'string' } }, headers: { Content_Type: 'text/xml' } };
     assert.match(
-      await problemsOf(configWith({ tools: [toolWith(config)] })),
+      await getProblems(buildServerConfig({ tools: [buildToolConfig(config)] })),
       /headers\.Content_Type: found "text\/xml", but the arguments are sent as JSON/,
     );
   });
@@ -257,18 +283,24 @@ describe('parameter names that could be mistaken for another one', () => {
       state_of_mind: 'x',
       'odd name': 'x',
     };
-    const authorization_url = `${oauth.authorization_url}?tenant=a&scopes=b&client=c&codes=d&p=B2C_1&%F0%9F%98%80=x`;
-    assert.equal(await oauthProblems({ extra_params, authorization_url, token_url: `${oauth.token_url}?p=B2C_1` }), '');
+    const authorization_url = `${oauthConfig.authorization_url}?tenant=a&scopes=b&client=c&codes=d&p=B2C_1&%F0%9F%98%80=x`;
     assert.equal(
-      await urlProblems('api_key_id=1&apikey=2&x%5Bapi_key%5D=3&%C3%A4=4&a[b]=5', { type: 'QueryParam' }),
+      await getOauthProblems({ extra_params, authorization_url, token_url: `${oauthConfig.token_url}?p=B2C_1` }),
       '',
     );
-    assert.equal(await urlProblems('API_KEY=x', { type: 'Bearer' }), '');
+    assert.equal(
+      await getUrlProblems('api_key_id=1&apikey=2&x%5Bapi_key%5D=3&%C3%A4=4&a[b]=5', { type: 'QueryParam' }),
+      '',
+    );
+    assert.equal(await getUrlProblems('API_KEY=x', { type: 'Bearer' }), '');
   });
 
   it('[find E5] reports a login that could not work as a problem, or as a warning with the reason', async () => {
-    const of = async (fields: Json, authentication: Json | undefined = { type: 'Bearer' }) =>
-      check(one.toolhost, configWith({ ...(authentication && { authentication }), oauth: { ...oauth, ...fields } }));
+    const checkLogin = async (fields: Json, authentication: Json | undefined = { type: 'Bearer' }) =>
+      checkConfiguration(
+        oneTool.toolhost,
+        buildServerConfig({ ...(authentication && { authentication }), oauth: { ...oauthConfig, ...fields } }),
+      );
     const problems: [Json, RegExp][] = [
       [{ extra_params: { response_mode: 'form_post' } }, /^oauth\.extra_params\.response_mode: the service sets this/],
       [{ client_secret: '{{SECRET}}' }, /^oauth\.client_secret: \{\{NAME\}\} is not replaced here.*encrypted/],
@@ -283,44 +315,48 @@ describe('parameter names that could be mistaken for another one', () => {
       [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not replaced/],
       [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not replaced/],
       [{ scopes: ['read write'] }, /^oauth\.scopes\[0\]: .*without spaces/],
-      [{ token_url: `${one.toolhost.url}/mcp/things/token` }, /^oauth\.token_url: a hosted server cannot call this/],
+      [
+        { token_url: `${oneTool.toolhost.url}/mcp/things/token` },
+        /^oauth\.token_url: a hosted server cannot call this/,
+      ],
       [
         { extra_params: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`p${i}`, 'x'])) },
         /at most 50 parameters/,
       ],
     ];
-    for (const [fields, expected] of problems) assert.match((await of(fields)).problems.join('\n'), expected);
+    for (const [fields, expected] of problems) assert.match((await checkLogin(fields)).problems.join('\n'), expected);
     const warnings: [Json, Json | undefined, RegExp][] = [
       [{}, undefined, /^authentication: is missing, so the login token is never sent/],
       [{ token_mode: 'passthrough' }, undefined, /^authentication: is missing/],
-      [{ token_url: oauth.authorization_url }, { type: 'Bearer' }, /^oauth\.token_url: is the same URL/],
+      [{ token_url: oauthConfig.authorization_url }, { type: 'Bearer' }, /^oauth\.token_url: is the same URL/],
       [{ client_secret: 'a-secret\n' }, { type: 'Bearer' }, /^oauth\.client_secret: begins or ends with white space/],
     ];
     for (const [fields, authentication, expected] of warnings) {
-      const { valid, warnings: found } = await check(
-        one.toolhost,
-        configWith({ ...(authentication && { authentication }), oauth: { ...oauth, ...fields } }),
+      const { valid, warnings: found } = await checkConfiguration(
+        oneTool.toolhost,
+        buildServerConfig({ ...(authentication && { authentication }), oauth: { ...oauthConfig, ...fields } }),
       );
       assert.deepEqual([valid, found.length], [true, 1], found.join('\n'));
       assert.match(found[0] ?? '', expected);
     }
-    const doubled = configWith({ authentication: { type: 'Bearer', token: 'Bearer abc' } });
+    const doubled = buildServerConfig({ authentication: { type: 'Bearer', token: 'Bearer abc' } });
     assert.match(
-      (await check(one.toolhost, doubled)).warnings.join('\n'),
+      (await checkConfiguration(oneTool.toolhost, doubled)).warnings.join('\n'),
       /^authentication\.token: begins with "Bearer "/,
     );
-    const inUrl = configWith({ tools: [toolWith({ url: 'https://api.example.com/?{{KEY}}=1' })] });
-    assert.match(await problemsOf(inUrl), /^tools\[0\]\.url: a secret is not allowed in a query name/);
+    const inUrl = buildServerConfig({ tools: [buildToolConfig({ url: 'https://api.example.com/?{{KEY}}=1' })] });
+    assert.match(await getProblems(inUrl), /^tools\[0\]\.url: a secret is not allowed in a query name/);
   });
 
   describe('with constants, fixed arguments, and query pairs of a URL', () => {
-    beforeEach(() => void one.upstream.take());
+    beforeEach(() => void oneTool.upstream.take());
 
-    const of = (tool: Json, more: Json = {}) => check(one.toolhost, configWith({ tools: [toolWith(tool)], ...more }));
-    const pairsOf = ({ method, url, body }: RecordedRequest) =>
+    const checkTool = (tool: Json, more: Json = {}) =>
+      checkConfiguration(oneTool.toolhost, buildServerConfig({ tools: [buildToolConfig(tool)], ...more }));
+    const parsePairs = ({ method, url, body }: RecordedRequest) =>
       new URLSearchParams(method === 'GET' ? (url.split('?')[1] ?? '') : body.toString());
     const call = (address: string, args: Json) =>
-      one.toolhost.post(
+      oneTool.toolhost.post(
         address,
         { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: args } },
         { token: callerToken },
@@ -328,9 +364,9 @@ describe('parameter names that could be mistaken for another one', () => {
 
     it('[find B5] rejects an argument that a receiver could read as a constant', async () => {
       for (const tool of [{}, form, { method: 'POST', body: 'multipart' }])
-        for (const name of alike) {
-          const input_schema = { account: { type: 'string', value: 'a1' }, ...fields([name, ...others]) };
-          const { problems } = await of({ ...tool, input_schema });
+        for (const name of similarNames) {
+          const input_schema = { account: { type: 'string', value: 'a1' }, ...fields([name, ...otherNames]) };
+          const { problems } = await checkTool({ ...tool, input_schema });
           assert.equal(problems.length, 1, `${name}: ${problems.join('; ')}`);
           const [problem = ''] = problems;
           assert.ok(problem.startsWith(`tools[0].input_schema.${name}: `), problem);
@@ -340,8 +376,8 @@ describe('parameter names that could be mistaken for another one', () => {
         method: 'POST',
         input_schema: { account: { type: 'string', value: 'a1' }, ...fields([name]) },
       });
-      assert.match((await of(json('Account'))).problems.join(), /could be read as "account"/);
-      assert.deepEqual((await of(json('account[]'))).problems, []);
+      assert.match((await checkTool(json('Account'))).problems.join(), /could be read as "account"/);
+      assert.deepEqual((await checkTool(json('account[]'))).problems, []);
     });
 
     it('[find B5] treats parts of one parameter as independent of each other', async () => {
@@ -349,61 +385,72 @@ describe('parameter names that could be mistaken for another one', () => {
         'page[size]': { type: 'integer', value: 100 },
         ...fields(['page[number]', 'page[after]']),
       };
-      assert.deepEqual((await of({ input_schema })).problems, []);
-      const slug = await one.serve({ input_schema }, bearer);
-      const { url } = await one.sent(slug, { 'page[number]': '2' });
+      assert.deepEqual((await checkTool({ input_schema })).problems, []);
+      const slug = await oneTool.createToolServer({ input_schema }, bearer);
+      const { url } = await oneTool.captureRequest(slug, { 'page[number]': '2' });
       assert.equal(decodeURIComponent(url), '/v1/things?page[size]=100&page[number]=2');
       const replaced = { ...input_schema, ...fields(['page']) };
-      assert.match((await of({ input_schema: replaced })).problems.join(), /input_schema\.page: .*"page\[size\]"/);
+      assert.match(
+        (await checkTool({ input_schema: replaced })).problems.join(),
+        /input_schema\.page: .*"page\[size\]"/,
+      );
     });
 
     it('[find B5] omits an argument that could replace one that a view fixes', async () => {
-      const input_schema = { account: { type: 'string' }, ...fields([...alike, ...others]) };
+      const input_schema = { account: { type: 'string' }, ...fields([...similarNames, ...otherNames]) };
       const views = { support: { tools: [{ name: 'run', arguments: { account: 'a1' } }] } };
       for (const tool of [{}, form]) {
-        const slug = await one.serve({ ...tool, input_schema }, { ...bearer, views });
-        const names = [...alike, ...others];
-        const { text } = await call(`${slug}/support`, given(names));
-        const [sent] = one.upstream.take();
+        const slug = await oneTool.createToolServer({ ...tool, input_schema }, { ...bearer, views });
+        const names = [...similarNames, ...otherNames];
+        const { text } = await call(`${slug}/support`, createArguments(names));
+        const [sent] = oneTool.upstream.take();
         assert.ok(sent, text);
-        const pairs = pairsOf(sent);
-        assert.deepEqual([...pairs], [['account', 'a1'], ...others.map((name) => [name, 'mine'])]);
+        const pairs = parsePairs(sent);
+        assert.deepEqual([...pairs], [['account', 'a1'], ...otherNames.map((name) => [name, 'mine'])]);
         // The whole server has no fixed argument, so the caller may set each of them there.
-        const all = pairsOf(await one.sent(slug, { account: 'a2', ...given(names) }));
+        const all = parsePairs(await oneTool.captureRequest(slug, { account: 'a2', ...createArguments(names) }));
         assert.equal([...all].length, 1 + names.length);
       }
-      const tools = [toolWith({ input_schema, name: 'run' })];
-      const { problems, warnings } = await check(one.toolhost, configWith({ tools, views }));
+      const tools = [buildToolConfig({ input_schema, name: 'run' })];
+      const { problems, warnings } = await checkConfiguration(oneTool.toolhost, buildServerConfig({ tools, views }));
       assert.deepEqual(problems, []);
-      const about = warnings.filter((warning) => warning.startsWith('views.support.tools[0].arguments.account: '));
-      assert.equal(about.length, 1, warnings.join('\n'));
-      assert.match(about[0] ?? '', /"Account".* is not sent in this view/);
+      const relatedWarnings = warnings.filter((warning) =>
+        warning.startsWith('views.support.tools[0].arguments.account: '),
+      );
+      assert.equal(relatedWarnings.length, 1, warnings.join('\n'));
+      assert.match(relatedWarnings[0] ?? '', /"Account".* is not sent in this view/);
     });
 
     it('[find B5] sends an argument that could be the same as a query pair of the URL, with a warning', async () => {
       const input_schema = fields(['limit', 'Limit[]', 'offset']);
       const url = 'https://api.example.com/v1/things?limit=5&kind=a&id=:offset';
-      const { problems, warnings } = await of({ url, input_schema });
+      const { problems, warnings } = await checkTool({ url, input_schema });
       assert.deepEqual(problems, []);
-      const about = warnings.filter((warning) => warning.includes('the URL already has'));
+      const relatedWarnings = warnings.filter((warning) => warning.includes('the URL already has'));
       assert.deepEqual(
-        about.map((warning) => warning.split(': ')[0]),
+        relatedWarnings.map((warning) => warning.split(': ')[0]),
         ['tools[0].input_schema.limit', 'tools[0].input_schema.Limit[]'],
       );
-      assert.match(about[0] ?? '', /the URL already has "limit", .*"default"/);
-      const slug = await one.serve({ url: '/a?limit=5', input_schema: fields(['limit']) }, bearer);
-      assert.equal((await one.sent(slug, { limit: '9' })).url, '/a?limit=5&limit=9');
-      assert.deepEqual((await of({ ...form, url, input_schema: fields(['limit', 'offset']) })).warnings, []);
+      assert.match(relatedWarnings[0] ?? '', /the URL already has "limit", .*"default"/);
+      const slug = await oneTool.createToolServer({ url: '/a?limit=5', input_schema: fields(['limit']) }, bearer);
+      assert.equal((await oneTool.captureRequest(slug, { limit: '9' })).url, '/a?limit=5&limit=9');
+      assert.deepEqual((await checkTool({ ...form, url, input_schema: fields(['limit', 'offset']) })).warnings, []);
     });
 
     it("[find B5] rejects a multipart part name that without its backslashes is the credential's", async () => {
       const meta = { type: 'object', style: 'repeat' };
       const names = { quoted: { ...optional, wire_name: 'api\\_key' }, fine: { ...optional, wire_name: 'a\\pi' } };
       const tool = { method: 'POST', body: 'multipart', input_schema: { meta, ...names } };
-      const slug = await one.serve(tool, { authentication: { type: 'QueryParam', query_key: 'api_key' } });
+      const slug = await oneTool.createToolServer(tool, {
+        authentication: { type: 'QueryParam', query_key: 'api_key' },
+      });
       for (const name of ['api\\_key', '\\api_key', 'api_ke\\y', 'api\\\\_key', 'Api\\.Key'])
-        assert.match(await one.refused(slug, { meta: { [name]: 'mine' } }), /name of another parameter/, name);
-      const { body } = await one.sent(slug, { meta: { 'x\\y': 'mine' }, quoted: 'mine', fine: 'mine' });
+        assert.match(
+          await oneTool.captureRefusal(slug, { meta: { [name]: 'mine' } }),
+          /name of another parameter/,
+          name,
+        );
+      const { body } = await oneTool.captureRequest(slug, { meta: { 'x\\y': 'mine' }, quoted: 'mine', fine: 'mine' });
       const parts = [...body.toString().matchAll(/name="([^"]*)"/g)].map(([, name]) => name);
       assert.deepEqual(parts, ['x\\y', 'a\\pi']);
     });

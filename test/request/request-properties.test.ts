@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { tries } from '../sets.ts';
-import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { getRunCount } from '../sets.ts';
+import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 
 /** Text that attackers and accidents produce: any UTF-16, including lone surrogates, and classic injections. */
 const anyText = fc.oneof(
@@ -86,11 +86,13 @@ const { tree: anyTree } = fc.letrec<{ tree: Tree }>((tie) => ({
   ),
 }));
 
-function written(tree: Tree, space: string): string {
+function formatTree(tree: Tree, space: string): string {
   if ('scalar' in tree) return tree.scalar;
   if ('items' in tree)
-    return `[${space}${tree.items.map((item) => written(item, space)).join(`${space},${space}`)}${space}]`;
-  const entries = tree.entries.map(([key, value]) => `${JSON.stringify(key)}${space}:${space}${written(value, space)}`);
+    return `[${space}${tree.items.map((item) => formatTree(item, space)).join(`${space},${space}`)}${space}]`;
+  const entries = tree.entries.map(
+    ([key, value]) => `${JSON.stringify(key)}${space}:${space}${formatTree(value, space)}`,
+  );
   return `{${space}${entries.join(`,${space}`)}${space}}`;
 }
 
@@ -98,118 +100,126 @@ function written(tree: Tree, space: string): string {
  * Returns JSON text as it is passed on. JSON.stringify escapes only lone surrogates, which JSON must not contain (RFC
  * 8259, 8.2).
  */
-function passedOn(json: string): string {
+function toPassedOnText(json: string): string {
   return json.replace(/\\(?:u[0-9a-f]{4}|.)/g, (part) => (/^\\ud[89a-f]/.test(part) ? '\\ufffd' : part));
 }
 
-function own(tree: Tree, key: string): Tree | undefined {
+function getOwn(tree: Tree, key: string): Tree | undefined {
   if ('items' in tree) return /^(0|[1-9]\d*)$/.test(key) ? tree.items[Number(key)] : undefined;
   return 'entries' in tree ? tree.entries.find(([name]) => name === key)?.[1] : undefined;
 }
 
 describe('requests and results (properties)', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
   it('[spec 4.3.2] [sec C1] never lets an argument change the structure of a URL', async () => {
     const text = { type: 'string' };
     const optional = { type: 'string', optional: true };
     const input_schema = { a: text, b: text, q: optional, p: optional, auto: optional };
-    const slug = await one.serve({ url: '/v1/:a/x:go/.:b.json/end?q=eq.:q&fixed=a%2Bb&:&p=:p-:q', input_schema });
+    const slug = await oneTool.createToolServer({
+      url: '/v1/:a/x:go/.:b.json/end?q=eq.:q&fixed=a%2Bb&:&p=:p-:q',
+      input_schema,
+    });
     const args = fc.record(
       { a: anyText, b: anyText, q: anyText, p: anyText, auto: anyText },
       { requiredKeys: ['a', 'b'] },
     );
     await fc.assert(
-      fc.asyncProperty(args, async (given) => {
-        one.upstream.take();
-        const result = await one.call(slug, given);
-        const [request, ...more] = one.upstream.take();
+      fc.asyncProperty(args, async (arguments_) => {
+        oneTool.upstream.take();
+        const result = await oneTool.call(slug, arguments_);
+        const [request, ...more] = oneTool.upstream.take();
         assert.deepEqual(more, []);
         if (result.isError) {
           assert.equal(request, undefined);
-          assert.match(textOf(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|produces a)/);
+          assert.match(getResultText(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|produces a)/);
           return;
         }
         const [path = '', query = '', ...rest] = (request?.url ?? '').split('?');
         assert.deepEqual(rest, []);
         const [, v1, a, go, b, end, ...deeper] = path.split('/');
         assert.deepEqual([v1, go, end, deeper.length], ['v1', 'x:go', 'end', 0]);
-        assert.equal(decodeURIComponent(a ?? ''), given.a);
-        assert.equal(decodeURIComponent(b ?? ''), `.${given.b}.json`);
+        assert.equal(decodeURIComponent(a ?? ''), arguments_.a);
+        assert.equal(decodeURIComponent(b ?? ''), `.${arguments_.b}.json`);
         const expected = [
-          ...(given.q === undefined ? [] : [['q', `eq.${given.q}`]]),
+          ...(arguments_.q === undefined ? [] : [['q', `eq.${arguments_.q}`]]),
           ['fixed', 'a+b'],
           [':'],
-          ...(given.p === undefined && given.q === undefined ? [] : [['p', `${given.p}-${given.q}`]]),
-          ...(given.auto === undefined ? [] : [['auto', given.auto]]),
+          ...(arguments_.p === undefined && arguments_.q === undefined
+            ? []
+            : [['p', `${arguments_.p}-${arguments_.q}`]]),
+          ...(arguments_.auto === undefined ? [] : [['auto', arguments_.auto]]),
         ];
         assert.deepEqual(
           query.split('&').map((pair) => pair.split('=').map(decodeURIComponent)),
           expected,
         );
       }),
-      { numRuns: tries(300) },
+      { numRuns: getRunCount(300) },
     );
   });
 
   it('[sec C1] sends any header text unchanged, or rejects it and sends nothing', async () => {
-    const slug = await one.serve({ input_schema: { 'X-Value': { type: 'string', in: 'header' } } });
+    const slug = await oneTool.createToolServer({ input_schema: { 'X-Value': { type: 'string', in: 'header' } } });
     await fc.assert(
       fc.asyncProperty(anyText, async (value) => {
-        one.upstream.take();
-        const result = await one.call(slug, { 'X-Value': value });
-        const requests = one.upstream.take();
+        oneTool.upstream.take();
+        const result = await oneTool.call(slug, { 'X-Value': value });
+        const requests = oneTool.upstream.take();
         assert.equal(requests.length, result.isError ? 0 : 1);
         for (const { rawHeaders, headers } of requests) {
           assert.equal(headers['x-value'], value);
           assert.equal(rawHeaders.filter((name) => name.toLowerCase() === 'x-value').length, 1);
         }
       }),
-      { numRuns: tries(100) },
+      { numRuns: getRunCount(100) },
     );
   });
 
   it('[spec 4.3.5] sends any JSON argument in the body with every digit', async () => {
-    const slug = await one.serve({
+    const slug = await oneTool.createToolServer({
       method: 'POST',
       input_schema: { type: 'object', properties: { payload: {} } },
       body: 'payload',
     });
     await fc.assert(
       fc.asyncProperty(anyTree, async (tree) => {
-        one.upstream.take();
-        const result = await one.callText(slug, `{"payload":${written(tree, ' ')}}`);
-        const [request] = one.upstream.take();
+        oneTool.upstream.take();
+        const result = await oneTool.callText(slug, `{"payload":${formatTree(tree, ' ')}}`);
+        const [request] = oneTool.upstream.take();
         if (result.isError) {
           assert.equal(request, undefined);
-          assert.match(textOf(result), /not well-formed Unicode|number is too large/);
+          assert.match(getResultText(result), /not well-formed Unicode|number is too large/);
         } else {
-          const text = written(tree, '');
+          const text = formatTree(tree, '');
           const isText = text.startsWith('"');
           assert.equal(request?.body.toString(), isText ? JSON.parse(text) : text);
         }
       }),
-      { numRuns: tries(200) },
+      { numRuns: getRunCount(200) },
     );
   });
 
   it('[behaviour The tool result] returns any JSON response completely, compact, and with every digit', async () => {
-    const slug = await one.serve({ url: '/whole' });
+    const slug = await oneTool.createToolServer({ url: '/whole' });
     const space = fc.constantFrom('', ' ', '  ', '\n\t', '\r\n ');
-    let answer = '';
-    one.upstream.on('GET /whole', () => ({ headers: { 'content-type': 'application/json' }, body: answer }));
+    let responseBody = '';
+    oneTool.upstream.on('GET /whole', () => ({ headers: { 'content-type': 'application/json' }, body: responseBody }));
     await fc.assert(
       fc.asyncProperty(anyTree, space, space, async (tree, inner, outer) => {
-        answer = `${outer}${written(tree, inner)}${outer}`;
-        const { text } = await one.toolhost.modern(slug, 'caller-token', 'tools/call', { name: 'run', arguments: {} });
-        const expected = passedOn(written(tree, ''));
-        assert.equal(textOf(JSON.parse(text).result), expected);
+        responseBody = `${outer}${formatTree(tree, inner)}${outer}`;
+        const { text } = await oneTool.toolhost.statelessRpc(slug, 'caller-token', 'tools/call', {
+          name: 'run',
+          arguments: {},
+        });
+        const expected = toPassedOnText(formatTree(tree, ''));
+        assert.equal(getResultText(JSON.parse(text).result), expected);
       }),
-      { numRuns: tries(200) },
+      { numRuns: getRunCount(200) },
     );
   });
 
@@ -225,40 +235,43 @@ describe('requests and results (properties)', () => {
       'rawJSON',
       'a.__proto__.b',
     ];
-    const slugs = await Promise.all(paths.map((path) => one.serve({ url: '/part', response_transform: path })));
-    let answer = '';
-    one.upstream.on('GET /part', () => ({ headers: { 'content-type': 'application/json' }, body: answer }));
-    const planted = fc
+    const slugs = await Promise.all(
+      paths.map((path) => oneTool.createToolServer({ url: '/part', response_transform: path })),
+    );
+    let responseBody = '';
+    oneTool.upstream.on('GET /part', () => ({ headers: { 'content-type': 'application/json' }, body: responseBody }));
+    const plantedTree = fc
       .tuple(fc.nat({ max: paths.length - 1 }), anyTree, fc.boolean())
       .map(([index, tree, plant]): [number, Tree] => {
         const keys = paths[index]?.split('.') ?? [];
         return [index, plant ? keys.reduceRight<Tree>((inner, key) => ({ entries: [[key, inner]] }), tree) : tree];
       });
     await fc.assert(
-      fc.asyncProperty(planted, async ([index, tree]) => {
-        answer = written(tree, '');
+      fc.asyncProperty(plantedTree, async ([index, tree]) => {
+        responseBody = formatTree(tree, '');
         const path = paths[index] ?? '';
-        const expected = path.split('.').reduce<Tree | undefined>((inner, key) => inner && own(inner, key), tree);
-        const result = await one.call(slugs[index] ?? '');
+        const expected = path.split('.').reduce<Tree | undefined>((inner, key) => inner && getOwn(inner, key), tree);
+        const result = await oneTool.call(slugs[index] ?? '');
         if (expected) {
-          assert.notEqual(result.isError, true, textOf(result));
-          assert.equal(textOf(result), passedOn(written(expected, '')));
-        } else assert.ok(errorOf(result).startsWith(`response_transform "${path}" does not exist in the response: `));
+          assert.notEqual(result.isError, true, getResultText(result));
+          assert.equal(getResultText(result), toPassedOnText(formatTree(expected, '')));
+        } else
+          assert.ok(getErrorText(result).startsWith(`response_transform "${path}" does not exist in the response: `));
       }),
-      { numRuns: tries(400) },
+      { numRuns: getRunCount(400) },
     );
   });
 
   it('[sec C9] keeps only own properties of any JSON response with response_fields', async () => {
     const fields = ['__proto__', 'a.b', 'constructor.prototype', 'items.length', 'b.toString'];
-    const slug = await one.serve({ url: '/fields', response_fields: fields });
-    let answer = '';
-    one.upstream.on('GET /fields', () => ({ headers: { 'content-type': 'application/json' }, body: answer }));
+    const slug = await oneTool.createToolServer({ url: '/fields', response_fields: fields });
+    let responseBody = '';
+    oneTool.upstream.on('GET /fields', () => ({ headers: { 'content-type': 'application/json' }, body: responseBody }));
     await fc.assert(
       fc.asyncProperty(anyTree, async (tree) => {
-        answer = written(tree, '');
-        const result = await one.call(slug);
-        const text = textOf(result);
+        responseBody = formatTree(tree, '');
+        const result = await oneTool.call(slug);
+        const text = getResultText(result);
         if (result.isError)
           return assert.match(
             text,
@@ -266,7 +279,7 @@ describe('requests and results (properties)', () => {
           );
         // Every remaining scalar was in the response, character by character.
         for (const [scalar] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))
-          assert.ok(passedOn(answer).includes(scalar), scalar);
+          assert.ok(toPassedOnText(responseBody).includes(scalar), scalar);
         if ('entries' in tree) {
           const names = Object.keys(JSON.parse(text));
           assert.deepEqual(
@@ -275,7 +288,7 @@ describe('requests and results (properties)', () => {
           );
         }
       }),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
   });
 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import qs from 'qs';
-import { tries } from '../sets.ts';
-import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import { getRunCount } from '../sets.ts';
+import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Texts with everything that separates, joins, or escapes in some request encoding. */
@@ -33,44 +33,44 @@ const { tree: anyTree } = fc.letrec<{ tree: Tree; list: Tree; object: Tree }>((t
 const anyObject = fc.dictionary(anyKey, anyTree, { minKeys: 1, maxKeys: 3, noNullPrototype: true });
 
 /** Returns the value as a form parser returns it: all scalars are texts. */
-function asTexts(tree: Tree): unknown {
-  if (Array.isArray(tree)) return tree.map(asTexts);
+function toTexts(tree: Tree): unknown {
+  if (Array.isArray(tree)) return tree.map(toTexts);
   if (typeof tree !== 'object') return String(tree);
-  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, asTexts(value)]));
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, toTexts(value)]));
 }
 
 /** Returns the value without lists of one entry, which a repeated name cannot distinguish from the entry itself. */
-function unlisted(tree: unknown): unknown {
+function withoutSingleLists(tree: unknown): unknown {
   if (Array.isArray(tree)) {
-    const inner = tree.map(unlisted);
+    const inner = tree.map(withoutSingleLists);
     return inner.length === 1 && typeof inner[0] !== 'object' ? inner[0] : inner;
   }
   if (typeof tree !== 'object' || tree === null) return tree;
-  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, unlisted(value)]));
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, withoutSingleLists(value)]));
 }
 
-const parsing = { depth: 30, arrayLimit: 1000, parameterLimit: 100_000, allowPrototypes: true, strictDepth: true };
+const parseOptions = { depth: 30, arrayLimit: 1000, parameterLimit: 100_000, allowPrototypes: true, strictDepth: true };
 
 describe('upstream requests (properties)', () => {
-  let one: OneTool;
+  let oneTool: OneToolFixture;
   before(async () => {
-    one = await startOneTool();
+    oneTool = await startOneTool();
   });
-  after(() => one.stop());
+  after(() => oneTool.stop());
 
   /** Returns the query of a GET and the form of a POST for the same arguments. */
-  const both = async (input_schema: Json) => {
-    const get = await one.serve({ url: '/q', input_schema });
-    const post = await one.serve({ method: 'POST', body: 'form', input_schema });
+  const serveBoth = async (input_schema: Json) => {
+    const get = await oneTool.createToolServer({ url: '/q', input_schema });
+    const post = await oneTool.createToolServer({ method: 'POST', body: 'form', input_schema });
     return async (args: Json) => {
-      const [query, form] = [await one.sent(get, args), await one.sent(post, args)];
+      const [query, form] = [await oneTool.captureRequest(get, args), await oneTool.captureRequest(post, args)];
       return [query.url.replace(/^\/q\??/, ''), form.body.toString()];
     };
   };
 
   const styles: [style: string, anyValue: fc.Arbitrary<unknown>, expected: (value: unknown) => unknown][] = [
-    ['indices', anyObject, (value) => asTexts(value as Tree)],
-    ['deep', anyObject, (value) => unlisted(asTexts(value as Tree))],
+    ['indices', anyObject, (value) => toTexts(value as Tree)],
+    ['deep', anyObject, (value) => withoutSingleLists(toTexts(value as Tree))],
     [
       'brackets',
       fc.dictionary(anyKey, fc.oneof(anyScalar, fc.array(anyScalar, { minLength: 1, maxLength: 3 })), {
@@ -78,45 +78,45 @@ describe('upstream requests (properties)', () => {
         maxKeys: 3,
         noNullPrototype: true,
       }),
-      (value) => asTexts(value as Tree),
+      (value) => toTexts(value as Tree),
     ],
   ];
   for (const [style, anyValue, expected] of styles) {
     it(`[conf 1] encodes nested arguments in the style ${style} so that qs restores them`, async () => {
-      const sent = await both({ o: { type: 'object', style, wire_name: 'data' } });
+      const sent = await serveBoth({ o: { type: 'object', style, wire_name: 'data' } });
       await fc.assert(
         fc.asyncProperty(anyValue, async (o) => {
           for (const text of await sent({ o })) {
-            const { data } = qs.parse(text, parsing) as { data: unknown };
-            assert.deepEqual(style === 'deep' ? unlisted(data) : data, expected(o), text);
+            const { data } = qs.parse(text, parseOptions) as { data: unknown };
+            assert.deepEqual(style === 'deep' ? withoutSingleLists(data) : data, expected(o), text);
           }
         }),
-        { numRuns: tries(60) },
+        { numRuns: getRunCount(60) },
       );
     });
   }
 
   const anyList = fc.array(anyText, { minLength: 1, maxLength: 4 });
-  const decode = (text: string) => decodeURIComponent(text);
+  const decodeText = (text: string) => decodeURIComponent(text);
   /** Functions that read the list `a` from a query or form, as each style defines it. */
   const lists: [style: string, read: (text: string) => unknown, separator?: string][] = [
     ['repeat', (text) => new URLSearchParams(text).getAll('a')],
-    ['brackets', (text) => qs.parse(text, parsing).a],
-    ['indices', (text) => qs.parse(text, parsing).a],
-    ['comma', (text) => text.replace(/^a=/, '').split(',').map(decode)],
-    ['pipe', (text) => decode(text.replace(/^a=/, '')).split('|'), '|'],
-    ['space', (text) => decode(text.replace(/^a=/, '')).split(' '), ' '],
+    ['brackets', (text) => qs.parse(text, parseOptions).a],
+    ['indices', (text) => qs.parse(text, parseOptions).a],
+    ['comma', (text) => text.replace(/^a=/, '').split(',').map(decodeText)],
+    ['pipe', (text) => decodeText(text.replace(/^a=/, '')).split('|'), '|'],
+    ['space', (text) => decodeText(text.replace(/^a=/, '')).split(' '), ' '],
     ['json', (text) => JSON.parse(new URLSearchParams(text).get('a') ?? '')],
   ];
   for (const [style, read, separator = '\0'] of lists) {
     it(`[conf 1] encodes a list of texts in the style ${style} so that an independent parser restores it`, async () => {
-      const sent = await both({ a: { type: 'array', style } });
+      const sent = await serveBoth({ a: { type: 'array', style } });
       await fc.assert(
-        fc.asyncProperty(anyList, async (given) => {
-          const a = given.map((text) => text.replaceAll(separator, '_'));
+        fc.asyncProperty(anyList, async (entries) => {
+          const a = entries.map((text) => text.replaceAll(separator, '_'));
           for (const text of await sent({ a })) assert.deepEqual(read(text), a, text);
         }),
-        { numRuns: tries(40) },
+        { numRuns: getRunCount(40) },
       );
     });
   }
@@ -126,30 +126,30 @@ describe('upstream requests (properties)', () => {
       fc.asyncProperty(anyText, anyText, async (wire_name, value) => {
         const tool = { url: '/q', input_schema: { a: { type: 'string', wire_name } } };
         const isName = wire_name !== '' && wire_name === wire_name.trim() && !/\p{Cc}/u.test(wire_name);
-        const slug = await one.serve(tool).catch((error: unknown) => {
+        const slug = await oneTool.createToolServer(tool).catch((error: unknown) => {
           assert.equal(isName, false, String(error));
         });
         if (slug === undefined) return;
         assert.equal(isName, true);
-        const { url } = await one.sent(slug, { a: value });
+        const { url } = await oneTool.captureRequest(slug, { a: value });
         assert.deepEqual([...new URLSearchParams(url.slice(3))], [[wire_name, value]]);
       }),
-      { numRuns: tries(40) },
+      { numRuns: getRunCount(40) },
     );
   });
 
   it('[conf 1] encodes JSON in a header as ASCII that restores the value', async () => {
-    const slug = await one.serve({
+    const slug = await oneTool.createToolServer({
       input_schema: { arg: { type: 'object', in: 'header', wire_name: 'Dropbox-API-Arg', style: 'json' } },
     });
     await fc.assert(
       fc.asyncProperty(anyObject, async (arg) => {
-        const { headers } = await one.sent(slug, { arg });
+        const { headers } = await oneTool.captureRequest(slug, { arg });
         const text = String(headers['dropbox-api-arg']);
         assert.match(text, /^[\x20-\x7e]*$/);
         assert.deepEqual(JSON.parse(text), arg);
       }),
-      { numRuns: tries(60) },
+      { numRuns: getRunCount(60) },
     );
   });
 
@@ -165,13 +165,13 @@ describe('upstream requests (properties)', () => {
   ] as const;
   it('[conf 1] decodes escapes in a name, whatever another caller has sent', async () => {
     const tool = { method: 'POST', input_schema: { arg: { type: 'object' } } };
-    const [other, own] = [await one.serve(tool), await one.serve(tool)];
+    const [otherSlug, ownSlug] = [await oneTool.createToolServer(tool), await oneTool.createToolServer(tool)];
     for (const [index, [written, name]] of escapedNames.entries()) {
       const first = `first_${index}`;
-      await one.sent(other, { arg: { [first]: [], [name.startsWith('x') ? 'x\\' : '\\']: 0 } });
-      const result = await one.callText(own, `{"arg":{"${first}":"\\n","${written}" :1.25}}`);
-      assert.notEqual(result.isError, true, textOf(result));
-      const [request] = one.upstream.take();
+      await oneTool.captureRequest(otherSlug, { arg: { [first]: [], [name.startsWith('x') ? 'x\\' : '\\']: 0 } });
+      const result = await oneTool.callText(ownSlug, `{"arg":{"${first}":"\\n","${written}" :1.25}}`);
+      assert.notEqual(result.isError, true, getResultText(result));
+      const [request] = oneTool.upstream.take();
       const { arg } = JSON.parse(String(request?.body)) as { arg: object };
       const expected = [
         [first, '\n'],
@@ -182,13 +182,13 @@ describe('upstream requests (properties)', () => {
   });
 
   it('[conf 1] sends long arguments as written: numbers with their digits, names decoded', async () => {
-    const slug = await one.serve({ method: 'POST', input_schema: { arg: { type: 'object' } } });
+    const slug = await oneTool.createToolServer({ method: 'POST', input_schema: { arg: { type: 'object' } } });
     const members = Array.from({ length: 8000 }, (_, n) => `"n${n}":[1.10,{"é${n % 3}":1E-400}]`).join(',');
     for (const escaped of [0, 1, 2]) {
       const written = members.replaceAll(`é${escaped}`, '\\u00e9').replace('"n7"', '"\\u006e7"');
-      const result = await one.callText(slug, `{"arg":{${written}}}`);
-      assert.notEqual(result.isError, true, textOf(result));
-      const [request] = one.upstream.take();
+      const result = await oneTool.callText(slug, `{"arg":{${written}}}`);
+      assert.notEqual(result.isError, true, getResultText(result));
+      const [request] = oneTool.upstream.take();
       const sent = members.replaceAll(`é${escaped}`, 'é');
       assert.ok(String(request?.body) === `{"arg":{${sent}}}`, 'the body is the same text');
     }
@@ -201,7 +201,7 @@ describe('upstream requests (properties)', () => {
       meta: { type: 'object', media_type: 'application/json' },
       note: { type: 'string' },
     };
-    const slug = await one.serve({ method: 'POST', body: 'multipart', input_schema });
+    const slug = await oneTool.createToolServer({ method: 'POST', body: 'multipart', input_schema });
     const anyName = anyText.filter((name) => name !== '' && !/\p{Cc}/u.test(name));
     await fc.assert(
       fc.asyncProperty(
@@ -211,7 +211,7 @@ describe('upstream requests (properties)', () => {
         anyText,
         async (bytes, name, meta, note) => {
           const file = Buffer.from(bytes).toString('base64url');
-          const { headers, body } = await one.sent(slug, { file, name, meta, note });
+          const { headers, body } = await oneTool.captureRequest(slug, { file, name, meta, note });
           const form = await new Response(new Uint8Array(body), {
             headers: { 'content-type': String(headers['content-type']) },
           }).formData();
@@ -223,12 +223,12 @@ describe('upstream requests (properties)', () => {
           assert.equal([...form].length, 3);
         },
       ),
-      { numRuns: tries(60) },
+      { numRuns: getRunCount(60) },
     );
   });
 
   it('[conf 1] [sec C1] keeps the segments of a path argument that may contain slashes, or rejects it', async () => {
-    const slug = await one.serve({
+    const slug = await oneTool.createToolServer({
       url: '/v1/:path/end',
       input_schema: { path: { type: 'string', allow_slashes: true } },
     });
@@ -237,21 +237,21 @@ describe('upstream requests (properties)', () => {
       .map((parts) => parts.join(''));
     await fc.assert(
       fc.asyncProperty(anyPath, async (path) => {
-        one.upstream.take();
-        const result = await one.call(slug, { path });
-        const [request] = one.upstream.take();
+        oneTool.upstream.take();
+        const result = await oneTool.call(slug, { path });
+        const [request] = oneTool.upstream.take();
         if (!request) {
-          assert.match(textOf(result), /^path: must not/);
+          assert.match(getResultText(result), /^path: must not/);
           return;
         }
         const segments = request.url.split('/');
         assert.deepEqual([segments.at(1), segments.at(-1)], ['v1', 'end']);
-        const inner = segments.slice(2, -1).map(decode);
+        const inner = segments.slice(2, -1).map(decodeText);
         assert.deepEqual(inner, path.split('/'));
         assert.ok(inner.every((segment) => segment !== '' && segment !== '.' && segment !== '..'));
         assert.equal(new URL(request.url, 'http://x').pathname.split('/').length, segments.length);
       }),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
   });
 
@@ -268,25 +268,25 @@ describe('upstream requests (properties)', () => {
     });
     const slugs = await Promise.all(
       ['repeat', 'brackets', 'indices', 'deep', 'json', 'comma'].map((style) =>
-        one.serve({ url: '/q', input_schema: { api: { type: 'object', style } } }, { authentication }),
+        oneTool.createToolServer({ url: '/q', input_schema: { api: { type: 'object', style } } }, { authentication }),
       ),
     );
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...slugs), anyOdd, async (slug, api) => {
-        one.upstream.take();
-        const result = await one.call(slug, { api });
-        const [request] = one.upstream.take();
+        oneTool.upstream.take();
+        const result = await oneTool.call(slug, { api });
+        const [request] = oneTool.upstream.take();
         if (!request) {
-          assert.match(textOf(result), /^api: (a property|an entry)/);
+          assert.match(getResultText(result), /^api: (a property|an entry)/);
           return;
         }
         const query = request.url.slice(3);
         const names = [...new URLSearchParams(query)].map(([name]) => name.replace(/\[.*$/s, ''));
         const folded = names.map((name) => name.trim().toLowerCase().replaceAll(/[ .]/g, '_'));
         assert.equal(folded.filter((name) => name === 'api_key').length, 1, query);
-        assert.equal(typeof qs.parse(query, parsing).api_key, 'string', query);
+        assert.equal(typeof qs.parse(query, parseOptions).api_key, 'string', query);
       }),
-      { numRuns: tries(150) },
+      { numRuns: getRunCount(150) },
     );
   });
 });

@@ -7,36 +7,36 @@ import { type BackupReport, readBackupFile } from '../../src/app/backups.ts';
 import { readMigrations } from '../../src/store/engine/migrate.ts';
 import { importTables, openEmptyPostgres, openEmptySqlite } from '../../src/store/restore.ts';
 import { root } from '../files.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
-import { backupRows } from '../support/store/backup-text.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { readBackupRows } from '../support/store/backup-text.ts';
 import { startPgBouncer } from '../support/store/pgbouncer.ts';
 import { migrationsFolder } from '../support/store/usual-options.ts';
-import { type BackupWorld, startBackupWorld } from '../support/toolhost/backup-world.ts';
+import { type BackupFixture, startBackupFixture } from '../support/toolhost/backup-world.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 describe('a backup that moves a service', () => {
-  let world: BackupWorld;
+  let world: BackupFixture;
   before(async () => {
-    world = await startBackupWorld(['sqlite', 'postgres']);
+    world = await startBackupFixture(['sqlite', 'postgres']);
   });
-  after(() => world?.end());
+  after(() => world?.stopAll());
 
   it('[ship 3] keeps every row, even after a move from SQLite to PostgreSQL and back', async () => {
     const env = await world.newDatabase('sqlite');
-    const seed = await runScript(join(root, 'examples', 'seed', 'main.ts'), [], world.folder, { env });
-    assert.equal(seed.code, 0, seed.stderr);
-    const first = await world.backupOf(env);
-    const second = await world.backupOf(await world.restored('postgres', first));
-    const third = await world.backupOf(await world.restored('sqlite', second));
-    const rows = backupRows(first);
+    const seedRun = await runScript(join(root, 'examples', 'seed', 'main.ts'), [], world.folder, { env });
+    assert.equal(seedRun.code, 0, seedRun.stderr);
+    const first = await world.backUp(env);
+    const second = await world.backUp(await world.restoreToNewDatabase('postgres', first));
+    const third = await world.backUp(await world.restoreToNewDatabase('sqlite', second));
+    const rowsByTable = readBackupRows(first);
     for (const table of ['servers', 'secrets', 'calls', 'grants', 'audit_events', 'captures']) {
-      assert.ok((rows.get(table)?.length ?? 0) > 0, table);
+      assert.ok((rowsByTable.get(table)?.length ?? 0) > 0, table);
     }
-    assert.deepEqual(backupRows(second), rows);
-    assert.deepEqual(backupRows(third), rows);
-    const without = backupRows(await world.backupOf(env, '--without-records'));
-    assert.deepEqual([...rows.keys()].filter((table) => !without.has(table)).toSorted(), [
+    assert.deepEqual(readBackupRows(second), rowsByTable);
+    assert.deepEqual(readBackupRows(third), rowsByTable);
+    const rowsWithoutRecords = readBackupRows(await world.backUp(env, '--without-records'));
+    assert.deepEqual([...rowsByTable.keys()].filter((table) => !rowsWithoutRecords.has(table)).toSorted(), [
       'call_counts',
       'calls',
       'captures',
@@ -48,11 +48,11 @@ describe('a backup that moves a service', () => {
     it(`[ship 3] migrates the backup of an older version when it is restored on ${engine}`, async () => {
       const source = await world.newDatabase('sqlite');
       await world.stop(await world.serve(source));
-      const file = await world.backupOf(source);
-      const newer = world.newPath('migrations');
-      cpSync(migrationsFolder, newer, { recursive: true });
+      const file = await world.backUp(source);
+      const newerMigrations = world.newPath('migrations');
+      cpSync(migrationsFolder, newerMigrations, { recursive: true });
       writeFileSync(
-        join(newer, '9999-later.sql'),
+        join(newerMigrations, '9999-later.sql'),
         "alter table workspaces add column colour text;\nupdate workspaces set colour = 'red';\n",
       );
       const { DATA_DIR = '', DATABASE_URL: url } = await world.newDatabase(engine);
@@ -63,7 +63,7 @@ describe('a backup that moves a service', () => {
       try {
         const options = {
           engine,
-          files: readMigrations(newer),
+          files: readMigrations(newerMigrations),
           version: '9.9.9',
           now: () => 5,
           keyring: undefined,
@@ -72,13 +72,13 @@ describe('a backup that moves a service', () => {
         await readBackupFile(file, (lines) => importTables(target.db, lines, options));
         const { rows } = await sql<{ colour: string }>`select colour from workspaces`.execute(target.db);
         assert.deepEqual(new Set(rows.map(({ colour }) => colour)), new Set(['red']));
-        const applied = await target.db.selectFrom('migrations').selectAll().orderBy('name').execute();
+        const appliedMigrations = await target.db.selectFrom('migrations').selectAll().orderBy('name').execute();
         assert.deepEqual(
-          applied.map(({ name }) => name),
-          readdirSync(newer).toSorted(),
+          appliedMigrations.map(({ name }) => name),
+          readdirSync(newerMigrations).toSorted(),
         );
-        assert.ok((applied[0]?.applied_at ?? 0) > 5);
-        assert.deepEqual([applied.at(-1)?.applied_at, applied.at(-1)?.version], [5, '9.9.9']);
+        assert.ok((appliedMigrations[0]?.applied_at ?? 0) > 5);
+        assert.deepEqual([appliedMigrations.at(-1)?.applied_at, appliedMigrations.at(-1)?.version], [5, '9.9.9']);
       } finally {
         await target.close();
       }
@@ -95,9 +95,9 @@ describe('a backup that moves a service', () => {
         poolers.push(pooler);
         env.DATABASE_URL = pooler.url;
       }
-      const file = await world.backupOf(source);
+      const file = await world.backUp(source);
       await world.restore(file, target);
-      assert.deepEqual(backupRows(await world.backupOf(target)), backupRows(file));
+      assert.deepEqual(readBackupRows(await world.backUp(target)), readBackupRows(file));
     } finally {
       await Promise.all(poolers.map((pooler) => pooler.stop()));
     }
@@ -106,17 +106,19 @@ describe('a backup that moves a service', () => {
   it('[ship 3] pipes a backup into a restore, with the report on standard error', async () => {
     const env = await world.newDatabase('sqlite');
     const running = await world.serve(env);
-    await running.createServer(serverAt('piped', world.upstream.url, { tools: [toolAt(`${world.upstream.url}/x`)] }));
+    await running.createServer(
+      buildServerAt('piped', world.upstream.url, { tools: [buildToolAt(`${world.upstream.url}/x`)] }),
+    );
     await world.stop(running);
     const target = await world.newDatabase('sqlite');
     const command = `"$TOOLHOST" backup - | DATA_DIR="${target.DATA_DIR}" "$TOOLHOST" restore - --json`;
-    const { code, stdout, stderr } = await toolhost(['-c', command], {
+    const { code, stdout, stderr } = await runToolhostCommand(['-c', command], {
       program: '/bin/sh',
       env: { ...env, TOOLHOST: join(root, 'bin', 'toolhost') },
     });
     assert.equal(code, 0, stderr);
     assert.match(stderr, /^Wrote \d+ rows of \d+ tables/);
     assert.equal((JSON.parse(stdout) as BackupReport).rows.servers, 1);
-    assert.equal((await toolhost(['keys', 'list'], { env: target })).code, 0);
+    assert.equal((await runToolhostCommand(['keys', 'list'], { env: target })).code, 0);
   });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { readingOperations } from '../../bench/reports-requests.ts';
+import { readOperations } from '../../bench/reports-requests.ts';
 import { root } from '../files.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 const quickRows = [
   'tools/call, 1 KB | bare relay',
@@ -62,7 +62,7 @@ const modes: [args: string[], rows: string[]][] = [
   [
     ['--reports'],
     ['sqlite', 'postgres'].flatMap((engine) => [
-      ...readingOperations.flatMap(({ name }) => ['large', 'older'].map((asker) => `${engine} | ${name} | ${asker}`)),
+      ...readOperations.flatMap(({ name }) => ['large', 'older'].map((asker) => `${engine} | ${name} | ${asker}`)),
       `${engine} | servers |`,
       `${engine} | [0-9]+ |`,
     ]),
@@ -70,8 +70,8 @@ const modes: [args: string[], rows: string[]][] = [
   [['--imports'], ['stripe.com', 'github.com', 'kubernetes.io']],
 ];
 
-async function run(args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await toolhost(args, { program: process.execPath, cwd: root });
+async function runBench(args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runToolhostCommand(args, { program: process.execPath, cwd: root });
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   return stdout;
 }
@@ -79,14 +79,14 @@ async function run(args: string[]): Promise<string> {
 describe('the smallest benchmark', () => {
   for (const [args, rows] of modes) {
     it(`[ship bench] prints every row of its report: ${['npm run bench', ...args].join(' ')}`, async () => {
-      const stdout = await run(['bench/main.ts', '--smallest', ...args]);
+      const stdout = await runBench(['bench/main.ts', '--smallest', ...args]);
       const missing = rows.filter((row) => !new RegExp(`^| ${row}`.replaceAll('|', '\\|'), 'm').test(stdout));
       assert.deepEqual(missing, [], stdout);
     });
   }
 
   it('[ship bench] prints the functions and files of a profile: bench/profile.ts', async () => {
-    const stdout = await run(['bench/profile.ts', '1k', '1', '--smallest']);
+    const stdout = await runBench(['bench/profile.ts', '1k', '1', '--smallest']);
     for (const title of ['self time, by function', 'self time, by file', 'total time, by function in src'])
       assert.match(stdout, new RegExp(`^${title}\n +[0-9.]+ %  `, 'm'));
   });

@@ -17,7 +17,7 @@ const site = 'https://docs.example.com/manual';
 const repository = 'https://example.com/toolhost';
 
 /** Pages that readers should find, by search query. */
-const tasks = {
+const pagesByQuery = {
   'rotate key': 'credentials.html',
   'rotate master key': 'operations/master-key.html',
   'rate limit': 'limits.html',
@@ -39,9 +39,9 @@ async function serveFolder(folder: string): Promise<{ url: string; server: Serve
       decodeURIComponent(new URL(request.url ?? '', 'http://site').pathname).replace('/manual/', '/'),
     );
     const file = existsSync(path) && statSync(path).isDirectory() ? join(path, 'index.html') : path;
-    const isThere = existsSync(file);
-    response.writeHead(isThere ? 200 : 404, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
-    response.end(isThere ? readFileSync(file) : undefined);
+    const exists = existsSync(file);
+    response.writeHead(exists ? 200 : 404, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
+    response.end(exists ? readFileSync(file) : undefined);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/manual`, server };
@@ -68,20 +68,20 @@ describe('the built documentation site', () => {
     const html = new Map(
       globSync('**/*.html', { cwd: folder }).map((path) => [path, readFileSync(join(folder, path), 'utf8')]),
     );
-    const dead = [...html].flatMap(([path, text]) =>
+    const deadLinks = [...html].flatMap(([path, text]) =>
       [...text.matchAll(/ (?:href|src)="([^"]*)"/g)]
         .map(([, target = '']) => target)
         .filter((target) => !/^[a-z]+:/.test(target))
         .filter((target) => {
           const [file = '', anchor] = target.split('#');
-          const found = join(file === '' ? path : join(dirname(path), file));
-          const isAnchor = anchor === undefined || html.get(found)?.includes(` id="${anchor}"`);
-          return !existsSync(join(folder, found)) || !isAnchor;
+          const linkedPath = join(file === '' ? path : join(dirname(path), file));
+          const hasAnchor = anchor === undefined || html.get(linkedPath)?.includes(` id="${anchor}"`);
+          return !existsSync(join(folder, linkedPath)) || !hasAnchor;
         })
         .map((target) => `${path}: ${target}`),
     );
     assert.ok(html.size > 30);
-    assert.deepEqual(dead, []);
+    assert.deepEqual(deadLinks, []);
   });
 
   it('[ship 8] shows configuration placeholders unchanged', () => {
@@ -90,10 +90,10 @@ describe('the built documentation site', () => {
 
   it('[ship 8] finds the page of a task first', () => {
     const index = JSON.parse(readFileSync(join(folder, 'assets', 'search-index.json'), 'utf8')) as SearchIndex;
-    const first = Object.fromEntries(
-      Object.keys(tasks).map((query) => [query, find(index, query, 1)[0]?.href.replace(/#.*/, '')]),
+    const firstResults = Object.fromEntries(
+      Object.keys(pagesByQuery).map((query) => [query, find(index, query, 1)[0]?.href.replace(/#.*/, '')]),
     );
-    assert.deepEqual(first, tasks);
+    assert.deepEqual(firstResults, pagesByQuery);
   });
 
   it('[ship 8] leads a reader from the search to a page, to the next one, and to the repository', async () => {
@@ -113,14 +113,15 @@ describe('the built documentation site', () => {
 
   it('[ship 8] describes each page for link previews', () => {
     const html = readFileSync(join(folder, 'views.html'), 'utf8');
-    const said = (property: string) => new RegExp(`<meta property="og:${property}" content="([^"]*)">`).exec(html)?.[1];
-    assert.equal(said('title'), 'Views of a server');
+    const getMetaContent = (property: string) =>
+      new RegExp(`<meta property="og:${property}" content="([^"]*)">`).exec(html)?.[1];
+    assert.equal(getMetaContent('title'), 'Views of a server');
     assert.match(
-      said('description') ?? '',
+      getMetaContent('description') ?? '',
       /^A view exposes a subset of a server&#39;s tools|^A view exposes a subset of a server's tools/,
     );
-    assert.equal(said('url'), `${site}/views.html`);
-    assert.ok(existsSync(join(folder, (said('image') ?? '').replace(site, ''))));
+    assert.equal(getMetaContent('url'), `${site}/views.html`);
+    assert.ok(existsSync(join(folder, (getMetaContent('image') ?? '').replace(site, ''))));
   });
 
   for (const colorScheme of ['light', 'dark'] as const) {

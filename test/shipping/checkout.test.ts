@@ -4,14 +4,14 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { root } from '../files.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
-type Locked = Record<string, { optionalDependencies?: Record<string, string> }>;
+type LockedPackages = Record<string, { optionalDependencies?: Record<string, string> }>;
 
 describe('the lock file', () => {
   it('[ship 1] contains every package that any platform needs, because npm ci fails otherwise', () => {
     const text = readFileSync(join(root, 'package-lock.json'), 'utf8');
-    const { packages } = JSON.parse(text) as { packages: Locked };
+    const { packages } = JSON.parse(text) as { packages: LockedPackages };
     /** Searches like Node: in the package's own node_modules, then in those further up. */
     const isLocked = (path: string, name: string): boolean =>
       Object.hasOwn(packages, join(path, 'node_modules', name)) ||
@@ -31,7 +31,7 @@ describe('the lock file', () => {
 
 describe('the sources', () => {
   it('[ship 1] name the command line by `programName`, never by a fixed name', () => {
-    const literal = globSync('src/**/*.ts', { cwd: root })
+    const offendingFiles = globSync('src/**/*.ts', { cwd: root })
       .filter((path) => path !== 'src/version.ts')
       .filter((path) => {
         const text = readFileSync(join(root, path), 'utf8');
@@ -40,7 +40,7 @@ describe('the sources', () => {
         );
       });
     assert.deepEqual(
-      literal,
+      offendingFiles,
       [],
       'these files contain a fixed command name; use `programName` of src/version.ts, which is how this process was started',
     );
@@ -51,11 +51,11 @@ describe('the two launchers', () => {
   it('[ship 1] give Node the same flags', () => {
     const shell = readFileSync(join(root, 'bin', 'toolhost'), 'utf8');
     const script = readFileSync(join(root, 'bin', 'toolhost.js'), 'utf8');
-    const flagsOf = (text: string) => [...text.matchAll(/(?<=[ '])--[a-z-]+(?:=\d+)?(?=[ '])/g)].map(String);
+    const findFlags = (text: string) => [...text.matchAll(/(?<=[ '])--[a-z-]+(?:=\d+)?(?=[ '])/g)].map(String);
     const [, shellLine = ''] = /^exec (.*)$/m.exec(shell) ?? [];
     const [, list = ''] = /const flags = \[([^\]]*)\]/.exec(script) ?? [];
-    assert.ok(flagsOf(shellLine).length > 2);
-    assert.deepEqual(flagsOf(list), flagsOf(shellLine));
+    assert.ok(findFlags(shellLine).length > 2);
+    assert.deepEqual(findFlags(list), findFlags(shellLine));
   });
 
   it('[ship 1] explain what to do if the program is not compiled', async () => {
@@ -64,7 +64,7 @@ describe('the two launchers', () => {
       await mkdir(join(folder, 'bin'));
       const program = join(folder, 'bin', 'toolhost.mjs');
       await copyFile(join(root, 'bin', 'toolhost.js'), program);
-      const { code, stderr } = await toolhost([program], { program: process.execPath });
+      const { code, stderr } = await runToolhostCommand([program], { program: process.execPath });
       assert.equal(code, 1);
       assert.match(stderr, /^toolhost: the compiled program is missing\. .*npm run build/);
     } finally {

@@ -13,33 +13,40 @@ import { checkUrl } from '../../src/outbound/egress.ts';
 import { getFileVariableName, secretVariableNames, variables } from '../../src/variables.ts';
 import { root } from '../files.ts';
 import { parseTemplate, render } from '../support/deploy/go-template.ts';
-import { instructionsOf } from '../support/image/image-steps.ts';
+import { parseInstructions } from '../support/image/image-steps.ts';
 
 type Json = { [key: string]: unknown };
 type Manifest = { apiVersion: string; kind: string; metadata: { name: string }; spec: Json };
 
 const deploy = join(root, 'deploy');
-const read = (...path: string[]) => readFileSync(join(deploy, ...path), 'utf8');
+const readDeployFile = (...path: string[]) => readFileSync(join(deploy, ...path), 'utf8');
 const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   version: string;
   devDependencies: { node: string };
 };
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 /** Variables that images and Node set, not this service. */
-const foreign = ['PATH', 'NODE_COMPILE_CACHE', 'POSTGRES_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'TOOLHOST_IMAGE'];
+const otherVariables = [
+  'PATH',
+  'NODE_COMPILE_CACHE',
+  'POSTGRES_PASSWORD',
+  'POSTGRES_USER',
+  'POSTGRES_DB',
+  'TOOLHOST_IMAGE',
+];
 
 const known = new Set([...Object.keys(variables), ...secretVariableNames.map(getFileVariableName)]);
-const refuseUnknown = (names: readonly string[], where: string) =>
+const assertKnown = (names: readonly string[], where: string) =>
   assert.deepEqual(
-    names.filter((name) => !known.has(name) && !foreign.includes(name)),
+    names.filter((name) => !known.has(name) && !otherVariables.includes(name)),
     [],
     `${where} sets variables that do not exist`,
   );
 
 /** Yields every value of a document, at any depth, with the keys that lead to it. */
-function* values(node: unknown, path: string[] = []): Generator<{ path: string[]; value: unknown }> {
+function* walkValues(node: unknown, path: string[] = []): Generator<{ path: string[]; value: unknown }> {
   if (typeof node !== 'object' || node === null) yield { path, value: node };
-  else for (const [key, each] of Object.entries(node)) yield* values(each, [...path, key]);
+  else for (const [key, each] of Object.entries(node)) yield* walkValues(each, [...path, key]);
 }
 
 describe('the systemd unit', () => {
@@ -68,11 +75,13 @@ describe('the systemd unit', () => {
   });
 
   it('[ship 2] lets threads lower their priority, and sets only variables that exist', () => {
-    const text = read('systemd', 'toolhost.service');
+    const text = readDeployFile('systemd', 'toolhost.service');
     assert.doesNotMatch(text, /SystemCallFilter=~.*@resources/);
     const set = [...text.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
-    const file = [...read('systemd', 'toolhost.env').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name = '']) => name);
-    refuseUnknown([...set, ...file], 'the unit');
+    const file = [...readDeployFile('systemd', 'toolhost.env').matchAll(/^#?([A-Z_]+)=/gm)].map(
+      ([, name = '']) => name,
+    );
+    assertKnown([...set, ...file], 'the unit');
     assert.ok(set.includes('MASTER_KEY_FILE') && file.includes('OIDC_CLIENT_SECRET'));
   });
 });
@@ -83,7 +92,7 @@ describe('the Dockerfile', () => {
   });
 
   it('[ship 2] runs as an unprivileged user on the pinned Node version', () => {
-    const instructions = instructionsOf(dockerfile);
+    const instructions = parseInstructions(dockerfile);
     assert.ok(instructions[0]?.text.startsWith(`node:${devDependencies.node}-trixie-slim@sha256:`));
     const last = instructions.slice(instructions.findLastIndex(({ keyword }) => keyword === 'FROM'));
     const keywords = last.map(({ keyword }) => keyword);
@@ -97,7 +106,7 @@ describe('the Dockerfile', () => {
 
 describe('the PgBouncer image', () => {
   it('[ship 2] passes the Dockerfile linter', () => {
-    assert.deepEqual(validate(read('compose', 'pgbouncer', 'Dockerfile')), []);
+    assert.deepEqual(validate(readDeployFile('compose', 'pgbouncer', 'Dockerfile')), []);
   });
 });
 
@@ -110,20 +119,23 @@ describe('the Compose file', () => {
     read_only?: boolean;
     healthcheck?: Json;
   };
-  const compose = parse(read('compose', 'compose.yaml')) as { services: Record<string, Service>; networks: Json };
+  const compose = parse(readDeployFile('compose', 'compose.yaml')) as {
+    services: Record<string, Service>;
+    networks: Json;
+  };
 
   it('[ship 2] conforms to the Compose specification', () => {
     // `name` is newer than the schema. Durations use the format of Go, not that of JSON Schema.
     const text = JSON.stringify(composeSchema, (key, value) => (key === 'format' ? undefined : value));
     const { id: _id, ...schema } = JSON.parse(text) as Json;
-    const { name: _name, ...known } = compose as Json;
-    const { valid, errors } = new Validator(schema, '2019-09').validate(known);
+    const { name: _name, ...schemaInput } = compose as Json;
+    const { valid, errors } = new Validator(schema, '2019-09').validate(schemaInput);
     assert.ok(valid, JSON.stringify(errors.slice(-3)));
   });
 
   it('[ship 2] sets only variables that exist, waits for its dependencies, and keeps the databases on the internal network', () => {
     const { toolhost, proxy, pgbouncer, postgres } = compose.services;
-    refuseUnknown(Object.keys(toolhost?.environment ?? {}), 'the Compose file');
+    assertKnown(Object.keys(toolhost?.environment ?? {}), 'the Compose file');
     assert.match(toolhost?.image ?? '', new RegExp(`toolhost:${version.replaceAll('.', '\\.')}\\}$`));
     assert.deepEqual(
       [proxy, toolhost, pgbouncer].map((service) => Object.keys(service?.depends_on ?? {})),
@@ -135,40 +147,44 @@ describe('the Compose file', () => {
       [proxy, toolhost, pgbouncer].map((service) => service?.read_only),
       [true, true, true],
     );
-    const asked = [...read('compose', 'compose.yaml').matchAll(/\$\{([A-Z_]+)/g)].map(([, name = '']) => name);
-    const given = [...read('compose', '.env.example').matchAll(/^([A-Z_]+)=/gm)].map(([, name = '']) => name);
-    assert.deepEqual(new Set(asked.filter((name) => name !== 'TOOLHOST_IMAGE')), new Set(given));
+    const usedNames = [...readDeployFile('compose', 'compose.yaml').matchAll(/\$\{([A-Z_]+)/g)].map(
+      ([, name = '']) => name,
+    );
+    const exampleNames = [...readDeployFile('compose', '.env.example').matchAll(/^([A-Z_]+)=/gm)].map(
+      ([, name = '']) => name,
+    );
+    assert.deepEqual(new Set(usedNames.filter((name) => name !== 'TOOLHOST_IMAGE')), new Set(exampleNames));
   });
 });
 
 describe('the Helm chart', () => {
   const chart = join(deploy, 'helm', 'toolhost');
   const names = readdirSync(join(chart, 'templates'));
-  const defaults = parse(read('helm', 'toolhost', 'values.yaml')) as Json;
-  const schema = JSON.parse(read('helm', 'toolhost', 'values.schema.json')) as Json;
-  const manifestValues = parse(read('kubernetes', 'values.yaml')) as Json;
+  const defaults = parse(readDeployFile('helm', 'toolhost', 'values.yaml')) as Json;
+  const schema = JSON.parse(readDeployFile('helm', 'toolhost', 'values.schema.json')) as Json;
+  const manifestValues = parse(readDeployFile('kubernetes', 'values.yaml')) as Json;
 
   /** Merges the values of an installation into the defaults, as Helm does. */
-  function merged(base: Json, own: Json): Json {
+  function mergeValues(base: Json, ownValues: Json): Json {
     const isMap = (value: unknown): value is Json =>
       typeof value === 'object' && value !== null && !Array.isArray(value);
-    const entries = Object.entries(own).map(([key, value]) => {
-      const before = base[key];
-      return [key, isMap(before) && isMap(value) ? merged(before, value) : value];
+    const entries = Object.entries(ownValues).map(([key, value]) => {
+      const baseValue = base[key];
+      return [key, isMap(baseValue) && isMap(value) ? mergeValues(baseValue, value) : value];
     });
     return { ...base, ...Object.fromEntries(entries) };
   }
 
-  function rendered(own: Json): Manifest[] {
+  function renderManifests(ownValues: Json): Manifest[] {
     const definitions = new Map();
     const templates = names
       .toSorted()
-      .map((name) => parseTemplate(read('helm', 'toolhost', 'templates', name), definitions));
-    const { version: chartVersion, appVersion } = parse(read('helm', 'toolhost', 'Chart.yaml')) as Json;
+      .map((name) => parseTemplate(readDeployFile('helm', 'toolhost', 'templates', name), definitions));
+    const { version: chartVersion, appVersion } = parse(readDeployFile('helm', 'toolhost', 'Chart.yaml')) as Json;
     const data = {
       Release: { Name: 'toolhost' },
       Chart: { Version: chartVersion, AppVersion: appVersion },
-      Values: merged(defaults, own),
+      Values: mergeValues(defaults, ownValues),
     };
     return templates
       .map((template) => render(template, data, definitions))
@@ -176,7 +192,7 @@ describe('the Helm chart', () => {
       .map((text) => parse(text) as Manifest);
   }
 
-  const all = merged(manifestValues, {
+  const allOptions = mergeValues(manifestValues, {
     autoscaling: { enabled: false },
     networkPolicy: {
       database: { port: 6432, to: [{ podSelector: { matchLabels: { app: 'pgbouncer' } } }] },
@@ -190,13 +206,13 @@ describe('the Helm chart', () => {
   });
 
   it('[ship 2] has the version of the program, and rejects values that cannot work', () => {
-    const { version: chartVersion, appVersion } = parse(read('helm', 'toolhost', 'Chart.yaml')) as Json;
+    const { version: chartVersion, appVersion } = parse(readDeployFile('helm', 'toolhost', 'Chart.yaml')) as Json;
     assert.deepEqual([chartVersion, appVersion], [version, version]);
-    const judge = (own: Json) => new Validator(schema, '2020-12').validate(merged(defaults, own)).valid;
-    assert.deepEqual([judge({}), judge(manifestValues), judge(all)], [false, true, true]);
-    assert.equal(judge(merged(manifestValues, { baseUrl: 'http://tools.example.com' })), false);
-    assert.equal(judge(merged(manifestValues, { repicas: 3 })), false);
-    assert.equal(judge(merged(manifestValues, { image: { digest: 'sha256:short' } })), false);
+    const isValid = (own: Json) => new Validator(schema, '2020-12').validate(mergeValues(defaults, own)).valid;
+    assert.deepEqual([isValid({}), isValid(manifestValues), isValid(allOptions)], [false, true, true]);
+    assert.equal(isValid(mergeValues(manifestValues, { baseUrl: 'http://tools.example.com' })), false);
+    assert.equal(isValid(mergeValues(manifestValues, { repicas: 3 })), false);
+    assert.equal(isValid(mergeValues(manifestValues, { image: { digest: 'sha256:short' } })), false);
     const { properties } = schema as { properties: Json };
     assert.deepEqual(
       Object.keys(defaults).filter((name) => !Object.hasOwn(properties, name)),
@@ -206,21 +222,21 @@ describe('the Helm chart', () => {
 
   it('[ship 2] renders the manifests that are stored with it', () => {
     const byKind = (manifests: Manifest[]) => new Map(manifests.map((each) => [each.kind, each]));
-    const written = parseAllDocuments(read('kubernetes', 'toolhost.yaml')).map(
+    const writtenManifests = parseAllDocuments(readDeployFile('kubernetes', 'toolhost.yaml')).map(
       (document) => document.toJS() as Manifest,
     );
-    assert.deepEqual(byKind(written), byKind(rendered(manifestValues)));
+    assert.deepEqual(byKind(writtenManifests), byKind(renderManifests(manifestValues)));
   });
 
-  const policyOf = (own: Json) => {
-    const found = rendered(own).find(({ kind }) => kind === 'NetworkPolicy') as Manifest | undefined;
+  const getPolicy = (own: Json) => {
+    const found = renderManifests(own).find(({ kind }) => kind === 'NetworkPolicy') as Manifest | undefined;
     return found?.spec as Policy | undefined;
   };
   /** Returns the rule that names address ranges: the rule for the public internet. */
-  const publicRuleOf = (own: Json) =>
-    policyOf(own)?.egress.find(({ to }) => to?.some(({ ipBlock }) => ipBlock?.except)) ?? assert.fail('no such rule');
-  const isOpen = ({ ports }: Rule, wanted: number) =>
-    ports.some(({ port, endPort = port }) => Number(port) <= wanted && wanted <= Number(endPort));
+  const getPublicRule = (own: Json) =>
+    getPolicy(own)?.egress.find(({ to }) => to?.some(({ ipBlock }) => ipBlock?.except)) ?? assert.fail('no such rule');
+  const isOpen = ({ ports }: Rule, wantedPort: number) =>
+    ports.some(({ port, endPort = port }) => Number(port) <= wantedPort && wantedPort <= Number(endPort));
 
   it('[ship 2] has a network policy that blocks every address that the service refuses', () => {
     const except = new BlockList();
@@ -229,16 +245,16 @@ describe('the Helm chart', () => {
       const [net = '', bits = ''] = range.split('/');
       list.addSubnet(net, Number(bits), net.includes(':') ? 'ipv6' : 'ipv4');
     };
-    for (const { ipBlock } of publicRuleOf(manifestValues).to ?? []) {
+    for (const { ipBlock } of getPublicRule(manifestValues).to ?? []) {
       add(allowed, ipBlock?.cidr ?? '');
       for (const range of ipBlock?.except ?? []) add(except, range);
     }
-    const isLetOut = (address: string) => {
+    const isReachable = (address: string) => {
       const family = address.includes(':') ? 'ipv6' : 'ipv4';
       return allowed.check(address, family) && !except.check(address, family);
     };
     const octets = Array.from({ length: 256 }, (_, octet) => octet);
-    const inEachNetwork = octets.flatMap((first) => octets.map((second) => `${first}.${second}.1.1`));
+    const oneAddressPerNetwork = octets.flatMap((first) => octets.map((second) => `${first}.${second}.1.1`));
     const v6 = [
       '::1',
       'fc00::1',
@@ -249,44 +265,44 @@ describe('the Helm chart', () => {
       '2002:7f00:1::',
       '3fff::1',
     ];
-    const refused = [...inEachNetwork, '168.63.129.16', '192.0.0.1', ...v6].filter(
+    const refusedAddresses = [...oneAddressPerNetwork, '168.63.129.16', '192.0.0.1', ...v6].filter(
       (address) => !isPublicAddress(address),
     );
-    assert.deepEqual(refused.filter(isLetOut), []);
-    for (const address of ['8.8.8.8', '2606:4700:4700::1111']) assert.ok(isLetOut(address), address);
+    assert.deepEqual(refusedAddresses.filter(isReachable), []);
+    for (const address of ['8.8.8.8', '2606:4700:4700::1111']) assert.ok(isReachable(address), address);
   });
 
   it('has a default network policy that allows everything that an installation needs [ship 2]', () => {
-    const names = policyOf(manifestValues)?.egress.filter(({ to }) => to === undefined) ?? [];
+    const names = getPolicy(manifestValues)?.egress.filter(({ to }) => to === undefined) ?? [];
     for (const port of [53, 5432])
       assert.ok(
         names.some((rule) => isOpen(rule, port)),
         `port ${port}`,
       );
-    assert.deepEqual(policyOf(manifestValues)?.ingress, [{ ports: [{ port: 'http' }] }]);
-    const web = publicRuleOf(manifestValues);
+    assert.deepEqual(getPolicy(manifestValues)?.ingress, [{ ports: [{ port: 'http' }] }]);
+    const web = getPublicRule(manifestValues);
     for (let port = 1; port <= 65_535; port++) {
       const isAllowed = checkUrl(new URL(`https://api.example.com:${port}/`), undefined, undefined) === undefined;
       assert.equal(isOpen(web, port), isAllowed, `port ${port}`);
     }
     const oidc = { issuer: 'https://login.example.com:10443/realms/a:1', clientId: 'toolhost' };
-    assert.ok(isOpen(publicRuleOf(merged(manifestValues, { oidc })), 10_443));
-    assert.ok(!isOpen(publicRuleOf(merged(manifestValues, { oidc })), 1));
-    const own = policyOf(all)?.egress ?? [];
+    assert.ok(isOpen(getPublicRule(mergeValues(manifestValues, { oidc })), 10_443));
+    assert.ok(!isOpen(getPublicRule(mergeValues(manifestValues, { oidc })), 1));
+    const own = getPolicy(allOptions)?.egress ?? [];
     assert.deepEqual(
       own.filter((rule) => isOpen(rule, 6432)).map(({ to }) => to),
       [[{ podSelector: { matchLabels: { app: 'pgbouncer' } } }]],
     );
     assert.deepEqual(own.at(-1), { to: [{ ipBlock: { cidr: '10.1.2.3/32' } }], ports: [{ port: 8080 }] });
-    assert.equal(policyOf(merged(manifestValues, { networkPolicy: { enabled: false } })), undefined);
+    assert.equal(getPolicy(mergeValues(manifestValues, { networkPolicy: { enabled: false } })), undefined);
   });
 
   it('limits the size of every volume [ship 2]', () => {
-    for (const own of [manifestValues, merged(manifestValues, { storage: { data: '5Gi', tmp: '200Mi' } })]) {
-      const deployment = rendered(own).find(({ kind }) => kind === 'Deployment') ?? assert.fail();
+    for (const own of [manifestValues, mergeValues(manifestValues, { storage: { data: '5Gi', tmp: '200Mi' } })]) {
+      const deployment = renderManifests(own).find(({ kind }) => kind === 'Deployment') ?? assert.fail();
       type Pod = { template: { spec: { volumes: { emptyDir: Json }[] } } };
       const { volumes } = (deployment.spec as Pod).template.spec;
-      const { data, tmp } = merged(defaults, own).storage as Json;
+      const { data, tmp } = mergeValues(defaults, own).storage as Json;
       assert.deepEqual(
         volumes.map(({ emptyDir }) => emptyDir),
         [{ sizeLimit: data }, { sizeLimit: tmp }],
@@ -294,9 +310,12 @@ describe('the Helm chart', () => {
     }
   });
 
-  for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': all })) {
+  for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': allOptions })) {
     it(`[ship 2] renders objects that Kubernetes knows, ${title}`, async () => {
-      for (const manifest of [...rendered(own), parse(read('kubernetes', 'secret.example.yaml')) as Manifest]) {
+      for (const manifest of [
+        ...renderManifests(own),
+        parse(readDeployFile('kubernetes', 'secret.example.yaml')) as Manifest,
+      ]) {
         const { apiVersion, kind } = manifest;
         const folder = apiVersion === 'v1' ? 'v1' : apiVersion;
         const models = (await import(`kubernetes-models/${folder}/${kind}`)) as Record<string, Model | undefined>;
@@ -309,7 +328,9 @@ describe('the Helm chart', () => {
   }
 
   it('[ship 9] routes a service below a path, and its metadata, through the ingress', () => {
-    const ingress = rendered({ ...all, baseUrl: 'https://example.com/hub' }).find(({ kind }) => kind === 'Ingress');
+    const ingress = renderManifests({ ...allOptions, baseUrl: 'https://example.com/hub' }).find(
+      ({ kind }) => kind === 'Ingress',
+    );
     type Rules = { rules: { host: string; http: { paths: { path: string }[] } }[] };
     const { rules } = (ingress ?? assert.fail()).spec as Rules;
     const [rule] = rules;
@@ -321,24 +342,33 @@ describe('the Helm chart', () => {
   });
 
   it('[ship 2] probes, stops, and confines the service as required', () => {
-    const manifests = rendered(all);
+    const manifests = renderManifests(allOptions);
     const deployment = manifests.find(({ kind }) => kind === 'Deployment') ?? assert.fail();
-    const found = new Map([...values(deployment.spec)].map(({ path, value }) => [path.slice(-2).join('.'), value]));
-    assert.equal(found.get('spec.terminationGracePeriodSeconds'), 30);
-    assert.deepEqual([found.get('securityContext.runAsNonRoot'), found.get('rollingUpdate.maxUnavailable')], [true, 0]);
-    assert.equal(found.get('securityContext.readOnlyRootFilesystem'), true);
-    assert.ok(
-      dockerfile.includes(`USER ${found.get('securityContext.runAsUser')}:${found.get('securityContext.runAsGroup')}`),
+    const valuesByPath = new Map(
+      [...walkValues(deployment.spec)].map(({ path, value }) => [path.slice(-2).join('.'), value]),
     );
-    const paths = [...values(deployment.spec)].filter(({ path }) => path.at(-1) === 'path').map(({ value }) => value);
+    assert.equal(valuesByPath.get('spec.terminationGracePeriodSeconds'), 30);
+    assert.deepEqual(
+      [valuesByPath.get('securityContext.runAsNonRoot'), valuesByPath.get('rollingUpdate.maxUnavailable')],
+      [true, 0],
+    );
+    assert.equal(valuesByPath.get('securityContext.readOnlyRootFilesystem'), true);
+    assert.ok(
+      dockerfile.includes(
+        `USER ${valuesByPath.get('securityContext.runAsUser')}:${valuesByPath.get('securityContext.runAsGroup')}`,
+      ),
+    );
+    const paths = [...walkValues(deployment.spec)]
+      .filter(({ path }) => path.at(-1) === 'path')
+      .map(({ value }) => value);
     assert.deepEqual(paths, ['/readyz', '/readyz', '/livez']);
     const container = (deployment.spec as { template: { spec: { containers: { env: { name: string }[] }[] } } })
       .template.spec.containers[0];
-    const secret = parse(read('kubernetes', 'secret.example.yaml')) as { stringData: Json };
-    refuseUnknown([...(container?.env ?? []).map(({ name }) => name), ...Object.keys(secret.stringData)], 'the chart');
+    const secret = parse(readDeployFile('kubernetes', 'secret.example.yaml')) as { stringData: Json };
+    assertKnown([...(container?.env ?? []).map(({ name }) => name), ...Object.keys(secret.stringData)], 'the chart');
     const kinds = manifests.map(({ kind }) => kind).toSorted();
     assert.deepEqual(kinds, ['Deployment', 'Ingress', 'NetworkPolicy', 'PodDisruptionBudget', 'Service']);
-    assert.ok(rendered(manifestValues).some(({ kind }) => kind === 'HorizontalPodAutoscaler'));
+    assert.ok(renderManifests(manifestValues).some(({ kind }) => kind === 'HorizontalPodAutoscaler'));
   });
 });
 

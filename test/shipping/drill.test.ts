@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { root } from '../files.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 
 describe('the drill on the backup page', () => {
   let folder: string;
@@ -26,8 +26,8 @@ describe('the drill on the backup page', () => {
     const script = readFileSync(join(root, 'deploy', 'backup', 'drill.sh'), 'utf8');
     assert.match(script, /backup drill\.backup[\s\S]*verify[\s\S]*restore/);
     const before = readdirSync(folder).toSorted();
-    const { code, stdout, stderr } = await toolhost(
-      ['-eu', '-c', script.replaceAll('8090', String(await freePort()))],
+    const { code, stdout, stderr } = await runToolhostCommand(
+      ['-eu', '-c', script.replaceAll('8090', String(await findFreePort()))],
       {
         program: '/bin/sh',
         cwd: folder,

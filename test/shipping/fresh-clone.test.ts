@@ -8,20 +8,20 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { root } from '../files.ts';
-import { blocksOf, isShell, notRun } from '../support/pages/blocks.ts';
-import { endGroup, runBlocks, type Shell, startShell } from '../support/pages/run-page.ts';
-import { freeNeighbors, freePort } from '../support/upstreams/listener.ts';
+import { getSkipReason, isShell, readBlocks } from '../support/pages/blocks.ts';
+import { runBlocks, type Shell, signalProcessGroup, startShell } from '../support/pages/run-page.ts';
+import { findFreeNeighbors, findFreePort } from '../support/upstreams/listener.ts';
 
 /** Returns a person's environment: the Node of the machine, and the npm settings. */
 function environment(folder: string): Record<string, string> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_(?!config_)|NODE_|TOOLHOST_)/.test(name));
   const path = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
-  const own = { PATH: path.join(delimiter), XDG_CONFIG_HOME: folder, npm_config_prefer_offline: 'true' };
-  return { ...(Object.fromEntries(inherited) as Record<string, string>), ...own };
+  const ownVariables = { PATH: path.join(delimiter), XDG_CONFIG_HOME: folder, npm_config_prefer_offline: 'true' };
+  return { ...(Object.fromEntries(inherited) as Record<string, string>), ...ownVariables };
 }
 
 /** Resolves once the service is ready. @throws Error with the output of the commands if they exit first */
-async function ready(child: ReturnType<typeof startShell>): Promise<void> {
+async function waitUntilReady(child: ReturnType<typeof startShell>): Promise<void> {
   const stderr = text(child.stderr);
   const lines: string[] = [];
   for await (const line of createInterface({ input: child.stdout })) {
@@ -44,26 +44,28 @@ describe('a fresh clone', () => {
   /**
    * Runs the commands of a page in two terminals: the first block starts the service, and the others run next to it.
    */
-  async function copyCommands(page: string): Promise<{ stdout: string; failure: string | undefined }> {
-    const isRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
-    const [start, ...rest] = blocksOf(page).filter((block) => isShell(block) && isRun(notRun(block)));
-    const port = await freeNeighbors();
-    const words = new Map([
+  async function runPageCommands(page: string): Promise<{ stdout: string; failure: string | undefined }> {
+    const shouldRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
+    const [start, ...otherBlocks] = readBlocks(page).filter(
+      (block) => isShell(block) && shouldRun(getSkipReason(block)),
+    );
+    const port = await findFreeNeighbors();
+    const replacements = new Map([
       // One installation is enough for all pages.
       ...(existsSync(join(clone, 'node_modules')) ? [['npm ci', ':'] as const] : []),
       ['127.0.0.1:8080', `127.0.0.1:${port}`],
       ['127.0.0.1:8081', `127.0.0.1:${port + 1}`],
-      ['3000', String(await freePort())],
+      ['3000', String(await findFreePort())],
     ]);
-    const shell: Shell = { words, cwd: clone, env: { ...environment(folder), PORT: String(port) } };
+    const shell: Shell = { replacements, cwd: clone, env: { ...environment(folder), PORT: String(port) } };
     rmSync(join(clone, 'data'), { recursive: true, force: true });
     const service = startShell(start?.text ?? '', shell);
     const closed = once(service, 'close');
     try {
-      await ready(service);
-      return await runBlocks(rest, shell);
+      await waitUntilReady(service);
+      return await runBlocks(otherBlocks, shell);
     } finally {
-      endGroup(service, 'SIGTERM');
+      signalProcessGroup(service, 'SIGTERM');
       await closed;
     }
   }
@@ -74,10 +76,10 @@ describe('a fresh clone', () => {
   };
   for (const [page, results] of Object.entries(pages)) {
     it(`[ship 8] produces the documented results of ${page} when its commands are run one after another`, async () => {
-      let { stdout, failure } = await copyCommands(page);
+      let { stdout, failure } = await runPageCommands(page);
       // A busy machine overloads the service, which then refuses calls.
       while (failure !== undefined && /service is overloaded/.test(stdout + failure))
-        ({ stdout, failure } = await copyCommands(page));
+        ({ stdout, failure } = await runPageCommands(page));
       assert.equal(failure, undefined);
       for (const result of results) assert.match(stdout, result);
     });

@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
-import { needNpmProgram } from '../support/npm.ts';
-import { needPythonPackages } from '../support/python.ts';
-import { environmentIn } from '../support/toolhost/run-script.ts';
+import { ensureNpmProgram } from '../support/npm.ts';
+import { ensurePythonPackages } from '../support/python.ts';
+import { buildIsolatedEnvironment } from '../support/toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -92,7 +92,7 @@ describe('a client generated from the OpenAPI document', () => {
 
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await toolhost.stop();
@@ -106,13 +106,16 @@ describe('a client generated from the OpenAPI document', () => {
   const document = () => `${toolhost.url}/api/v1/openapi.json`;
 
   /** Runs a program in the test's folder, with the programs next to it on the PATH. Returns its output. */
-  async function run(program: string, ...args: string[]): Promise<string> {
-    const home = environmentIn(folder);
-    const env = { ...home, PATH: [dirname(program), dirname(process.execPath), home.PATH].join(':') };
+  async function runInFolder(program: string, ...args: string[]): Promise<string> {
+    const isolatedEnvironment = buildIsolatedEnvironment(folder);
+    const env = {
+      ...isolatedEnvironment,
+      PATH: [dirname(program), dirname(process.execPath), isolatedEnvironment.PATH].join(':'),
+    };
     return (await promisify(execFile)(program, args, { cwd: folder, env, maxBuffer: 50_000_000 })).stdout;
   }
 
-  async function assertUsed(slug: string, output: string): Promise<void> {
+  async function assertCalled(slug: string, output: string): Promise<void> {
     assert.deepEqual(JSON.parse(output), [1, false, 'list_orders', 'ok', slug]);
     assert.deepEqual(
       upstream.take().map(({ method, url }) => `${method} ${url}`),
@@ -122,21 +125,21 @@ describe('a client generated from the OpenAPI document', () => {
   }
 
   it('[rest 1] creates, calls, and deletes a server in TypeScript, with @hey-api/openapi-ts', async () => {
-    const bin = await needNpmProgram(openApiTs);
+    const bin = await ensureNpmProgram(openApiTs);
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig));
-    await writeFile(join(folder, 'program.ts'), typescriptProgram(await toolhost.key(), upstream.url));
-    await run(join(bin, 'openapi-ts'), '--input', document(), '--output', 'generated', '--no-log-file');
-    await run(join(root, 'node_modules', '.bin', 'tsc'));
-    await assertUsed('typescript', await run(process.execPath, join('built', 'program.js')));
+    await writeFile(join(folder, 'program.ts'), typescriptProgram(await toolhost.createKey(), upstream.url));
+    await runInFolder(join(bin, 'openapi-ts'), '--input', document(), '--output', 'generated', '--no-log-file');
+    await runInFolder(join(root, 'node_modules', '.bin', 'tsc'));
+    await assertCalled('typescript', await runInFolder(process.execPath, join('built', 'program.js')));
   });
 
   it('[rest 1] creates, calls, and deletes a server in Python, with openapi-python-client', async () => {
-    const bin = await needPythonPackages(pythonFolder, pythonPackages);
-    const program = pythonProgram(await toolhost.key(), upstream.url, `${toolhost.url}/api/v1`);
+    const bin = await ensurePythonPackages(pythonFolder, pythonPackages);
+    const program = pythonProgram(await toolhost.createKey(), upstream.url, `${toolhost.url}/api/v1`);
     await writeFile(join(folder, 'program.py'), program);
     const options = ['--meta', 'none', '--output-path', 'generated', '--fail-on-warning'];
-    await run(join(bin, 'openapi-python-client'), 'generate', '--url', document(), ...options);
-    await assertUsed('python', await run(join(bin, 'python'), 'program.py'));
+    await runInFolder(join(bin, 'openapi-python-client'), 'generate', '--url', document(), ...options);
+    await assertCalled('python', await runInFolder(join(bin, 'python'), 'program.py'));
   });
 });

@@ -10,11 +10,11 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
 import { eventually } from '../support/eventually.ts';
-import { inCleanRoot } from '../support/image/clean-root.ts';
+import { createCleanRootCommand } from '../support/image/clean-root.ts';
 import { type BuiltImage, runImageSteps } from '../support/image/image-steps.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 
-const run = promisify(execFile);
+const execFileAsync = promisify(execFile);
 const commit = '0123456789abcdef0123456789abcdef01234567';
 /** Compressed size of node:26-trixie-slim without Node, in MB: Debian and npm. */
 const baseMegabytes = 35;
@@ -22,18 +22,18 @@ const baseMegabytes = 35;
 describe('the container image', () => {
   let folder: string;
   let image: BuiltImage;
-  let commandIn: (args: readonly string[]) => [string, ...string[]];
+  let buildCommand: (args: readonly string[]) => [string, ...string[]];
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-image-'));
     const volume = mkdtempSync(join(folder, 'volume-'));
     image = await runImageSteps(folder, { TOOLHOST_COMMIT: commit });
-    commandIn = inCleanRoot(image, volume);
+    buildCommand = createCleanRootCommand(image, volume);
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   it('[ship 2] prints its version and commit, and contains no other packages', async () => {
-    const [program, ...args] = commandIn([...image.entrypoint, '--version']);
-    const { stdout } = await run(program, args);
+    const [program, ...args] = buildCommand([...image.entrypoint, '--version']);
+    const { stdout } = await execFileAsync(program, args);
     assert.match(stdout, new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(commit ${commit}\\)\n$`));
     assert.deepEqual(readdirSync(join(image.root, 'app')).toSorted(), ['LICENSE', 'bin', 'lib', 'package.json']);
   });
@@ -49,16 +49,16 @@ describe('the container image', () => {
   });
 
   it('[ship 2] serves a call with a read-only root file system, and stops on a signal', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const settings = [`PORT=${port}`];
-    const [program, ...args] = commandIn([...settings, ...image.entrypoint, ...image.command]);
+    const [program, ...args] = buildCommand([...settings, ...image.entrypoint, ...image.command]);
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     const output = text(child.stderr);
-    const ended = once(child, 'exit') as Promise<[number | null]>;
+    const exited = once(child, 'exit') as Promise<[number | null]>;
     try {
       const ready = new Promise((resolve, reject) => {
         createInterface(child.stdout).on('line', (line) => line.startsWith('toolhost ready') && resolve(line));
-        ended.then(async () => reject(new Error(await output)));
+        exited.then(async () => reject(new Error(await output)));
       });
       await ready;
       // An overloaded service refuses calls, which happens right after the start on a busy machine.
@@ -70,15 +70,18 @@ describe('the container image', () => {
         });
         assert.match(await response.text(), /Website relaunch/);
       });
-      const [check, ...words] = commandIn([...settings, ...image.healthcheck]);
-      await run(check, words);
-      const [other, ...wrong] = commandIn([`PORT=${await freePort()}`, ...image.healthcheck]);
-      await assert.rejects(run(other, wrong), { code: 1 });
+      const [healthcheckProgram, ...healthcheckArgs] = buildCommand([...settings, ...image.healthcheck]);
+      await execFileAsync(healthcheckProgram, healthcheckArgs);
+      const [wrongPortProgram, ...wrongPortWords] = buildCommand([
+        `PORT=${await findFreePort()}`,
+        ...image.healthcheck,
+      ]);
+      await assert.rejects(execFileAsync(wrongPortProgram, wrongPortWords), { code: 1 });
       // Runs an operator command, as `docker exec` does.
-      const [backup, ...more] = commandIn([...image.entrypoint, 'backup', '/data/first.backup']);
-      assert.match((await run(backup, more)).stdout, /^Wrote /);
+      const [backupProgram, ...backupArgs] = buildCommand([...image.entrypoint, 'backup', '/data/first.backup']);
+      assert.match((await execFileAsync(backupProgram, backupArgs)).stdout, /^Wrote /);
       child.kill('SIGTERM');
-      assert.equal((await ended)[0], 0);
+      assert.equal((await exited)[0], 0);
     } finally {
       child.kill('SIGKILL');
     }

@@ -8,37 +8,37 @@ import { root } from '../files.ts';
 import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { needNode } from '../support/toolhost/node-lines.ts';
+import { ensureNode } from '../support/toolhost/node-lines.ts';
 import { type PackedToolhost, packToolhost } from '../support/toolhost/packed-toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
-const run = promisify(execFile);
+const execFileAsync = promisify(execFile);
 
 /**
  * Newest version of each maintained Node line at the time of writing. The last is the version that `package.json` pins.
  */
-const lines = ['22.23.3', '24.21.0', process.versions.node];
+const nodeVersions = ['22.23.3', '24.21.0', process.versions.node];
 /** A Node line that has reached its end of life. */
-const oldNode = '20.20.2';
+const unsupportedNode = '20.20.2';
 
 /** Maximum start time of the service, in starts of an empty program. On a developer machine, that is 3 s. */
-const mostStarts = 75;
+const maxStartRatio = 75;
 
 type Manifest = { name: string; version: string };
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
 
 /** Returns the total size of all files below a folder, in bytes. */
-function sizeOf(folder: string): number {
+function measureSize(folder: string): number {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-async function msOf(work: () => Promise<unknown>): Promise<number> {
-  const since = performance.now();
+async function measureMs(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
   await work();
-  return performance.now() - since;
+  return performance.now() - startedAt;
 }
 
 /** Calls the first tool of the worked example, and returns the text of the result. */
@@ -50,27 +50,27 @@ async function callExample({ url, output }: ChildToolhost): Promise<string> {
 }
 
 describe('the npm package', () => {
-  let packed: PackedToolhost;
+  let packedToolhost: PackedToolhost;
   let postgres: TestPostgres;
   before(async () => {
-    [packed, postgres] = await Promise.all([packToolhost(), startPostgres()]);
-    for (const version of [...lines, oldNode]) await needNode(version);
+    [packedToolhost, postgres] = await Promise.all([packToolhost(), startPostgres()]);
+    for (const version of [...nodeVersions, unsupportedNode]) await ensureNode(version);
   });
   after(async () => {
-    await Promise.all([packed?.remove(), postgres?.stop()]);
+    await Promise.all([packedToolhost?.remove(), postgres?.stop()]);
   });
 
   /** Returns the environment of a person with this Node version. */
-  async function environmentWith(version: string): Promise<Record<string, string>> {
-    const home = mkdtempSync(join(packed.folder, '..', 'home-'));
-    return { PATH: `${await needNode(version)}:${process.env.PATH}`, HOME: home, DATA_DIR: join(home, 'data') };
+  async function createEnvironment(version: string): Promise<Record<string, string>> {
+    const home = mkdtempSync(join(packedToolhost.folder, '..', 'home-'));
+    return { PATH: `${await ensureNode(version)}:${process.env.PATH}`, HOME: home, DATA_DIR: join(home, 'data') };
   }
 
   it('[ship 1] is smaller than 40 MB when installed, has no dependencies, and contains the files for operators', (t) => {
-    const modules = join(packed.folder, 'node_modules');
-    const megabytes = sizeOf(modules) / 1e6;
+    const modules = join(packedToolhost.folder, 'node_modules');
+    const megabytes = measureSize(modules) / 1e6;
     t.diagnostic(
-      `installed: ${megabytes.toFixed(1)} MB, packed: ${(statSync(packed.tarball).size / 1e6).toFixed(1)} MB`,
+      `installed: ${megabytes.toFixed(1)} MB, packed: ${(statSync(packedToolhost.tarball).size / 1e6).toFixed(1)} MB`,
     );
     assert.ok(megabytes < 40, `${megabytes} MB`);
     assert.deepEqual(
@@ -82,84 +82,94 @@ describe('the npm package', () => {
   });
 
   it('[ship 1] lists every included package with its hash (CycloneDX) and its license', () => {
-    const sbom = JSON.parse(readFileSync(join(packed.lib, 'sbom.cdx.json'), 'utf8')) as Sbom;
+    const sbom = JSON.parse(readFileSync(join(packedToolhost.lib, 'sbom.cdx.json'), 'utf8')) as Sbom;
     assert.equal(sbom.bomFormat, 'CycloneDX');
     assert.equal(sbom.metadata.component.purl, `pkg:npm/${manifest.name}@${manifest.version}`);
-    const maps = globSync('program/files/*.map', { cwd: packed.lib }).map(
-      (path) => JSON.parse(readFileSync(join(packed.lib, path), 'utf8')) as { sources: string[] },
+    const sourceMaps = globSync('program/files/*.map', { cwd: packedToolhost.lib }).map(
+      (path) => JSON.parse(readFileSync(join(packedToolhost.lib, path), 'utf8')) as { sources: string[] },
     );
-    const sources = maps.flatMap((map) => map.sources).filter((path) => path.includes('node_modules/'));
-    const nameOf = (path: string) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? assert.fail(path);
-    const notice = readFileSync(join(packed.lib, 'NOTICE'), 'utf8');
+    const sources = sourceMaps.flatMap((map) => map.sources).filter((path) => path.includes('node_modules/'));
+    const getPackageName = (path: string) =>
+      /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? assert.fail(path);
+    const notice = readFileSync(join(packedToolhost.lib, 'NOTICE'), 'utf8');
     for (const name of ['kysely', 'react', 'pg-types', '@hono/node-server']) {
-      const component = sbom.components.find((found) => found.name === name) ?? assert.fail(name);
+      const component = sbom.components.find((entry) => entry.name === name) ?? assert.fail(name);
       assert.ok(notice.includes(`## ${name} ${component.version} (MIT)`), name);
     }
     for (const { name, hashes } of sbom.components) assert.equal(hashes?.[0]?.alg, 'SHA-512', name);
-    const named = new Set(sbom.components.map(({ name }) => name));
-    assert.deepEqual(new Set(sources.map(nameOf)).difference(named), new Set());
+    const componentNames = new Set(sbom.components.map(({ name }) => name));
+    assert.deepEqual(new Set(sources.map(getPackageName)).difference(componentNames), new Set());
   });
 
-  for (const version of lines) {
+  for (const version of nodeVersions) {
     it(`[ship 1] prints its version and commit, starts, and responds to a call on Node ${version}`, async (t) => {
-      const env = await environmentWith(version);
-      const { stdout } = await run('npm', ['exec', '--no', '--', 'toolhost', '--version'], { cwd: packed.folder, env });
+      const env = await createEnvironment(version);
+      const { stdout } = await execFileAsync('npm', ['exec', '--no', '--', 'toolhost', '--version'], {
+        cwd: packedToolhost.folder,
+        env,
+      });
       const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
       assert.match(stdout, new RegExp(`^${manifest.version} \\(commit ${commit}(-modified)?\\)\n$`));
-      const keyless = run('npm', ['exec', '--no', '--', 'toolhost', 'servers', 'list'], { cwd: packed.folder, env });
-      await assert.rejects(keyless, { stderr: /create a key with: npx toolhost keys create / });
-      let serving: ChildToolhost | undefined;
-      const startMs = await msOf(async () => {
-        serving = await startChildToolhost({ ...env, DEMO: '1' }, packed.program);
+      const keylessRun = execFileAsync('npm', ['exec', '--no', '--', 'toolhost', 'servers', 'list'], {
+        cwd: packedToolhost.folder,
+        env,
       });
-      assert.ok(serving);
+      await assert.rejects(keylessRun, { stderr: /create a key with: npx toolhost keys create / });
+      let service: ChildToolhost | undefined;
+      const startMs = await measureMs(async () => {
+        service = await startChildToolhost({ ...env, DEMO: '1' }, packedToolhost.program);
+      });
+      assert.ok(service);
       try {
-        const unit = await msOf(() => run('node', ['-e', '0'], { env }));
+        const emptyProgramMs = await measureMs(() => execFileAsync('node', ['-e', '0'], { env }));
         t.diagnostic(
-          `Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program takes ${unit.toFixed(0)} ms`,
+          `Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program takes ${emptyProgramMs.toFixed(0)} ms`,
         );
-        assert.ok(startMs < mostStarts * unit, `${startMs} ms, but an empty program takes only ${unit} ms`);
-        assert.match(await callExample(serving), /Website relaunch/);
+        assert.ok(
+          startMs < maxStartRatio * emptyProgramMs,
+          `${startMs} ms, but an empty program takes only ${emptyProgramMs} ms`,
+        );
+        assert.match(await callExample(service), /Website relaunch/);
         const headers = { cookie: 'toolhost-session=somebody' };
-        const page = await (await fetch(serving.url, { headers })).text();
+        const page = await (await fetch(service.url, { headers })).text();
         const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
-        assert.equal((await fetch(new URL(script, serving.url))).status, 200);
-        assert.equal(await serving.end(), 0);
+        assert.equal((await fetch(new URL(script, service.url))).status, 200);
+        assert.equal(await service.end(), 0);
         // Checked after the exit, so that every thread has run. Recommended commands must be those that this person
         // has, and Node must print no warning.
-        assert.match(serving.output('stderr'), /[ \n]toolhost keys create /);
-        assert.doesNotMatch(serving.output('stderr'), /Experimental|bin\/toolhost/);
+        assert.match(service.output('stderr'), /[ \n]toolhost keys create /);
+        assert.doesNotMatch(service.output('stderr'), /Experimental|bin\/toolhost/);
       } finally {
-        await serving.end('SIGKILL');
+        await service.end('SIGKILL');
       }
     });
 
     it(`[ship 1] serves with workers on PostgreSQL on Node ${version}`, async () => {
-      const env = await environmentWith(version);
+      const env = await createEnvironment(version);
       const database = { DATABASE_URL: await postgres.createDatabase(), WORKERS: '2', DEMO: '1', PORT: '0' };
-      const serving = await startChildToolhost({ ...env, ...database }, packed.program);
+      const service = await startChildToolhost({ ...env, ...database }, packedToolhost.program);
       try {
-        assert.match(await callExample(serving), /Website relaunch/);
-        assert.equal(await serving.end(), 0, serving.output());
+        assert.match(await callExample(service), /Website relaunch/);
+        assert.equal(await service.end(), 0, service.output());
       } finally {
-        await serving.end('SIGKILL');
+        await service.end('SIGKILL');
       }
     });
   }
 
   it('[ship 1] rejects an unsupported Node version with an error message', async () => {
-    const { code, stdout, stderr } = await toolhost(['--version'], {
-      program: packed.program,
-      env: await environmentWith(oldNode),
+    const { code, stdout, stderr } = await runToolhostCommand(['--version'], {
+      program: packedToolhost.program,
+      env: await createEnvironment(unsupportedNode),
     });
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /^toolhost: Node 22\.19 .*, and this is Node 20\.\d+\.\d+ \(\/.*\)\. Install .*\n$/);
   });
 
   it('[ship 1] contains source maps, with which stack traces name the sources', async () => {
-    const thread = join(packed.lib, 'program', 'files', 'sqlite-thread.js');
-    const failed = run(process.execPath, ['--enable-source-maps', thread]);
-    await assert.rejects(failed, { message: /\/src\/store\/sqlite-thread\.ts:\d+/ });
+    const thread = join(packedToolhost.lib, 'program', 'files', 'sqlite-thread.js');
+    const failedRun = execFileAsync(process.execPath, ['--enable-source-maps', thread]);
+    await assert.rejects(failedRun, { message: /\/src\/store\/sqlite-thread\.ts:\d+/ });
   });
 });
 

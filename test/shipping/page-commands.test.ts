@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { outcomes } from '../../src/errors.ts';
 import { root } from '../files.ts';
-import { isWhole } from '../sets.ts';
-import { type Block, blocksOf, isShell, notRun, userPages } from '../support/pages/blocks.ts';
+import { isFullSuite } from '../sets.ts';
+import { type Block, getSkipReason, isShell, readBlocks, userPages } from '../support/pages/blocks.ts';
 import { checkConfigurations } from '../support/pages/check-configurations.ts';
 import { runPage } from '../support/pages/run-page.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const advice = 'explain why in a comment before the block, <!-- not run: … -->, or make it run';
 /** Commands that exist on the reader's machine, but that a test cannot provide for every page. */
-const foreign = /^(?:sudo |docker |kubectl |helm |npm |npx (?!toolhost )|claude |systemctl |brew )/m;
+const unavailableCommands = /^(?:sudo |docker |kubectl |helm |npm |npx (?!toolhost )|claude |systemctl |brew )/m;
 
 /** A described API. The upstream echoes every other request. */
-const description = {
+const apiDescription = {
   openapi: '3.1.0',
   info: { title: 'Shop', version: '1' },
   paths: {
@@ -27,18 +27,20 @@ describe('the commands on the documentation pages', { concurrency: 2 }, () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
-    upstream.on('GET /openapi.json', () => ({ body: { ...description, servers: [{ url: upstream.url }] } }));
+    upstream.on('GET /openapi.json', () => ({ body: { ...apiDescription, servers: [{ url: upstream.url }] } }));
   });
   after(() => upstream.close());
 
-  for (const page of isWhole ? userPages() : ['README.md', 'docs/rest-api.md']) {
-    const blocks = blocksOf(page);
-    const shell = blocks.filter(isShell).filter((block) => notRun(block) === undefined);
-    if (shell.length > 0) {
+  for (const page of isFullSuite ? userPages() : ['README.md', 'docs/rest-api.md']) {
+    const blocks = readBlocks(page);
+    const shellBlocks = blocks.filter(isShell).filter((block) => getSkipReason(block) === undefined);
+    if (shellBlocks.length > 0) {
       it(`[ship 8] runs the commands of ${page} unchanged`, async () => {
-        const unmarked = shell.filter(({ text }) => foreign.test(text)).map(({ line }) => `${page}:${line}`);
-        assert.deepEqual(unmarked, [], advice);
-        const failure = await runPage(shell, upstream);
+        const blocksToMark = shellBlocks
+          .filter(({ text }) => unavailableCommands.test(text))
+          .map(({ line }) => `${page}:${line}`);
+        assert.deepEqual(blocksToMark, [], advice);
+        const failure = await runPage(shellBlocks, upstream);
         assert.equal(failure, undefined, `${failure}\n${advice}`);
       });
     }
@@ -46,11 +48,11 @@ describe('the commands on the documentation pages', { concurrency: 2 }, () => {
 
   it('[ship 8] finds shell commands only in blocks that are marked as shell blocks', () => {
     const looksLikeShell = ({ text }: Block) => /^\$ |^(?:bin\/)?toolhost \w|^curl |^npm |^docker /m.test(text);
-    const hidden = userPages()
-      .flatMap(blocksOf)
-      .filter((block) => block.language === '' && looksLikeShell(block) && notRun(block) === undefined)
+    const unmarkedBlocks = userPages()
+      .flatMap(readBlocks)
+      .filter((block) => block.language === '' && looksLikeShell(block) && getSkipReason(block) === undefined)
       .map(({ page, line }) => `${page}:${line}`);
-    assert.deepEqual(hidden, [], `start these blocks with \`\`\`sh, or ${advice}`);
+    assert.deepEqual(unmarkedBlocks, [], `start these blocks with \`\`\`sh, or ${advice}`);
   });
 
   it('[ship 8] finds no page that needs jq, which many machines do not have', () => {
@@ -63,8 +65,10 @@ describe('the commands on the documentation pages', { concurrency: 2 }, () => {
 
   it('[ship 8] finds every test that a page names for its commands', () => {
     const missing = userPages()
-      .flatMap(blocksOf)
-      .flatMap((block) => [...(notRun(block) ?? '').matchAll(/test\/[\w/.-]+\.ts/g)].map(([path]) => ({ block, path })))
+      .flatMap(readBlocks)
+      .flatMap((block) =>
+        [...(getSkipReason(block) ?? '').matchAll(/test\/[\w/.-]+\.ts/g)].map(([path]) => ({ block, path })),
+      )
       .filter(({ path }) => !existsSync(join(root, path)))
       .map(({ block: { page, line }, path }) => `${page}:${line} ${path}`);
     assert.deepEqual(missing, []);
@@ -79,8 +83,8 @@ describe('the commands on the documentation pages', { concurrency: 2 }, () => {
   });
 
   it('[ship 8] accepts every configuration on the pages', async () => {
-    const faults: unknown[] = [];
-    for (const page of userPages()) faults.push(...(await checkConfigurations(blocksOf(page))));
-    assert.deepEqual(faults, []);
+    const configErrors: unknown[] = [];
+    for (const page of userPages()) configErrors.push(...(await checkConfigurations(readBlocks(page))));
+    assert.deepEqual(configErrors, []);
   });
 });

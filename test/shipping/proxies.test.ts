@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { type RunningProxy, startProxy } from '../support/deploy/proxies.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FreshRequest, freshCall, freshRequest } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
-import { freePorts } from '../support/upstreams/listener.ts';
+import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { findFreePorts } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const headers = { host: 'tools.example.com' };
@@ -34,7 +34,7 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
 
   /** Starts a service in production mode, with one process per port. */
   async function startService(count: number, more: Record<string, string>, path: '' | '/hub' = '') {
-    const ports = await freePorts(count);
+    const ports = await findFreePorts(count);
     const env: Record<string, string> = {
       BASE_URL: `https://tools.example.com${path}`,
       MASTER_KEY: randomBytes(32).toString('base64'),
@@ -52,18 +52,18 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
     };
     const start = (port: number) => startChildToolhost({ ...env, PORT: String(port) });
     const processes: ChildToolhost[] = await Promise.all(ports.map(start));
-    const { key } = await toolhostJson<{ key: string }>(
+    const { key } = await runToolhostJson<{ key: string }>(
       ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'],
       { env },
     );
     const url = `http://127.0.0.1:${ports[0]}`;
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
-    const manage = async (method: string, at: string, body: object) => {
+    const sendManagementRequest = async (method: string, at: string, body: object) => {
       const reply = await freshRequest(`${url}${path}/api/v1${at}`, { key, method, headers, body: { ...body } });
       assert.ok(reply.status < 300, reply.text);
     };
-    await manage('POST', '/servers', serverAt('called', upstream.url, { authentication }));
-    await manage('PUT', '/servers/called/secrets/KEY', { value: 'secret' });
+    await sendManagementRequest('POST', '/servers', buildServerAt('called', upstream.url, { authentication }));
+    await sendManagementRequest('PUT', '/servers/called/secrets/KEY', { value: 'secret' });
     return {
       ports,
       key,
@@ -71,11 +71,11 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
       async restart(nginx: RunningProxy, proxies: readonly RunningProxy[]): Promise<void> {
         for (const [index, port] of ports.entries()) {
           nginx.reload((text) => text.replace(`:${port} max_fails=0`, `:${port} max_fails=0 down`));
-          const old = processes[index] ?? assert.fail();
-          assert.equal(await old.end(), 0, old.output());
+          const oldProcess = processes[index] ?? assert.fail();
+          assert.equal(await oldProcess.end(), 0, oldProcess.output());
           processes[index] = await start(port);
           nginx.reload((text) => text);
-          await Promise.all(proxies.map(({ url }) => untilServedBy(`http://127.0.0.1:${port}`, url)));
+          await Promise.all(proxies.map(({ url }) => waitUntilServedBy(`http://127.0.0.1:${port}`, url)));
         }
       },
       async end(): Promise<void> {
@@ -85,38 +85,38 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
   }
 
   /** Resolves when a proxy has noticed that a process is ready. A request id begins with the id of its process. */
-  async function untilServedBy(process: string, proxy: string): Promise<void> {
-    const processOf = async (url: string) =>
+  async function waitUntilServedBy(process: string, proxy: string): Promise<void> {
+    const getProcessId = async (url: string) =>
       String((await freshRequest(`${url}/readyz`, { headers })).headers['x-request-id']).slice(0, 10);
-    const wanted = await processOf(process);
-    await eventually(async () => assert.equal(await processOf(proxy), wanted), 120_000);
+    const expectedId = await getProcessId(process);
+    await eventually(async () => assert.equal(await getProcessId(proxy), expectedId), 120_000);
   }
 
   /**
    * Calls through the proxies until the work is done. Returns the failures, and the number of calls through each proxy.
    */
-  async function callDuring(proxies: readonly RunningProxy[], key: string, work: () => Promise<void>) {
-    const failed: string[] = [];
+  async function callThroughProxies(proxies: readonly RunningProxy[], key: string, work: () => Promise<void>) {
+    const failures: string[] = [];
     const counts = new Map<string, number>();
-    let isOver = false;
+    let shouldStop = false;
     const keepCalling = async ({ name, url }: RunningProxy, pauseMs: number) => {
-      while (!isOver) {
+      while (!shouldStop) {
         const { status, text } = await freshCall(url, 'called', { key, headers });
         // A busy machine may make a process refuse calls for a moment, which is unrelated to the restart.
         const isOverloaded = text.includes('overloaded');
         if (!isOverloaded && (status !== 200 || text.includes('"isError":true')))
-          failed.push(`${name}: ${status} ${text}`);
+          failures.push(`${name}: ${status} ${text}`);
         counts.set(name, (counts.get(name) ?? 0) + 1);
         await delay(pauseMs);
       }
     };
     // Callers that pause leave idle connections, which the stopping process closes.
-    const calling = proxies.flatMap((proxy) => Array.from({ length: callers }, (_, n) => keepCalling(proxy, n * 40)));
+    const callLoops = proxies.flatMap((proxy) => Array.from({ length: callers }, (_, n) => keepCalling(proxy, n * 40)));
     await work().finally(() => {
-      isOver = true;
+      shouldStop = true;
     });
-    await Promise.all(calling);
-    return { failed, counts };
+    await Promise.all(callLoops);
+    return { failed: failures, counts };
   }
 
   it('[ship 8] loses no call while replicas are restarted one after the other', async () => {
@@ -127,7 +127,7 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
     const proxies: RunningProxy[] = [];
     try {
       for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
-      const { failed, counts } = await callDuring(proxies, service.key, () =>
+      const { failed, counts } = await callThroughProxies(proxies, service.key, () =>
         service.restart(proxies[0] ?? assert.fail(), proxies),
       );
       assert.deepEqual(
@@ -152,14 +152,14 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
       for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
       // Refused requests are counted by address. Claims of other addresses must not circumvent that.
       for (const { name, url } of proxies) {
-        const ask = (n: number) =>
+        const sendRequest = (n: number) =>
           freshRequest(`${url}/mcp/called`, {
             body: {},
             headers: { ...headers, 'x-forwarded-for': `198.51.100.${n % 250}` },
           });
         let statuses: number[] = [];
         await eventually(async () => {
-          statuses = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await ask(n)).status));
+          statuses = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await sendRequest(n)).status));
           assert.ok(statuses.includes(429), `${name}: ${statuses[0]}`);
         }, 30_000);
       }
@@ -175,23 +175,23 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
     try {
       for (const name of ['nginx', 'caddy']) proxies.push(await startProxy(name, service.ports, '/hub'));
       for (const { name, url } of proxies) {
-        const ask = (path: string, more: FreshRequest = {}) =>
+        const sendRequest = (path: string, more: FreshRequest = {}) =>
           freshRequest(url + path, { ...more, headers: { ...more.headers, ...headers } });
-        const called = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
-        assert.deepEqual([called.status, called.text.includes('"isError":true')], [200, false], name);
-        const page = await ask('/hub/', { headers: { cookie: '__Secure-toolhost-session=somebody' } });
+        const calledReply = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
+        assert.deepEqual([calledReply.status, calledReply.text.includes('"isError":true')], [200, false], name);
+        const page = await sendRequest('/hub/', { headers: { cookie: '__Secure-toolhost-session=somebody' } });
         const [, script = ''] = /src="([^"]+)"/.exec(page.text) ?? [];
         assert.match(script, /^\/hub\/assets\//, name);
-        assert.equal((await ask(script)).status, 200, name);
-        const refused = await ask('/hub/mcp/manage', { body: {} });
+        assert.equal((await sendRequest(script)).status, 200, name);
+        const refused = await sendRequest('/hub/mcp/manage', { body: {} });
         const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(String(refused.headers['www-authenticate'])) ?? [];
         assert.equal(metadata, 'https://tools.example.com/.well-known/oauth-protected-resource/hub/mcp/manage');
-        const { body } = await ask(new URL(metadata).pathname);
+        const { body } = await sendRequest(new URL(metadata).pathname);
         assert.deepEqual(body.authorization_servers, ['https://tools.example.com/hub/mcp/manage'], name);
-        const issuer = await ask('/.well-known/oauth-authorization-server/hub/mcp/manage');
+        const issuer = await sendRequest('/.well-known/oauth-authorization-server/hub/mcp/manage');
         assert.equal(issuer.body.issuer, 'https://tools.example.com/hub/mcp/manage', name);
         for (const path of ['/hub/metrics', '/mcp/manage', '/livez', '/hubs/livez', '/.well-known/other/hub/x'])
-          assert.equal((await ask(path)).headers['x-request-id'], undefined, `${name} ${path}`);
+          assert.equal((await sendRequest(path)).headers['x-request-id'], undefined, `${name} ${path}`);
       }
     } finally {
       await Promise.all(proxies.map((proxy) => proxy.stop()));

@@ -9,11 +9,11 @@ import { root } from '../files.ts';
 
 type Manifest = { repository?: Repository; bugs?: { url: string }; homepage?: string; version: string };
 
-const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
 describe('the repository URL', () => {
   it('[ship 1] writes the repository URL into package.json, which has none, in the release workflow', () => {
-    const before = manifestOf(root);
+    const before = readManifest(root);
     assert.deepEqual([before.repository, before.bugs, before.homepage], [undefined, undefined, undefined]);
     const [step] = /(?<=run: )node package\/repository\.ts$/m.exec(
       readFileSync(join(root, '.github', 'workflows', 'release.yml'), 'utf8'),
@@ -30,7 +30,7 @@ describe('the repository URL', () => {
         },
       });
       const url = 'https://git.example.com/acme/toolhost';
-      const { repository, bugs, homepage, ...rest } = manifestOf(folder);
+      const { repository, bugs, homepage, ...rest } = readManifest(folder);
       assert.deepEqual(repository, { type: 'git', url: `git+${url}.git` });
       assert.deepEqual([bugs, homepage], [{ url: `${url}/issues` }, `${url}#readme`]);
       assert.deepEqual(rest, before);

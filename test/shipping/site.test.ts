@@ -20,7 +20,7 @@ describe('the documentation site', () => {
       links.resolve(page, href),
     );
     assert.deepEqual(targets, ['sizing.html#there', undefined, undefined, 'sizing.html#gone']);
-    assert.deepEqual(links.faults, [
+    assert.deepEqual(links.deadLinks, [
       'docs/operations/backup.md: gone.md: there is no such file',
       'docs/operations/backup.md: sizing.md#gone: docs/operations/sizing.md has no such heading',
     ]);

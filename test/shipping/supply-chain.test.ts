@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { root } from '../files.ts';
-import { instructionsOf } from '../support/image/image-steps.ts';
+import { parseInstructions } from '../support/image/image-steps.ts';
 
 type Json = { [key: string]: unknown };
 type Step = { uses?: string; run?: string; with?: Json };
@@ -20,7 +20,7 @@ const jobs = workflows.flatMap(({ name, permissions, jobs: own }) =>
 const steps = jobs.flatMap((job) => job.steps);
 
 /** Images without a digest, and the reason. */
-const unpinned: Record<string, string> = {
+const unpinnedImages: Record<string, string> = {
   'toolhost:0.1.0': 'is built from this repository; TOOLHOST_IMAGE and image.digest pin a pushed image',
 };
 
@@ -32,10 +32,10 @@ const pullingActions: Record<string, string> = {
 };
 
 /** Returns the images of a Dockerfile: its frontend, and the base images of its stages. */
-function imagesOfDockerfile(text: string): string[] {
+function findDockerfileImages(text: string): string[] {
   const frontend = /^# syntax=(\S+)/.exec(text)?.[1];
   const stages = new Set<string>();
-  const bases = instructionsOf(text)
+  const bases = parseInstructions(text)
     .filter(({ keyword }) => keyword === 'FROM')
     .flatMap(({ text: from }) => {
       const [base = '', , stage = ''] = from.split(' ');
@@ -47,33 +47,33 @@ function imagesOfDockerfile(text: string): string[] {
 }
 
 /** Returns every `image` value of a document, at any depth. */
-function imagesIn(node: unknown): string[] {
+function findImages(node: unknown): string[] {
   if (typeof node !== 'object' || node === null) return [];
   return Object.entries(node).flatMap(([key, value]) =>
-    key === 'image' && typeof value === 'string' ? [value] : imagesIn(value),
+    key === 'image' && typeof value === 'string' ? [value] : findImages(value),
   );
 }
 
 describe('the supply chain of a release', () => {
   it('pins every image by its digest, or gives the reason [ship 11]', () => {
-    const ofActions = steps.flatMap(({ uses = '', with: inputs = {} }) => {
+    const actionImages = steps.flatMap(({ uses = '', with: inputs = {} }) => {
       const input = pullingActions[uses.split('@')[0] ?? ''];
       return input === undefined ? [] : [String(inputs[input] ?? uses).replace(/^(?:image|generator)=/, '')];
     });
-    const ofCommands = steps.flatMap(({ run = '' }) =>
+    const commandImages = steps.flatMap(({ run = '' }) =>
       [...run.matchAll(/(?<=\s)(?:[\w.-]+\/)+[\w.-]+:[\w.-]+(?:@\S+)?/g)].map(([image]) => image),
     );
-    const compose = imagesIn(parse(read('deploy/compose/compose.yaml')));
+    const compose = findImages(parse(read('deploy/compose/compose.yaml')));
     const images = [
-      ...['Dockerfile', 'deploy/compose/pgbouncer/Dockerfile'].flatMap((file) => imagesOfDockerfile(read(file))),
+      ...['Dockerfile', 'deploy/compose/pgbouncer/Dockerfile'].flatMap((file) => findDockerfileImages(read(file))),
       ...compose.map((image) => image.replace(/^\$\{TOOLHOST_IMAGE:-(.*)\}$/, '$1')),
-      ...parseAllDocuments(read('deploy/kubernetes/toolhost.yaml')).flatMap((one) => imagesIn(one.toJS())),
-      ...ofActions,
-      ...ofCommands,
+      ...parseAllDocuments(read('deploy/kubernetes/toolhost.yaml')).flatMap((one) => findImages(one.toJS())),
+      ...actionImages,
+      ...commandImages,
     ];
     assert.equal(images.length, 11, images.join('\n'));
-    const floating = new Set(images.filter((image) => !/:[\w.-]+@sha256:[0-9a-f]{64}$/.test(image)));
-    assert.deepEqual([...floating], Object.keys(unpinned));
+    const floatingImages = new Set(images.filter((image) => !/:[\w.-]+@sha256:[0-9a-f]{64}$/.test(image)));
+    assert.deepEqual([...floatingImages], Object.keys(unpinnedImages));
   });
 
   it('uses the Node.js version of package.json in .nvmrc [ship 11]', () => {
@@ -85,31 +85,31 @@ describe('the supply chain of a release', () => {
     const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'));
     assert.ok(checkouts.length > 5);
     for (const { with: inputs = {} } of checkouts) assert.equal(inputs['persist-credentials'], false);
-    const released = jobs.filter(({ id }) => id.startsWith('release.yml')).flatMap((job) => job.steps);
-    const setups = released.filter(({ uses = '' }) => uses.startsWith('actions/setup-node@'));
+    const releaseSteps = jobs.filter(({ id }) => id.startsWith('release.yml')).flatMap((job) => job.steps);
+    const setups = releaseSteps.filter(({ uses = '' }) => uses.startsWith('actions/setup-node@'));
     assert.ok(setups.length > 2);
     for (const { with: inputs = {} } of setups)
       assert.deepEqual([inputs.cache, inputs['package-manager-cache']], [undefined, false]);
   });
 
   it('pins every action by its commit [ship 11]', () => {
-    const used = steps.flatMap(({ uses }) => uses ?? []);
-    assert.ok(used.length > 10);
+    const usedActions = steps.flatMap(({ uses }) => uses ?? []);
+    assert.ok(usedActions.length > 10);
     assert.deepEqual(
-      used.filter((action) => !/@[0-9a-f]{40}$/.test(action)),
+      usedActions.filter((action) => !/@[0-9a-f]{40}$/.test(action)),
       [],
     );
   });
 
   it('runs code of the package and its dependencies only in jobs without write permissions [ship 11]', () => {
-    const canWrite = ({ permissions = {} }: Job) => Object.values(permissions).includes('write');
-    const trusted = jobs.filter(canWrite);
+    const hasWritePermission = ({ permissions = {} }: Job) => Object.values(permissions).includes('write');
+    const privilegedJobs = jobs.filter(hasWritePermission);
     assert.deepEqual(
-      trusted.map(({ id }) => id),
+      privilegedJobs.map(({ id }) => id),
       ['release.yml: image', 'release.yml: publish', 'security.yml: codeql'],
     );
-    const commands = trusted.flatMap((job) => job.steps.flatMap(({ run = '' }) => run.split('\n')));
-    const running = commands.filter((command) => /\b(?:npm|npx|node|yarn|pnpm|make|bash|sh)\b/.test(command));
-    assert.deepEqual(running, ['npm publish release/*.tgz --provenance --access public --ignore-scripts']);
+    const commands = privilegedJobs.flatMap((job) => job.steps.flatMap(({ run = '' }) => run.split('\n')));
+    const codeCommands = commands.filter((command) => /\b(?:npm|npx|node|yarn|pnpm|make|bash|sh)\b/.test(command));
+    assert.deepEqual(codeCommands, ['npm publish release/*.tgz --provenance --access public --ignore-scripts']);
   });
 });

@@ -37,8 +37,8 @@ for (const engine of engines) {
         json: `["${id}"]`,
         ...more,
       });
-    const find = (id: string, of: object = {}, at = now) =>
-      findResultChunks(database.db, keyring, { ...owner, id, ...of }, at);
+    const find = (id: string, scope: object = {}, at = now) =>
+      findResultChunks(database.db, keyring, { ...owner, id, ...scope }, at);
     const count = async () =>
       (await database.db.selectFrom('answer_pieces').select('id').where('workspace_id', '=', 'ws').execute()).length;
 

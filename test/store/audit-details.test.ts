@@ -7,7 +7,7 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 
 const dayMs = 24 * 60 * 60_000;
 const noon = Date.UTC(2026, 0, 1, 12);
-const long = 30_000;
+const longDetailChars = 30_000;
 
 for (const engine of engines) {
   describe(`audit details on ${engine}`, () => {
@@ -24,7 +24,7 @@ for (const engine of engines) {
 
     const db = () => toolhost.running.app.runner.db;
     let count = 0;
-    const event = (length: number, of: Partial<AuditEvent> = {}): AuditEvent => ({
+    const buildEvent = (length: number, fields: Partial<AuditEvent> = {}): AuditEvent => ({
       id: `aud_${++count}`,
       workspace_id: 'local',
       at: noon,
@@ -34,48 +34,49 @@ for (const engine of engines) {
       target: null,
       detail: JSON.stringify('d'.repeat(length - 2)),
       request_id: 'of-this-test',
-      ...of,
+      ...fields,
     });
-    async function fill(at: number): Promise<void> {
-      for (let left = maxDetailCharsPerDay; left > 0; left -= long) await insertAuditEvent(db(), event(long, { at }));
+    async function fillDailyLimit(at: number): Promise<void> {
+      for (let remaining = maxDetailCharsPerDay; remaining > 0; remaining -= longDetailChars)
+        await insertAuditEvent(db(), buildEvent(longDetailChars, { at }));
     }
-    const lengthOf = async (written: AuditEvent) => {
+    const insertAndMeasure = async (written: AuditEvent) => {
       await insertAuditEvent(db(), written);
       const query = db().selectFrom('audit_events').select('detail').where('id', '=', written.id);
       return (await query.executeTakeFirstOrThrow()).detail.length;
     };
 
     it('[find A5] limits details above 1,000 characters to 20 MB per day and workspace', async () => {
-      await fill(noon);
-      const leftOut = '{"left_out":true}'.length;
-      assert.equal(await lengthOf(event(long)), leftOut);
-      assert.equal(await lengthOf(event(1001)), leftOut);
-      assert.equal(await lengthOf(event(1000)), 1000);
-      assert.equal(await lengthOf(event(long, { workspace_id: 'another' })), long);
-      assert.equal(await lengthOf(event(long, { at: noon + dayMs })), long);
+      await fillDailyLimit(noon);
+      const omittedLength = '{"left_out":true}'.length;
+      assert.equal(await insertAndMeasure(buildEvent(longDetailChars)), omittedLength);
+      assert.equal(await insertAndMeasure(buildEvent(1001)), omittedLength);
+      assert.equal(await insertAndMeasure(buildEvent(1000)), 1000);
+      assert.equal(await insertAndMeasure(buildEvent(longDetailChars, { workspace_id: 'another' })), longDetailChars);
+      assert.equal(await insertAndMeasure(buildEvent(longDetailChars, { at: noon + dayMs })), longDetailChars);
       const { rows } = {
         rows: await db().selectFrom('audit_events').select('detail').where('at', '=', noon).execute(),
       };
-      assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < maxDetailCharsPerDay + 2 * long);
+      assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < maxDetailCharsPerDay + 2 * longDetailChars);
     });
 
     it('[find A5] omits the details of a change above the daily limit, and makes the change', async () => {
       const slugs = Array.from({ length: 20 }, (_, n) => `server-${n}-${'s'.repeat(50)}`);
       for (const slug of slugs) await toolhost.createServer({ name: 'Named', slug, description: 'd', tools: [] });
-      const make = async () => {
+      const createKeyAndGetDetail = async () => {
         const body = { name: 'of many servers', scopes: ['call'], servers: slugs };
-        const made = await toolhost.rest('POST', '/keys', { body });
-        assert.equal(made.status, 201, made.text);
+        const created = await toolhost.rest('POST', '/keys', { body });
+        assert.equal(created.status, 201, created.text);
         const events = db()
           .selectFrom('audit_events')
           .select('detail')
-          .where('target', '=', made.body.id as string);
+          .where('target', '=', created.body.id as string);
         return (await events.executeTakeFirstOrThrow()).detail;
       };
-      assert.match(await make(), /server-19-s/);
+      assert.match(await createKeyAndGetDetail(), /server-19-s/);
       // The test may end on the next day, so that day is filled as well.
-      for (const at of [Date.now(), Date.now() + dayMs]) await fill(at);
-      assert.equal(await make(), '{"left_out":true}');
+      for (const at of [Date.now(), Date.now() + dayMs]) await fillDailyLimit(at);
+      assert.equal(await createKeyAndGetDetail(), '{"left_out":true}');
     });
   });
 }

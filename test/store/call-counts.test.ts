@@ -18,8 +18,8 @@ import {
   startOfPeriod,
 } from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
-import { engines, tries } from '../sets.ts';
-import { aCall } from '../support/store/rows.ts';
+import { engines, getRunCount } from '../sets.ts';
+import { buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
 const epoch = Date.parse('2026-11-18T22:30:00Z');
@@ -28,7 +28,7 @@ const slugs = ['one', 'two', 'three'];
 const tools = ['get', 'put', 'list'];
 
 /** Calls over two and a half days, many of them in the same minutes. */
-const call = fc.record({
+const callArbitrary = fc.record({
   workspace_id: fc.constantFrom(...workspaces),
   slug: fc.constantFrom(...slugs),
   tool: fc.constantFrom(...tools),
@@ -43,10 +43,10 @@ const call = fc.record({
 const history = fc.array(
   fc.record({
     calls: fc.oneof(
-      fc.array(call, { minLength: batchRows, maxLength: batchRows }),
-      fc.array(call, { minLength: 1, maxLength: 12 }),
+      fc.array(callArbitrary, { minLength: batchRows, maxLength: batchRows }),
+      fc.array(callArbitrary, { minLength: 1, maxLength: 12 }),
     ),
-    how: fc.constantFrom('write', 'write again', 'write a part again'),
+    mode: fc.constantFrom('write', 'write again', 'write a part again'),
   }),
   { minLength: 1, maxLength: 5 },
 );
@@ -60,29 +60,29 @@ const scopes = fc.record({
   tool: fc.option(fc.constantFrom(...tools), { nil: undefined }),
 });
 
-type Sum = { calls: number; errors: number; durations: number[] };
+type CallSum = { calls: number; errors: number; durations: number[] };
 
-function recount(calls: readonly CallRecord[]): Sum {
+function recount(calls: readonly CallRecord[]): CallSum {
   const durations = durationBuckets.map(() => 0);
   for (const { duration_ms } of calls)
     durations[getDurationBucket(duration_ms)] = (durations[getDurationBucket(duration_ms)] ?? 0) + 1;
   return { calls: calls.length, errors: calls.filter(({ outcome }) => outcome !== 'ok').length, durations };
 }
 
-function scopeOf(
-  wanted: typeof scopes extends fc.Arbitrary<infer Scope> ? Scope : never,
+function toScope(
+  input: typeof scopes extends fc.Arbitrary<infer Scope> ? Scope : never,
 ): CallScope & { widthMs: number } {
-  const unit = wanted.wholeHours ? hourMs : minuteMs;
-  const from = startOfPeriod(epoch + wanted.from * minuteMs, unit);
-  const until = startOfPeriod(from + wanted.minutes * minuteMs, unit) + unit;
-  const widthMs = Math.ceil((until - from) / wanted.intervals / unit) * unit;
+  const unit = input.wholeHours ? hourMs : minuteMs;
+  const from = startOfPeriod(epoch + input.from * minuteMs, unit);
+  const until = startOfPeriod(from + input.minutes * minuteMs, unit) + unit;
+  const widthMs = Math.ceil((until - from) / input.intervals / unit) * unit;
   return {
     workspaceId: 'ours',
     from,
     until,
     widthMs,
-    ...(wanted.slugs && { slugs: wanted.slugs }),
-    ...(wanted.tool !== undefined && { tool: wanted.tool }),
+    ...(input.slugs && { slugs: input.slugs }),
+    ...(input.tool !== undefined && { tool: input.tool }),
   };
 }
 
@@ -94,21 +94,24 @@ for (const engine of engines) {
     });
     after(() => stores.stop());
 
-    let made = 0;
-    const write = async (database: Database, { calls, how }: { calls: Partial<CallRecord>[]; how: string }) => {
-      const rows = calls.map((one) => aCall({ ...one, id: `call_${++made}` }));
+    let recordCount = 0;
+    const write = async (database: Database, { calls, mode }: { calls: Partial<CallRecord>[]; mode: string }) => {
+      const rows = calls.map((row) => buildCall({ ...row, id: `call_${++recordCount}` }));
       const { write: writeCalls } = database.calls;
       await writeCalls(rows);
-      if (how === 'write again') await writeCalls(rows);
+      if (mode === 'write again') await writeCalls(rows);
       // The response was lost, and other calls arrived before the retry.
-      if (how === 'write a part again')
-        await writeCalls([...rows.slice(Math.floor(rows.length / 2)), aCall({ ...rows[0], id: `call_${++made}` })]);
+      if (mode === 'write a part again')
+        await writeCalls([
+          ...rows.slice(Math.floor(rows.length / 2)),
+          buildCall({ ...rows[0], id: `call_${++recordCount}` }),
+        ]);
     };
 
     it('returns the same counts as a recount of the records, regardless of how often a batch was written', async () => {
       const database = await stores.open();
       await fc.assert(
-        fc.asyncProperty(history, fc.array(scopes, { minLength: 3, maxLength: 6 }), async (steps, wanted) => {
+        fc.asyncProperty(history, fc.array(scopes, { minLength: 3, maxLength: 6 }), async (steps, scopeInputs) => {
           await database.db.deleteFrom('calls').execute();
           await database.db.deleteFrom('call_counts').execute();
           for (const step of steps) await write(database, step);
@@ -117,19 +120,19 @@ for (const engine of engines) {
             .selectAll()
             .where('workspace_id', '=', 'ours')
             .execute();
-          for (const one of wanted) await compare(database, scopeOf(one), records);
+          for (const scopeInput of scopeInputs) await assertCountsMatch(database, toScope(scopeInput), records);
         }),
-        { numRuns: tries(50), endOnFailure: true },
+        { numRuns: getRunCount(50), endOnFailure: true },
       );
     });
 
-    const compare = async (
+    const assertCountsMatch = async (
       database: Database,
       scope: CallScope & { widthMs: number },
       records: readonly CallRecord[],
     ) => {
       const { from, until, widthMs, workspaceId } = scope;
-      const mine = records.filter(
+      const matchingCalls = records.filter(
         ({ started_at, slug, tool }) =>
           started_at >= from &&
           started_at < until &&
@@ -138,29 +141,29 @@ for (const engine of engines) {
       );
       const intervals = await countByInterval(database.reports, scope, widthMs);
       const byInterval = Map.groupBy(
-        mine,
+        matchingCalls,
         ({ started_at }) => from + Math.floor((started_at - from) / widthMs) * widthMs,
       );
       assert.deepEqual(
         intervals.toSorted((a, b) => a.at - b.at),
         [...byInterval].toSorted(([a], [b]) => a - b).map(([at, calls]) => ({ at, ...recount(calls) })),
       );
-      const { servers, tools: found } = await findMostCalled(database.reports, scope, 100);
+      const { servers, tools: mostCalledTools } = await findMostCalled(database.reports, scope, 100);
       const sums = (key: (call: CallRecord) => string) =>
-        new Map([...Map.groupBy(mine, key)].map(([name, calls]) => [name, recount(calls)]));
-      const asMap = (rows: typeof servers) =>
+        new Map([...Map.groupBy(matchingCalls, key)].map(([name, calls]) => [name, recount(calls)]));
+      const toMap = (rows: typeof servers) =>
         new Map(rows.map(({ slug, tool, ...sum }) => [`${slug}/${tool}`, { ...sum }]));
       assert.deepEqual(
-        asMap(servers),
+        toMap(servers),
         sums(({ slug }) => `${slug}/`),
       );
       assert.deepEqual(
-        asMap(found),
+        toMap(mostCalledTools),
         sums(({ slug, tool }) => `${slug}/${tool}`),
       );
       assert.deepEqual(
-        found.map((row) => row.calls),
-        found.map((row) => row.calls).toSorted((a, b) => b - a),
+        mostCalledTools.map((row) => row.calls),
+        mostCalledTools.map((row) => row.calls).toSorted((a, b) => b - a),
       );
       const hourly = await countByServer(database.reports, { workspaceId, from, until, slugs }, hourMs);
       const all = records.filter(({ started_at }) => started_at >= from && started_at < until);

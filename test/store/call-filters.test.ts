@@ -6,8 +6,8 @@ import { outcomes } from '../../src/errors.ts';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
 import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
-import { engines, tries } from '../sets.ts';
-import { aCall } from '../support/store/rows.ts';
+import { engines, getRunCount } from '../sets.ts';
+import { buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
 const slugs = ['one', 'two', 'three'];
@@ -28,9 +28,9 @@ const calls = fc
     }),
     { maxLength: 60 },
   )
-  .map((rows) => rows.map((row, n) => aCall({ ...row, id: `call_${(n * 7919) % 997}` })));
+  .map((rows) => rows.map((row, n) => buildCall({ ...row, id: `call_${(n * 7919) % 997}` })));
 
-const wanted = fc.record(
+const filters = fc.record(
   {
     slug: fc.constantFrom(...slugs, 'nowhere'),
     slugs: fc.subarray(slugs),
@@ -44,7 +44,7 @@ const wanted = fc.record(
   { requiredKeys: [] },
 );
 
-function fits(call: CallRecord, filter: CallFilter): boolean {
+function matchesFilter(call: CallRecord, filter: CallFilter): boolean {
   return (
     call.workspace_id === 'ours' &&
     (filter.slug === undefined || call.slug === filter.slug) &&
@@ -70,33 +70,33 @@ for (const engine of engines) {
 
     it('returns every matching call in order, regardless of how few are read for a page', async () => {
       const { db, calls: writer } = await stores.open();
-      const walk = fc.record({ limit: fc.integer({ min: 1, max: 7 }), atOnce: fc.integer({ min: 1, max: 70 }) });
+      const paging = fc.record({ limit: fc.integer({ min: 1, max: 7 }), atOnce: fc.integer({ min: 1, max: 70 }) });
       await fc.assert(
-        fc.asyncProperty(calls, fc.array(fc.tuple(wanted, walk), { maxLength: 8 }), async (rows, lists) => {
+        fc.asyncProperty(calls, fc.array(fc.tuple(filters, paging), { maxLength: 8 }), async (rows, lists) => {
           await db.deleteFrom('calls').execute();
           await writer.write(rows);
-          for (const [filter, { limit, atOnce }] of lists) {
-            const found: CallRecord[] = [];
+          for (const [filter, { limit, atOnce: searchLimit }] of lists) {
+            const foundCalls: CallRecord[] = [];
             let page: Page | undefined = { limit, after: undefined };
             while (page) {
               const {
-                rows: some,
+                rows: pageRows,
                 next,
                 searchedTo,
-              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searchLimit: atOnce });
-              assert.ok(some.length <= limit);
-              assert.ok(some.length === limit || next === undefined || searchedTo !== undefined);
-              found.push(...some);
+              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searchLimit: searchLimit });
+              assert.ok(pageRows.length <= limit);
+              assert.ok(pageRows.length === limit || next === undefined || searchedTo !== undefined);
+              foundCalls.push(...pageRows);
               page = next === undefined ? undefined : { limit, after: decodeCursor(next) };
             }
-            const expected = rows.filter((row) => fits(row, filter as CallFilter)).toSorted(newestFirst);
+            const expected = rows.filter((row) => matchesFilter(row, filter as CallFilter)).toSorted(newestFirst);
             assert.deepEqual(
-              found.map(({ id }) => id),
+              foundCalls.map(({ id }) => id),
               expected.map(({ id }) => id),
             );
           }
         }),
-        { numRuns: tries(60), endOnFailure: true },
+        { numRuns: getRunCount(60), endOnFailure: true },
       );
     });
   });

@@ -8,7 +8,7 @@ import type { CallRow } from '../../src/store/schema.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
 import { engines } from '../sets.ts';
-import { aCall, anApiKey } from '../support/store/rows.ts';
+import { buildApiKey, buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
 for (const engine of engines) {
@@ -18,12 +18,12 @@ for (const engine of engines) {
     let log: CallLog;
     let uses: CredentialUses;
     const failures: unknown[] = [];
-    let givenUp = 0;
+    let droppedCount = 0;
     before(async () => {
       stores = await startStores(engine);
       database = await stores.open();
       for (const id of ['ours', 'flooder']) await insertWorkspace(database.db, { id, name: id, at: 0 });
-      await insertApiKey(database.db, anApiKey());
+      await insertApiKey(database.db, buildApiKey());
       uses = createCredentialUses(database.records, () => 2000);
       log = createCallLog({
         uses,
@@ -33,7 +33,7 @@ for (const engine of engines) {
         onError: (error) => failures.push(error),
         onSuccess: () => undefined,
         onDropped(rows) {
-          givenUp += rows;
+          droppedCount += rows;
         },
       });
     });
@@ -42,90 +42,90 @@ for (const engine of engines) {
       await stores.stop();
     });
 
-    const written = async () => {
+    const countStored = async () => {
       const rows = await database.db.selectFrom('calls').select('id').execute();
       return new Set(rows.map(({ id }) => id)).size;
     };
 
     it('can be flushed under continuous calls with captures, and loses only the records that it reports as dropped', async () => {
-      const before = await written();
-      let added = 0;
-      let over = false;
-      const coming = (async () => {
-        while (!over) {
-          log.add(aCall({ id: `call_${added++}` }), '{}');
+      const before = await countStored();
+      let addedCount = 0;
+      let isOver = false;
+      const writing = (async () => {
+        while (!isOver) {
+          log.add(buildCall({ id: `call_${addedCount++}` }), '{}');
           await nextTurn();
         }
       })();
       await nextTurn();
       for (let n = 0; n < 3; n += 1) await log.flush();
-      over = true;
-      await coming;
+      isOver = true;
+      await writing;
       await log.flush();
-      assert.equal(await written(), before + added - givenUp);
+      assert.equal(await countStored(), before + addedCount - droppedCount);
       assert.deepEqual(failures, []);
     });
 
     it('[find A5] stores 600 refused calls per minute and server, and all other calls', async () => {
-      const kept = async (tool: string) =>
+      const countByTool = async (tool: string) =>
         (await database.db.selectFrom('calls').select('id').where('tool', '=', tool).execute()).length;
       const minute = 60_000;
-      const add = (tool: string, row: Partial<CallRow>) => {
+      const addRefusable = (tool: string, row: Partial<CallRow>) => {
         for (let n = 0; n < 700; n += 1)
-          log.add(aCall({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
+          log.add(buildCall({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
       };
-      add('refused', { outcome: 'limited' });
-      add('elsewhere', { outcome: 'limited', server_id: 'srv_2' });
-      add('made', { outcome: 'ok' });
-      add('later', { outcome: 'limited', started_at: 11 * minute });
+      addRefusable('refused', { outcome: 'limited' });
+      addRefusable('elsewhere', { outcome: 'limited', server_id: 'srv_2' });
+      addRefusable('made', { outcome: 'ok' });
+      addRefusable('later', { outcome: 'limited', started_at: 11 * minute });
       await log.flush();
-      const found = await Promise.all(['refused', 'elsewhere', 'made', 'later'].map(kept));
-      assert.deepEqual(found, [600, 600, 700, 600]);
+      const counts = await Promise.all(['refused', 'elsewhere', 'made', 'later'].map(countByTool));
+      assert.deepEqual(counts, [600, 600, 700, 600]);
     });
 
     /** Adds more call records of one workspace than any list holds, with some of another workspace in between. */
-    const addFlood = (kind: string, many: number, capture?: string) => {
+    const addManyCalls = (kind: string, count: number, capture?: string) => {
       const add = (workspace_id: string, n: number) =>
-        log.add(aCall({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
-      for (let n = 0; n < many; n += 1) {
+        log.add(buildCall({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
+      for (let n = 0; n < count; n += 1) {
         add('flooder', n);
         if (n >= 1500 && n < 1510) add('ours', n);
       }
     };
 
     it('[find A6] evicts no captures of a workspace when another one floods the log', async () => {
-      addFlood('captured', 2000, '{}');
+      addManyCalls('captured', 2000, '{}');
       await log.flush();
-      const found = await database.db
+      const captureRows = await database.db
         .selectFrom('captures')
         .select(({ fn }) => ['workspace_id', fn.countAll().as('count')])
         .where('call_id', 'like', 'captured_%')
         .groupBy('workspace_id')
         .execute();
-      const counts = new Map(found.map(({ workspace_id, count }) => [workspace_id, Number(count)]));
+      const counts = new Map(captureRows.map(({ workspace_id, count }) => [workspace_id, Number(count)]));
       assert.equal(counts.get('ours'), 10);
       assert.ok((counts.get('flooder') ?? 0) > 100);
     });
 
     it('[find A6] evicts no records of a workspace when another one floods the log while the database rejects writes', async () => {
       await database.db.schema.alterTable('calls').renameTo('calls_away').execute();
-      const before = givenUp;
-      addFlood('waited', 25_000);
+      const before = droppedCount;
+      addManyCalls('waited', 25_000);
       await log.flush();
       await database.db.schema.alterTable('calls_away').renameTo('calls').execute();
       await log.flush();
       assert.equal(log.waiting(), 0);
-      const found = await database.db.selectFrom('calls').select('id').where('id', 'like', 'waited_%').execute();
-      assert.equal(found.filter(({ id }) => id.startsWith('waited_ours_')).length, 10);
-      assert.equal(found.length + givenUp - before, 25_010);
+      const storedCalls = await database.db.selectFrom('calls').select('id').where('id', 'like', 'waited_%').execute();
+      assert.equal(storedCalls.filter(({ id }) => id.startsWith('waited_ours_')).length, 10);
+      assert.equal(storedCalls.length + droppedCount - before, 25_010);
     });
 
     it('[find C4] keeps captures while the database rejects writes', async () => {
-      const captured = async () =>
+      const countCaptures = async () =>
         (await database.db.selectFrom('captures').select('call_id').where('call_id', 'like', 'kept_%').execute())
           .length;
       await database.db.schema.alterTable('captures').renameTo('captures_away').execute();
-      for (let n = 0; n < 60; n += 1) log.add(aCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
+      for (let n = 0; n < 60; n += 1) log.add(buildCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
       uses.recordKeyUse('key_1');
       await log.flush();
       // The log also writes every half second on its own and fails again.
@@ -134,7 +134,7 @@ for (const engine of engines) {
       await log.flush();
       const failed = failures.length;
       await log.flush();
-      assert.deepEqual([await captured(), uses.pendingCount(), failures.length], [60, 0, failed]);
+      assert.deepEqual([await countCaptures(), uses.pendingCount(), failures.length], [60, 0, failed]);
     });
   });
 }

@@ -5,8 +5,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { transact } from '../../src/store/engine/watched-dialect.ts';
 import { eventually } from '../support/eventually.ts';
-import { stopFor } from '../support/stop-for.ts';
-import { patientLimits } from '../support/store/patient-limits.ts';
+import { blockThread } from '../support/stop-for.ts';
+import { generousLimits } from '../support/store/patient-limits.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
@@ -18,10 +18,10 @@ const connectMs = 5000;
 describe('a statement that PostgreSQL is asked to cancel', () => {
   let stores: Stores;
   let proxy: PostgresProxy;
-  let open: (cancelMs: number, reports?: number) => Promise<Database>;
+  let openWithLimits: (cancelMs: number, reports?: number) => Promise<Database>;
   let database: Database;
   let blocker: pg.Client;
-  const lost: string[] = [];
+  const errorMessages: string[] = [];
   before(async () => {
     stores = await startStores('postgres');
     const options = await stores.newOptions();
@@ -29,14 +29,14 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     proxy = await startPostgresProxy(url);
     const slowUrl = new URL(proxy.url);
     slowUrl.searchParams.set('connect_timeout', String(connectMs / 1000));
-    open = (cancel, reports = reportMs) =>
+    openWithLimits = (cancel, reports = reportMs) =>
       openDatabase({
         ...options,
         postgres: { url: slowUrl.href, maxConnections: 1, authorities: undefined },
-        postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports }, cancel },
-        onError: (error) => lost.push(error.message),
+        postgresLimits: { ...generousLimits, statements: { ...generousLimits.statements, reports }, cancel },
+        onError: (error) => errorMessages.push(error.message),
       });
-    database = await open(patientLimits.cancel);
+    database = await openWithLimits(generousLimits.cancel);
     blocker = new pg.Client({ connectionString: url });
     await blocker.connect();
   });
@@ -47,15 +47,15 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     await stores.stop();
   });
   beforeEach(() => {
-    lost.length = 0;
+    errorMessages.length = 0;
   });
 
   /** Runs a statement that waits until the blocker unlocks the number. */
-  const waitFor = (number: number, { reports } = database) =>
+  const runWaitingStatement = (number: number, { reports } = database) =>
     sql`select pg_advisory_xact_lock(${number}), pg_backend_pid() as pid`.execute(reports);
-  const block = (number: number) => blocker.query(`select pg_advisory_lock(${number})`);
-  const free = (number: number) => blocker.query(`select pg_advisory_unlock(${number})`);
-  const isWaiting = (number: number) =>
+  const lock = (number: number) => blocker.query(`select pg_advisory_lock(${number})`);
+  const unlock = (number: number) => blocker.query(`select pg_advisory_unlock(${number})`);
+  const waitUntilBlocked = (number: number) =>
     eventually(async () => {
       const { rows } = await blocker.query(
         `select 1 from pg_locks where locktype = 'advisory' and objid = ${number} and not granted`,
@@ -64,33 +64,33 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     });
 
   it('[find C3] does not cancel the next statement, however late the cancel request arrives', async () => {
-    for (const number of [1, 2]) await block(number);
-    proxy.holdCancels();
-    const slow = waitFor(1);
-    const before = proxy.cancels;
-    await eventually(() => assert.equal(proxy.cancels, before + 1));
-    await free(1);
+    for (const number of [1, 2]) await lock(number);
+    proxy.holdCancelRequests();
+    const slow = runWaitingStatement(1);
+    const before = proxy.cancelRequestCount;
+    await eventually(() => assert.equal(proxy.cancelRequestCount, before + 1));
+    await unlock(1);
     await slow;
-    const next = waitFor(2);
+    const next = runWaitingStatement(2);
     // The rejection is awaited below.
     next.catch(() => undefined);
-    await isWaiting(2);
-    await proxy.passCancels();
-    await free(2);
+    await waitUntilBlocked(2);
+    await proxy.forwardCancelRequests();
+    await unlock(2);
     await next;
   });
 
   it('[find C5] does not cancel a statement whose result arrived while this process was stopped', async () => {
-    const brief = await open(briefMs);
-    for (const number of [1, 2]) await block(number);
-    const before = proxy.cancels;
-    const alone = waitFor(1, brief);
-    const inTransaction = transact(brief.reports, (db) => sql`select pg_advisory_xact_lock(2)`.execute(db));
-    for (const number of [1, 2]) await isWaiting(number);
-    const freed = blocker.query('select pg_advisory_unlock_all()');
-    stopFor(reportMs + 2 * briefMs);
-    await Promise.all([freed, alone, inTransaction]);
-    assert.deepEqual([proxy.cancels - before, lost], [0, []]);
-    await brief.close();
+    const briefDatabase = await openWithLimits(briefMs);
+    for (const number of [1, 2]) await lock(number);
+    const before = proxy.cancelRequestCount;
+    const singleStatement = runWaitingStatement(1, briefDatabase);
+    const inTransaction = transact(briefDatabase.reports, (db) => sql`select pg_advisory_xact_lock(2)`.execute(db));
+    for (const number of [1, 2]) await waitUntilBlocked(number);
+    const unlocked = blocker.query('select pg_advisory_unlock_all()');
+    blockThread(reportMs + 2 * briefMs);
+    await Promise.all([unlocked, singleStatement, inTransaction]);
+    assert.deepEqual([proxy.cancelRequestCount - before, errorMessages], [0, []]);
+    await briefDatabase.close();
   });
 });

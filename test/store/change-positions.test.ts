@@ -6,12 +6,12 @@ import { type ControlledTransaction, type Kysely, sql } from 'kysely';
 import { createReadChanges, recordChange } from '../../src/store/changes/follow-changes.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Tables } from '../../src/store/schema.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
+import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
-const writers = 4;
-const readers = 2;
-const writer = fc.nat(writers - 1);
+const writerCount = 4;
+const readerCount = 2;
+const writer = fc.nat(writerCount - 1);
 /** Steps of several writers and readers. */
 const steps = fc.array(
   fc.oneof(
@@ -23,13 +23,13 @@ const steps = fc.array(
     },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('commit' as const), writer }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('rollback' as const), writer }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('look' as const), reader: fc.nat(readers - 1) }) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('look' as const), reader: fc.nat(readerCount - 1) }) },
   ),
   { minLength: 10, maxLength: 40 },
 );
 
 describe('[find B1] the change reader on PostgreSQL', () => {
-  let postgres: OwnPostgres;
+  let postgres: DedicatedPostgres;
   let stores: Stores;
   let db: Kysely<Tables>;
   let ids = 0;
@@ -39,21 +39,21 @@ describe('[find B1] the change reader on PostgreSQL', () => {
     return id;
   };
   /** Creates a reader that collects the ids reported at each poll. */
-  const reader = async () => {
+  const createReader = async () => {
     const read = createReadChanges(db);
     await read();
-    const told: string[] = [];
+    const reportedIds: string[] = [];
     return {
-      told,
-      async look() {
+      told: reportedIds,
+      async poll() {
         const { changes, isContinuous } = await read();
         assert.equal(isContinuous, true);
-        told.push(...changes.map(({ ref }) => ref));
+        reportedIds.push(...changes.map(({ ref }) => ref));
       },
     };
   };
   before(async () => {
-    postgres = await startOwnPostgres();
+    postgres = await startDedicatedPostgres();
     stores = await startStores('postgres', async () => postgres);
     ({ db } = await stores.open());
   });
@@ -61,39 +61,39 @@ describe('[find B1] the change reader on PostgreSQL', () => {
 
   it('reports every commit to every reader once, in any mix of commits and rollbacks', async () => {
     await fc.assert(
-      fc.asyncProperty(steps, async (plan) => {
-        const open: (ControlledTransaction<Tables> | undefined)[] = [];
+      fc.asyncProperty(steps, async (stepList) => {
+        const transactions: (ControlledTransaction<Tables> | undefined)[] = [];
         const pending: string[][] = [];
-        const watching = await Promise.all(Array.from({ length: readers }, reader));
+        const readerStates = await Promise.all(Array.from({ length: readerCount }, createReader));
         const committed: string[] = [];
         try {
-          for (const step of plan) {
+          for (const step of stepList) {
             if (step.kind === 'look') {
-              await watching[step.reader]?.look();
+              await readerStates[step.reader]?.poll();
               // Each poll has reported everything committed before it, exactly once, and nothing else.
-              assert.deepEqual(watching[step.reader]?.told.toSorted(), committed.toSorted());
+              assert.deepEqual(readerStates[step.reader]?.told.toSorted(), committed.toSorted());
             } else if (step.kind === 'begin') {
-              open[step.writer] ??= await db.startTransaction().execute();
+              transactions[step.writer] ??= await db.startTransaction().execute();
               pending[step.writer] ??= [];
             } else {
-              const transaction = open[step.writer];
-              const own = pending[step.writer];
-              if (!transaction || !own) continue;
-              if (step.kind === 'record') own.push(await record(transaction, step.at));
+              const transaction = transactions[step.writer];
+              const pendingIds = pending[step.writer];
+              if (!transaction || !pendingIds) continue;
+              if (step.kind === 'record') pendingIds.push(await record(transaction, step.at));
               else {
                 await transaction[step.kind]().execute();
-                if (step.kind === 'commit') committed.push(...own);
-                open[step.writer] = undefined;
+                if (step.kind === 'commit') committed.push(...pendingIds);
+                transactions[step.writer] = undefined;
                 pending.splice(step.writer, 1, []);
               }
             }
           }
         } finally {
-          for (const transaction of open) await transaction?.rollback().execute();
+          for (const transaction of transactions) await transaction?.rollback().execute();
         }
-        for (const one of watching) {
-          await one.look();
-          assert.deepEqual(one.told.toSorted(), committed.toSorted());
+        for (const readerState of readerStates) {
+          await readerState.poll();
+          assert.deepEqual(readerState.told.toSorted(), committed.toSorted());
         }
       }),
       { numRuns: 60 },
@@ -103,12 +103,12 @@ describe('[find B1] the change reader on PostgreSQL', () => {
   it('[G4] ignores the changes of another cluster whose dump was restored here', async () => {
     await sql`insert into changes (id, at, kind, ref, position)
       select 'old_' || n, 1, 'key', 'old_' || n, 1000000000000 + n from generate_series(1, 3000) as n`.execute(db);
-    const one = await reader();
-    await one.look();
-    const now = await record(db);
-    await one.look();
-    await one.look();
-    assert.deepEqual(one.told, [now]);
+    const readerState = await createReader();
+    await readerState.poll();
+    const newId = await record(db);
+    await readerState.poll();
+    await readerState.poll();
+    assert.deepEqual(readerState.told, [newId]);
     await sql`delete from changes where ref like 'old_%'`.execute(db);
   });
 
@@ -119,12 +119,12 @@ describe('[find B1] the change reader on PostgreSQL', () => {
     await postgres.crash();
     await assert.rejects(read());
     await postgres.restart();
-    const missed = await record(db);
-    const found = await read();
-    assert.equal(found.isContinuous, false);
+    const missedId = await record(db);
+    const result = await read();
+    assert.equal(result.isContinuous, false);
     assert.deepEqual(
-      found.changes.map(({ ref }) => ref),
-      [missed],
+      result.changes.map(({ ref }) => ref),
+      [missedId],
       'no change is skipped by a failed poll',
     );
     assert.equal((await read()).isContinuous, true);
@@ -146,27 +146,28 @@ describe('[find B1] the change reader on SQLite', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(round, { minLength: 1, maxLength: 10 }), async (rounds) => {
         const committed: string[] = [];
-        const told: string[][] = [[], [], []];
+        const reportedIds: string[][] = [[], [], []];
         const reads = connections.map(({ db }) => createReadChanges(db));
         for (const read of reads) await read();
-        const look = async (n: number) => {
-          const found = await reads[n]?.();
-          assert.equal(found?.isContinuous, true);
-          told[n]?.push(...(found?.changes ?? []).map(({ ref }) => ref));
-          assert.deepEqual(told[n], committed);
+        const poll = async (n: number) => {
+          const result = await reads[n]?.();
+          assert.equal(result?.isContinuous, true);
+          reportedIds[n]?.push(...(result?.changes ?? []).map(({ ref }) => ref));
+          assert.deepEqual(reportedIds[n], committed);
         };
-        for (const { writer: n, count, isCommitted, looks } of rounds) {
+        for (const { writer: n, count, isCommitted, looks: pollingReaders } of rounds) {
           const transaction = await connections[n]?.db.startTransaction().execute();
           assert.ok(transaction);
-          const own = Array.from({ length: count }, () => `chg_${++ids}`);
-          for (const id of own) await recordChange(transaction, { random: randomBytes, now: () => 1 }, 'key', id);
+          const writtenIds = Array.from({ length: count }, () => `chg_${++ids}`);
+          for (const id of writtenIds)
+            await recordChange(transaction, { random: randomBytes, now: () => 1 }, 'key', id);
           // A reader of another process is not blocked and sees none of the changes.
-          await look((n + 1) % 3);
-          if (isCommitted) committed.push(...own);
+          await poll((n + 1) % 3);
+          if (isCommitted) committed.push(...writtenIds);
           await (isCommitted ? transaction.commit() : transaction.rollback()).execute();
-          for (const reader of looks) await look(reader);
+          for (const reader of pollingReaders) await poll(reader);
         }
-        for (const reader of [0, 1, 2]) await look(reader);
+        for (const reader of [0, 1, 2]) await poll(reader);
       }),
       { numRuns: 40 },
     );

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { tokensOf } from '../support/oauth/oauth-client.ts';
+import { expectTokens } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { movableClock } from '../support/toolhost/movable-clock.ts';
+import { createMovableClock } from '../support/toolhost/movable-clock.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const minute = 60_000;
@@ -17,17 +17,17 @@ for (const engine of engines) {
     let postgres: TestPostgres | undefined;
     let world: LoginWorld;
     /** Time that has passed in addition to the real time, in ms. */
-    let ahead = 0;
-    let pass: (ms: number) => Promise<void>;
+    let clockOffsetMs = 0;
+    let advanceTime: (ms: number) => Promise<void>;
     before(async () => {
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       const url = await postgres?.createDatabase();
-      const clock = url === undefined ? undefined : await movableClock(url);
-      const surroundings = { now: () => Date.now() + ahead, clock: () => performance.now() + ahead };
-      world = await startLoginWorld({ env: url === undefined ? {} : { DATABASE_URL: url }, surroundings });
-      pass = async (ms) => {
+      const clock = url === undefined ? undefined : await createMovableClock(url);
+      const runtimeOptions = { now: () => Date.now() + clockOffsetMs, clock: () => performance.now() + clockOffsetMs };
+      world = await startLoginWorld({ env: url === undefined ? {} : { DATABASE_URL: url }, runtimeOptions });
+      advanceTime = async (ms) => {
         await clock?.move(ms);
-        ahead += ms;
+        clockOffsetMs += ms;
         await world.toolhost.running.app.runner.onCommitted();
       };
     });
@@ -39,17 +39,17 @@ for (const engine of engines) {
     it('applies unreported changes of keys, servers, logins, and limits within a minute', async () => {
       const { toolhost } = world;
       const { db } = toolhost.running.app.runner;
-      const key = await toolhost.key();
-      const slug = await world.serve();
-      await toolhost.createServer(serverAt('open', world.upstream.url));
-      await toolhost.createServer(serverAt('limited', world.upstream.url));
-      const client = await world.client(slug);
+      const key = await toolhost.createKey();
+      const slug = await world.createServer();
+      await toolhost.createServer(buildServerAt('open', world.upstream.url));
+      await toolhost.createServer(buildServerAt('limited', world.upstream.url));
+      const client = await world.registerClient(slug);
       const { code, verifier } = await world.logIn(client);
-      const { access_token } = tokensOf(await client.redeem(code, verifier));
+      const { access_token } = expectTokens(await client.redeem(code, verifier));
       const call = { name: 'get', arguments: {} };
       const statuses = async () => ({
         key: (await toolhost.rest('GET', '/servers', { key })).status,
-        login: (await world.list(slug, access_token)).status,
+        login: (await world.listTools(slug, access_token)).status,
         open: (await toolhost.rpc('open', 'token', 'ping')).status,
         limited: Math.max(
           ...(await Promise.all(
@@ -57,8 +57,8 @@ for (const engine of engines) {
           )),
         ),
       });
-      const good = { key: 200, login: 200, open: 200, limited: 200 };
-      assert.deepEqual(await statuses(), good);
+      const expectedStatuses = { key: 200, login: 200, open: 200, limited: 200 };
+      assert.deepEqual(await statuses(), expectedStatuses);
       await db
         .updateTable('api_keys')
         .set({ revoked_at: 1 })
@@ -67,9 +67,9 @@ for (const engine of engines) {
       await db.updateTable('servers').set({ deleted_at: 1 }).where('slug', '=', 'open').execute();
       await db.updateTable('servers').set({ limits: '{"callsPerSecond":1}' }).where('slug', '=', 'limited').execute();
       await db.updateTable('grants').set({ revoked_at: 1 }).where('slug', '=', slug).execute();
-      await pass(minute - 20_000);
-      assert.deepEqual(await statuses(), good, 'a change took effect before the minute was over');
-      await pass(20_000);
+      await advanceTime(minute - 20_000);
+      assert.deepEqual(await statuses(), expectedStatuses, 'a change took effect before the minute was over');
+      await advanceTime(20_000);
       assert.deepEqual(await statuses(), { key: 401, login: 401, open: 404, limited: 429 });
     });
   });
@@ -84,8 +84,8 @@ describe('a change made by another process', () => {
       await Promise.all([one.stop(), two.stop()]);
       await postgres.stop();
     });
-    await one.createServer(serverAt('shared', 'https://api.example.com'));
-    const key = await one.key();
+    await one.createServer(buildServerAt('shared', 'https://api.example.com'));
+    const key = await one.createKey();
     const statuses = async (toolhost: TestToolhost) => [
       (await toolhost.rpc('shared', key, 'tools/list')).status,
       (await toolhost.rest('GET', '/servers', { key })).status,

@@ -2,22 +2,22 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startOneTool, textOf } from '../support/one-tool.ts';
-import { stopFor } from '../support/stop-for.ts';
+import { getResultText, startOneTool } from '../support/one-tool.ts';
+import { blockThread } from '../support/stop-for.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
-import { scrape } from '../support/toolhost/scrape.ts';
+import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const hour = 3_600_000;
 
 /** Creates a key that expires after this many seconds. */
-async function makeKey(toolhost: TestToolhost, expires_in: number): Promise<string> {
+async function createKey(toolhost: TestToolhost, expires_in: number): Promise<string> {
   const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'n', scopes: ['manage'], expires_in } });
   return String(body.key);
 }
 
-const statusOf = async (toolhost: TestToolhost, key: string) =>
+const getStatus = async (toolhost: TestToolhost, key: string) =>
   (await toolhost.rest('GET', '/servers', { key })).status;
 
 describe('[find B1] a process on PostgreSQL', () => {
@@ -26,19 +26,19 @@ describe('[find B1] a process on PostgreSQL', () => {
   let toolhost: TestToolhost;
   let env: Record<string, string>;
   /** Error of the process clock, in ms. */
-  let ahead = 0;
+  let clockOffsetMs = 0;
   before(async () => {
     postgres = await startPostgres();
     const url = await postgres.createDatabase();
-    databaseClock = await movableClock(url);
+    databaseClock = await createMovableClock(url);
     env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     toolhost = await startToolhost({
       env,
-      surroundings: { now: () => Date.now() + ahead },
+      runtimeOptions: { now: () => Date.now() + clockOffsetMs },
     });
   });
   afterEach(() => {
-    ahead = 0;
+    clockOffsetMs = 0;
   });
   after(async () => {
     await toolhost?.stop();
@@ -52,38 +52,38 @@ describe('[find B1] a process on PostgreSQL', () => {
   };
 
   it('stays ready while it is the only process, regardless of the two clocks', async () => {
-    ahead = hour;
+    clockOffsetMs = hour;
     await toolhost.running.app.runner.onCommitted();
     assert.equal((await readiness()).status, 200);
-    assert.ok((await scrape(toolhost.url)).value('toolhost_clock_skew_seconds') > 3599);
+    assert.ok((await scrapeMetrics(toolhost.url)).value('toolhost_clock_skew_seconds') > 3599);
   });
 
   it('is not ready when its clock is off by more than 5 s and another process agrees with the database, but stays ready when the database clock is wrong', async (t) => {
     const other = await startToolhost({ env });
     t.after(other.stop);
-    const sees = async () => (await scrape(toolhost.url)).value('toolhost_serving_processes');
-    await eventually(async () => assert.equal(await sees(), 2));
+    const countProcesses = async () => (await scrapeMetrics(toolhost.url)).value('toolhost_serving_processes');
+    await eventually(async () => assert.equal(await countProcesses(), 2));
     for (const [ms, side] of [
       [hour, 'ahead of'],
       [-6000, 'behind'],
     ] as const) {
-      ahead = 4000;
+      clockOffsetMs = 4000;
       assert.equal((await readiness()).status, 200);
-      ahead = ms;
+      clockOffsetMs = ms;
       const { status, reason } = await readiness();
       assert.equal(status, 503);
-      const said = new RegExp(` (\\d+\\.\\d) s ${side}`).exec(reason ?? '');
-      assert.ok(Math.abs(Number(said?.[1]) - Math.abs(ms) / 1000) <= 1, reason ?? 'it is ready');
+      const offsetText = new RegExp(` (\\d+\\.\\d) s ${side}`).exec(reason ?? '');
+      assert.ok(Math.abs(Number(offsetText?.[1]) - Math.abs(ms) / 1000) <= 1, reason ?? 'it is ready');
       assert.match(reason ?? '', /allowed: 5 s; synchronize/);
-      const numbers = await scrape(toolhost.url);
-      assert.equal(numbers.value('toolhost_ready'), 0);
-      assert.ok(Math.abs(numbers.value('toolhost_clock_skew_seconds') - Math.abs(ms) / 1000) < 1);
+      const metrics = await scrapeMetrics(toolhost.url);
+      assert.equal(metrics.value('toolhost_ready'), 0);
+      assert.ok(Math.abs(metrics.value('toolhost_clock_skew_seconds') - Math.abs(ms) / 1000) < 1);
     }
-    ahead = 0;
+    clockOffsetMs = 0;
     await databaseClock.move(6000);
-    const skewOf = async (url: string) => (await scrape(url)).value('toolhost_clock_skew_seconds');
+    const getSkew = async (url: string) => (await scrapeMetrics(url)).value('toolhost_clock_skew_seconds');
     for (const one of [toolhost, other]) {
-      await eventually(async () => assert.ok((await skewOf(one.url)) > 5));
+      await eventually(async () => assert.ok((await getSkew(one.url)) > 5));
       await eventually(async () => assert.equal((await fetch(`${one.url}/readyz`)).status, 200));
     }
     await databaseClock.move(-6000);
@@ -91,38 +91,38 @@ describe('[find B1] a process on PostgreSQL', () => {
   });
 
   it('lets keys expire by the database clock, regardless of its own clock', async () => {
-    const key = await makeKey(toolhost, 600);
-    for (const wrong of [hour, -hour]) {
-      ahead = wrong;
+    const key = await createKey(toolhost, 600);
+    for (const offset of [hour, -hour]) {
+      clockOffsetMs = offset;
       await toolhost.running.app.runner.onCommitted();
-      assert.equal(await statusOf(toolhost, key), 200);
+      assert.equal(await getStatus(toolhost, key), 200);
     }
     await databaseClock.move(601_000);
     await toolhost.running.app.runner.onCommitted();
-    assert.equal(await statusOf(toolhost, key), 401);
+    assert.equal(await getStatus(toolhost, key), 401);
   });
 });
 
 describe('[find B1] a process on SQLite whose system clock is changed', () => {
   it('revives nothing that has expired, loses no change, and stays ready', async (t) => {
-    let ahead = 0;
-    const toolhost = await startToolhost({ surroundings: { now: () => Date.now() + ahead } });
+    let clockOffsetMs = 0;
+    const toolhost = await startToolhost({ runtimeOptions: { now: () => Date.now() + clockOffsetMs } });
     t.after(toolhost.stop);
-    const [short, long] = [await makeKey(toolhost, 1800), await makeKey(toolhost, 7200)];
-    const statuses = async () => [await statusOf(toolhost, short), await statusOf(toolhost, long)];
+    const [short, long] = [await createKey(toolhost, 1800), await createKey(toolhost, 7200)];
+    const statuses = async () => [await getStatus(toolhost, short), await getStatus(toolhost, long)];
     assert.deepEqual(await statuses(), [200, 200]);
-    ahead = hour;
+    clockOffsetMs = hour;
     assert.deepEqual(await statuses(), [401, 200]);
-    ahead = 0;
+    clockOffsetMs = 0;
     assert.deepEqual(await statuses(), [401, 200], 'a key that has expired stays expired');
-    const soon = await makeKey(toolhost, 1);
-    await eventually(async () => assert.equal(await statusOf(toolhost, soon), 401), 10_000);
+    const soon = await createKey(toolhost, 1);
+    await eventually(async () => assert.equal(await getStatus(toolhost, soon), 401), 10_000);
     for (const step of [hour, -hour, 0]) {
-      ahead = step;
-      const made = await makeKey(toolhost, 7200);
-      assert.equal(await statusOf(toolhost, made), 200);
-      assert.equal((await toolhost.rest('DELETE', `/keys/key_${made.split('_')[1]}`)).status, 200);
-      assert.equal(await statusOf(toolhost, made), 401);
+      clockOffsetMs = step;
+      const key = await createKey(toolhost, 7200);
+      assert.equal(await getStatus(toolhost, key), 200);
+      assert.equal((await toolhost.rest('DELETE', `/keys/key_${key.split('_')[1]}`)).status, 200);
+      assert.equal(await getStatus(toolhost, key), 401);
       assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
     }
   });
@@ -130,15 +130,15 @@ describe('[find B1] a process on SQLite whose system clock is changed', () => {
 
 describe('a process that is stopped for a while and resumes', () => {
   it('[find C5] reads the response that arrived in the meantime, and does not blame the upstream', async (t) => {
-    const one = await startOneTool();
-    t.after(one.stop);
+    const fixture = await startOneTool();
+    t.after(fixture.stop);
     const timeoutMs = 2000;
-    const slug = await one.serve({ timeout_ms: timeoutMs });
-    one.upstream.on('*', () => 'hold');
-    const call = one.call(slug);
-    const asked = await one.upstream.waitForRequest();
-    asked.release({ body: { found: true } });
-    stopFor(timeoutMs + 1000);
-    assert.match(textOf(await call), /found/);
+    const slug = await fixture.createToolServer({ timeout_ms: timeoutMs });
+    fixture.upstream.on('*', () => 'hold');
+    const call = fixture.call(slug);
+    const request = await fixture.upstream.waitForRequest();
+    request.release({ body: { found: true } });
+    blockThread(timeoutMs + 1000);
+    assert.match(getResultText(await call), /found/);
   });
 });

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { tries } from '../sets.ts';
-import { Ledger, someMoment } from '../support/store/ledger.ts';
+import { getRunCount } from '../sets.ts';
+import { ChangeLedger, waitForRandomMoment } from '../support/store/ledger.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 /** Number of kills. The complete run of sec G5 uses `KILL_ROUNDS=200`. */
-const rounds = Number(process.env.KILL_ROUNDS ?? tries(10));
+const rounds = Number(process.env.KILL_ROUNDS ?? getRunCount(10));
 const writers = ['a', 'b', 'c'];
 
 describe('durability on SQLite', () => {
@@ -23,7 +23,7 @@ describe('durability on SQLite', () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
     env = { DATA_DIR: dataDir, MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'warn' };
     const toolhost = await startToolhost({ dataDir, env });
-    key = await toolhost.key();
+    key = await toolhost.createKey();
     await toolhost.stop();
   });
   after(async () => {
@@ -32,17 +32,17 @@ describe('durability on SQLite', () => {
   });
 
   it(`[sec G5] keeps everything that was acknowledged when the service is killed at ${rounds} moments under writes`, async () => {
-    const ledger = new Ledger();
+    const ledger = new ChangeLedger();
     for (let round = 0; round < rounds; round += 1) {
       child = await startChildToolhost(env);
       const { url } = child;
       await ledger.check(url, key);
-      let over = false;
-      const writing = writers.map((name) => ledger.write(url, key, `${name}${round}`, () => over));
-      await someMoment(round, ledger);
+      let isOver = false;
+      const writes = writers.map((name) => ledger.write(url, key, `${name}${round}`, () => isOver));
+      await waitForRandomMoment(round, ledger);
       assert.equal(await child.end('SIGKILL'), 'SIGKILL');
-      over = true;
-      await Promise.all(writing);
+      isOver = true;
+      await Promise.all(writes);
     }
     child = await startChildToolhost(env);
     await ledger.check(child.url, key);

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
-const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+const getMode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
 /** Returns the modes of all files in a folder, by name. */
-function modesIn(folder: string): Record<string, string> {
-  return Object.fromEntries(readdirSync(folder).map((name) => [name, mode(join(folder, name))]));
+function getModes(folder: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, getMode(join(folder, name))]));
 }
 
 describe('the data folder', () => {
@@ -23,16 +23,16 @@ describe('the data folder', () => {
   afterEach(() => rmSync(parent, { recursive: true }));
 
   const assertPrivate = (names: RegExp[]) => {
-    const modes = modesIn(folder);
+    const modes = getModes(folder);
     for (const name of names)
       assert.ok(
-        Object.keys(modes).some((found) => name.test(found)),
+        Object.keys(modes).some((fileName) => name.test(fileName)),
         String(name),
       );
     assert.deepEqual(new Set(Object.values(modes)), new Set(['600']), JSON.stringify(modes));
-    assert.equal(mode(folder), '700');
+    assert.equal(getMode(folder), '700');
   };
-  const whileServing = [
+  const servingFiles = [
     /^toolhost\.sqlite$/,
     /-wal$/,
     /-shm$/,
@@ -46,7 +46,7 @@ describe('the data folder', () => {
     try {
       for (const WORKERS of ['1', '2']) {
         const child = await startChildToolhost({ DATA_DIR: folder, DEMO: '1', WORKERS });
-        assertPrivate(whileServing);
+        assertPrivate(servingFiles);
         assert.equal(await child.end(), 0);
         rmSync(folder, { recursive: true });
       }
@@ -57,7 +57,7 @@ describe('the data folder', () => {
 
   it('[find B8] creates a private data folder from the command line', async () => {
     const args = ['keys', 'create', '--name', 'x', '--scopes', 'call'];
-    assert.equal((await toolhost(args, { env: { DATA_DIR: folder } })).code, 0);
+    assert.equal((await runToolhostCommand(args, { env: { DATA_DIR: folder } })).code, 0);
     assertPrivate([/^toolhost\.sqlite$/]);
   });
 
@@ -67,7 +67,7 @@ describe('the data folder', () => {
     for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
     chmodSync(folder, 0o755);
     const child = await startChildToolhost(env);
-    assertPrivate(whileServing);
+    assertPrivate(servingFiles);
     assert.equal(await child.end(), 0);
     assert.doesNotMatch(child.output(), /can read/);
   });
@@ -77,10 +77,10 @@ describe('the data folder', () => {
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, 'notes.txt'), 'not ours', { mode: 0o644 });
     const child = await startChildToolhost({ DATA_DIR: folder });
-    const { 'notes.txt': notes, ...ours } = modesIn(folder);
+    const { 'notes.txt': notes, ...ownModes } = getModes(folder);
     assert.equal(notes, '644');
-    assert.deepEqual(new Set(Object.values(ours)), new Set(['600']));
-    assert.equal(mode(folder), '755');
+    assert.deepEqual(new Set(Object.values(ownModes)), new Set(['600']));
+    assert.equal(getMode(folder), '755');
     assert.equal(await child.end(), 0);
     assert.match(
       child.output(),
@@ -94,7 +94,7 @@ describe('the data folder', () => {
       chmodSync(folder, 0o777);
       chownSync(folder, 65_534, 65_534);
       const child = await startChildToolhost({ DATA_DIR: folder, WORKERS: '2' });
-      assert.equal(mode(folder), '777');
+      assert.equal(getMode(folder), '777');
       assert.equal(await child.end(), 0);
       assert.equal(child.output().split('can read').length, 2, child.output());
     });

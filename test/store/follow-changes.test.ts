@@ -18,7 +18,7 @@ const staleMs = 60_000;
 const minute = 60_000;
 
 /** Returns the time of one process, by its own clock on both engines. */
-function ownTime(now: () => number): FollowOptions['time'] {
+function createTime(now: () => number): FollowOptions['time'] {
   return { now, applyReading: () => undefined };
 }
 
@@ -27,22 +27,22 @@ for (const engine of engines) {
     let stores: Stores;
     let database: Database;
     let now = 0;
-    let seen: string[] = [];
-    let gaps = 0;
+    let reportedRefs: string[] = [];
+    let gapCount = 0;
     let follower: ChangeFollower;
     const options = (): FollowOptions => ({
       db: database.db,
       clock: () => now,
-      time: ownTime(() => now),
+      time: createTime(() => now),
       staleMs,
-      onChanges: (changes) => seen.push(...changes.map((change) => change.ref)),
+      onChanges: (changes) => reportedRefs.push(...changes.map((change) => change.ref)),
       onGap: () => {
-        gaps += 1;
+        gapCount += 1;
       },
       onError: () => undefined,
       onSuccess: () => undefined,
     });
-    const record = (ref: string, at = now) =>
+    const insertChange = (ref: string, at = now) =>
       recordChange(database.db, { random: randomBytes, now: () => at }, 'server', ref);
     before(async () => {
       stores = await startStores(engine);
@@ -51,66 +51,66 @@ for (const engine of engines) {
     beforeEach(async () => {
       database = await stores.open();
       now = 1_000_000;
-      seen = [];
-      gaps = 0;
+      reportedRefs = [];
+      gapCount = 0;
       follower = followChanges(options());
       await follower.poll();
-      assert.equal(gaps, 1, 'the first poll cannot know about earlier changes');
+      assert.equal(gapCount, 1, 'the first poll cannot know about earlier changes');
     });
     afterEach(() => follower.stop());
 
     it('[find B1] reports each change once, regardless of the clock of its writer', async () => {
-      await record('first');
+      await insertChange('first');
       await follower.poll();
-      await record('behind', now - 60 * minute);
-      await record('ahead', now + 60 * minute);
-      await record('in another century', 1);
+      await insertChange('behind', now - 60 * minute);
+      await insertChange('ahead', now + 60 * minute);
+      await insertChange('in another century', 1);
       await follower.poll();
       await follower.poll();
-      assert.deepEqual(seen.toSorted(), ['ahead', 'behind', 'first', 'in another century']);
-      assert.equal(gaps, 1);
+      assert.deepEqual(reportedRefs.toSorted(), ['ahead', 'behind', 'first', 'in another century']);
+      assert.equal(gapCount, 1);
     });
 
     it('reports a change that was committed during a poll', async () => {
-      const looks = [follower.poll()];
-      const recorded = record('meanwhile').then(() => follower.pollAfterCommit());
-      await Promise.all([...looks, recorded]);
-      assert.deepEqual(seen, ['meanwhile']);
+      const polls = [follower.poll()];
+      const recorded = insertChange('meanwhile').then(() => follower.pollAfterCommit());
+      await Promise.all([...polls, recorded]);
+      assert.deepEqual(reportedRefs, ['meanwhile']);
     });
 
     it('reports all changes from a period when it could not poll', async () => {
-      await record('long ago', now + minute);
-      await record('lately', now + 3 * 60 * minute);
+      await insertChange('long ago', now + minute);
+      await insertChange('lately', now + 3 * 60 * minute);
       now += 4 * 60 * minute;
       assert.equal(follower.isFresh(), false);
       await follower.poll();
       assert.equal(follower.isFresh(), true);
-      assert.deepEqual(seen, ['long ago', 'lately']);
+      assert.deepEqual(reportedRefs, ['long ago', 'lately']);
     });
 
     it('reports possibly missed changes after half a day without a poll', async () => {
-      await record('pruned by others');
+      await insertChange('pruned by others');
       now += 13 * 60 * minute;
       await follower.poll();
-      assert.equal(gaps, 2);
+      assert.equal(gapCount, 2);
     });
 
     it('continues the positions after changes are deleted when they are a day old', async () => {
-      for (const ref of ['old', 'older', 'oldest']) await record(ref);
+      for (const ref of ['old', 'older', 'oldest']) await insertChange(ref);
       const rows = () => database.db.selectFrom('changes').select(['ref', 'position']).execute();
       const last = Math.max(...(await rows()).map((row) => row.position ?? 0));
       now += 25 * 60 * minute;
       await pruneChanges(database.db, now - changesRetentionMs);
       await follower.poll();
-      const left = await rows();
+      const remainingRows = await rows();
       assert.deepEqual(
-        left.map((row) => row.position),
-        left.map(() => last),
+        remainingRows.map((row) => row.position),
+        remainingRows.map(() => last),
       );
-      seen = [];
-      await record('new');
+      reportedRefs = [];
+      await insertChange('new');
       await follower.poll();
-      assert.deepEqual(seen, ['new']);
+      assert.deepEqual(reportedRefs, ['new']);
     });
 
     it('reports a very large number of changes as a reset, and then continues as before', async () => {
@@ -119,29 +119,29 @@ for (const engine of engines) {
       const changes = Array.from({ length: 2500 }, (_, n) => change(n));
       await database.db.insertInto('changes').values(changes).execute();
       await follower.poll();
-      assert.deepEqual([seen, gaps], [[], 2]);
-      await record('after');
+      assert.deepEqual([reportedRefs, gapCount], [[], 2]);
+      await insertChange('after');
       await follower.poll();
-      assert.deepEqual([seen, gaps], [['after'], 2]);
+      assert.deepEqual([reportedRefs, gapCount], [['after'], 2]);
     });
   });
 }
 
 describe('the change follower without a responding database', () => {
-  const time = ownTime(Date.now);
+  const time = createTime(Date.now);
 
   it('trusts cached values for a limited time, and undoes no commit after a failed poll', async () => {
     const stores = await startStores('sqlite');
     const { db } = await stores.open();
     let now = 0;
     const errors: unknown[] = [];
-    const nothing = { onChanges: () => undefined, onGap: () => undefined };
+    const ignoredCallbacks = { onChanges: () => undefined, onGap: () => undefined };
     const follower = followChanges({
       db,
       clock: () => now,
       time,
       staleMs,
-      ...nothing,
+      ...ignoredCallbacks,
       onError: (error) => errors.push(error),
       onSuccess: () => undefined,
     });

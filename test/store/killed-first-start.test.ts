@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { numbersOf, seed } from '../support/seeded-numbers.ts';
+import { createRandomInt, seed } from '../support/seeded-numbers.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { beginToolhost, endOf } from '../support/toolhost/toolhost-command.ts';
+import { spawnToolhost, waitForExit } from '../support/toolhost/toolhost-command.ts';
 
 describe('a first start', () => {
   let parent: string;
@@ -18,15 +18,15 @@ describe('a first start', () => {
   afterEach(() => child?.end('SIGKILL'));
 
   it('[sec G6] succeeds after a first start that was killed at any moment', async () => {
-    const below = numbersOf(seed);
+    const randomBelow = createRandomInt(seed);
     for (let round = 0; round < 20; round++) {
       const env = { DATA_DIR: join(parent, `${round}`), LOG_LEVEL: 'warn' };
       if (round % 3 === 0) await (await startChildToolhost(env)).end('SIGKILL');
       else {
-        const starting = beginToolhost(['serve'], { env: { ...env, PORT: '0', DEMO: '0' } });
-        await delay(below(1500));
-        starting.kill('SIGKILL');
-        await endOf(starting);
+        const startingProcess = spawnToolhost(['serve'], { env: { ...env, PORT: '0', DEMO: '0' } });
+        await delay(randomBelow(1500));
+        startingProcess.kill('SIGKILL');
+        await waitForExit(startingProcess);
       }
       child = await startChildToolhost(env).catch((cause) => {
         throw new Error(`TEST_SEED=${seed}, start ${round + 1}`, { cause });

@@ -4,24 +4,24 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { transact } from '../../src/store/engine/watched-dialect.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { onTime } from '../support/on-time.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
-import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
+import { findWorkspaceIds, insertWorkspace } from '../support/store/workspace-rows.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Maximum time for all writes together. Writes that wait one after the other would take longer. */
-const mostMs = 9000;
+const maxWaitMs = 9000;
 
 /** Takes SQLite's write lock, as a backup tool or a shell does, and keeps it until the returned function is called. */
-function lockFile(file: string): () => void {
-  const other = new DatabaseSync(file);
-  other.exec('begin immediate');
+function lockForWriting(file: string): () => void {
+  const lockingDatabase = new DatabaseSync(file);
+  lockingDatabase.exec('begin immediate');
   return () => {
-    other.exec('rollback');
-    other.close();
+    lockingDatabase.exec('rollback');
+    lockingDatabase.close();
   };
 }
 
@@ -39,29 +39,29 @@ describe('a SQLite file that another program locks for a long time', () => {
     await database.close();
     await stores.stop();
   });
-  const ids = () => workspaceIds(database.db);
+  const ids = () => findWorkspaceIds(database.db);
 
   for (const [name, write] of [
     ['statements', (id: string) => insertWorkspace(database.db, id)],
     ['transactions', (id: string) => transact(database.db, (db) => insertWorkspace(db, id))],
   ] as const) {
     it(`[find C4] allows reads while ${name} wait for the lock, and then applies them once`, async () => {
-      const unlock = lockFile(file);
-      const wanted = ['one', 'two', 'three'].map((id) => `${name}-${id}`);
-      let ended = 0;
-      const writes = wanted.map((id) => write(id).finally(() => ended++));
+      const unlock = lockForWriting(file);
+      const newIds = ['one', 'two', 'three'].map((id) => `${name}-${id}`);
+      let endedCount = 0;
+      const writes = newIds.map((id) => write(id).finally(() => endedCount++));
       for (const write of writes) write.catch(() => undefined);
-      for (let n = 0; n < 5; n += 1) assert.ok(!(await ids()).some((id) => wanted.includes(id)));
-      assert.equal(ended, 0, 'a read waited for a write');
+      for (let n = 0; n < 5; n += 1) assert.ok(!(await ids()).some((id) => newIds.includes(id)));
+      assert.equal(endedCount, 0, 'a read waited for a write');
       unlock();
       await Promise.all(writes);
-      assert.deepEqual((await ids()).filter((id) => wanted.includes(id)).toSorted(), wanted.toSorted());
+      assert.deepEqual((await ids()).filter((id) => newIds.includes(id)).toSorted(), newIds.toSorted());
     });
   }
 
   it('[find C4] fails every waiting write within one time limit, not one after the other', async () => {
-    const unlock = lockFile(file);
-    const results = await onTime(mostMs, () =>
+    const unlock = lockForWriting(file);
+    const results = await assertWithinDeadline(maxWaitMs, () =>
       Promise.allSettled(['a', 'b', 'c'].map((id) => insertWorkspace(database.db, id))),
     );
     unlock();
@@ -71,21 +71,21 @@ describe('a SQLite file that another program locks for a long time', () => {
   });
 
   it('[find C4] keeps other statements out of an open transaction', async () => {
-    const isOpen = Promise.withResolvers<void>();
-    const mayFail = Promise.withResolvers<void>();
-    const undone = transact(database.db, async (db) => {
+    const openSignal = Promise.withResolvers<void>();
+    const failSignal = Promise.withResolvers<void>();
+    const failingTransaction = transact(database.db, async (db) => {
       await insertWorkspace(db, 'undone');
-      isOpen.resolve();
-      await mayFail.promise;
+      openSignal.resolve();
+      await failSignal.promise;
       throw new Error('undone');
     });
-    await isOpen.promise;
-    const kept = insertWorkspace(database.db, 'kept');
-    const seen = ids();
-    mayFail.resolve();
-    await assert.rejects(undone, /undone/);
-    await kept;
-    assert.ok(!(await seen).includes('undone'));
+    await openSignal.promise;
+    const otherInsert = insertWorkspace(database.db, 'kept');
+    const idsWhileOpen = ids();
+    failSignal.resolve();
+    await assert.rejects(failingTransaction, /undone/);
+    await otherInsert;
+    assert.ok(!(await idsWhileOpen).includes('undone'));
     assert.ok((await ids()).includes('kept'));
   });
 });
@@ -95,7 +95,7 @@ describe('a service whose SQLite file another program locks', () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
   after(async () => {
     await toolhost.stop();
@@ -104,16 +104,16 @@ describe('a service whose SQLite file another program locks', () => {
 
   it('[find C4] serves calls, including calls of servers that it has not loaded yet, and recovers with every record', async () => {
     const slugs = ['first', 'second', 'third'];
-    const token = await toolhost.key();
-    for (const slug of slugs) await toolhost.createServer(serverAt(slug, upstream.url));
-    const unlock = lockFile(join(toolhost.dataDir, 'toolhost.sqlite'));
+    const token = await toolhost.createKey();
+    for (const slug of slugs) await toolhost.createServer(buildServerAt(slug, upstream.url));
+    const unlock = lockForWriting(join(toolhost.dataDir, 'toolhost.sqlite'));
     const changes = slugs.map((slug) => toolhost.rest('PATCH', `/servers/${slug}`, { body: { name: 'Changed' } }));
     for (const slug of slugs) assert.notEqual((await toolhost.callTool(slug, token, 'get')).isError, true);
     assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
     assert.equal((await toolhost.rest('GET', '/servers')).status, 200);
-    const first = await Promise.race(changes);
-    assert.equal(first.status, 503, first.text);
-    assert.match(first.text, /the database is busy with other changes/);
+    const firstReply = await Promise.race(changes);
+    assert.equal(firstReply.status, 503, firstReply.text);
+    assert.match(firstReply.text, /the database is busy with other changes/);
     unlock();
     await Promise.all(changes);
     assert.equal((await toolhost.rest('PATCH', '/servers/first', { body: { name: 'After' } })).status, 200);

@@ -6,92 +6,104 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isWhole } from '../sets.ts';
+import { isFullSuite } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
-import { numbersOf, seed } from '../support/seeded-numbers.ts';
-import { Acknowledged } from '../support/store/acknowledged.ts';
-import { frameBytesOf, olderFrames, transactionsOf, withBytesAfter, withDamage } from '../support/store/log-file.ts';
+import { createRandomInt, seed } from '../support/seeded-numbers.ts';
+import { AcknowledgedServers } from '../support/store/acknowledged.ts';
+import {
+  buildOlderFrames,
+  damageBytes,
+  findTransactions,
+  getFrameBytes,
+  withTrailingBytes,
+} from '../support/store/log-file.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { beginToolhost, endOf, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import {
+  runToolhostCommand,
+  runToolhostJson,
+  spawnToolhost,
+  waitForExit,
+} from '../support/toolhost/toolhost-command.ts';
 
-const rounds = Number(process.env.KILL_ROUNDS ?? (isWhole ? 100 : 4));
+const rounds = Number(process.env.KILL_ROUNDS ?? (isFullSuite ? 100 : 4));
 const writers = ['a', 'b', 'c'];
-const keyNamed = (name: string) => ['keys', 'create', '--name', name, '--scopes', 'manage,call'];
+const createKeyArgs = (name: string) => ['keys', 'create', '--name', name, '--scopes', 'manage,call'];
 
 /** A killed service: its log, and the environment of the next start. */
-type Killed = { log: string; env: Record<string, string>; below: (bound: number) => number };
+type KilledService = { log: string; env: Record<string, string>; randomBelow: (bound: number) => number };
 
 /** Damages the log in a transaction that is counted from the end. */
-function damage({ log, below }: Killed, fromEnd: (count: number) => number): void {
+function damageTransaction({ log, randomBelow }: KilledService, fromEnd: (count: number) => number): void {
   const content = readFileSync(log);
-  const transactions = transactionsOf(content);
+  const transactions = findTransactions(content);
   const { from, to } =
     transactions.at(-fromEnd(transactions.length)) ?? assert.fail('the log has too few transactions');
-  const at = from + below(to - from);
-  writeFileSync(log, withDamage(content, at, Math.min(1 + below(10_000), to - at)));
+  const at = from + randomBelow(to - from);
+  writeFileSync(log, damageBytes(content, at, Math.min(1 + randomBelow(10_000), to - at)));
 }
 
-const losses: { [how: string]: (killed: Killed) => void } = {
+const lossKinds: { [title: string]: (killed: KilledService) => void } = {
   'is deleted': ({ log }) => rmSync(log),
   'is damaged in its first half': (killed) =>
-    damage(killed, (count) => count - killed.below(Math.floor(count / 2)) || count),
+    damageTransaction(killed, (count) => count - killed.randomBelow(Math.floor(count / 2)) || count),
   'is emptied': ({ log }) => truncateSync(log),
-  'is damaged before its last two transactions': (killed) => damage(killed, () => 3),
-  'has another header': ({ log, below }) => writeFileSync(log, withDamage(readFileSync(log), below(32), 1)),
-  'ends in its first frame': ({ log, below }) => truncateSync(log, below(frameBytesOf(readFileSync(log)))),
+  'is damaged before its last two transactions': (killed) => damageTransaction(killed, () => 3),
+  'has another header': ({ log, randomBelow }) =>
+    writeFileSync(log, damageBytes(readFileSync(log), randomBelow(32), 1)),
+  'ends in its first frame': ({ log, randomBelow }) => truncateSync(log, randomBelow(getFrameBytes(readFileSync(log)))),
 };
 
 const createKeys = async (env: Record<string, string>, names: string[]) => {
   for (const { code, stderr } of await Promise.all(
-    names.map((name) => toolhost(keyNamed(name), { env, isChild: true })),
+    names.map((name) => runToolhostCommand(createKeyArgs(name), { env, usesProcess: true })),
   ))
     assert.equal(code, 0, stderr);
 };
 
 /** Events between a kill and the next start that lose nothing, or at most the last transaction. */
-const endings: { [how: string]: (killed: Killed) => unknown } = {
+const endingKinds: { [title: string]: (killed: KilledService) => unknown } = {
   'with the log as it was': () => undefined,
   'after a command': ({ env }) => createKeys(env, ['one']),
   'after two commands at the same time': ({ env }) => createKeys(env, ['one', 'two']),
-  'with half of a frame': ({ log, below }) => {
+  'with half of a frame': ({ log, randomBelow }) => {
     const content = readFileSync(log);
-    const half = content.subarray(32, 32 + 1 + below(frameBytesOf(content) - 1));
-    writeFileSync(log, withBytesAfter(content, half));
+    const half = content.subarray(32, 32 + 1 + randomBelow(getFrameBytes(content) - 1));
+    writeFileSync(log, withTrailingBytes(content, half));
   },
-  'with bytes after the last frame': ({ log, below }) =>
-    writeFileSync(log, withBytesAfter(readFileSync(log), randomBytes(1 + below(20_000)))),
+  'with bytes after the last frame': ({ log, randomBelow }) =>
+    writeFileSync(log, withTrailingBytes(readFileSync(log), randomBytes(1 + randomBelow(20_000)))),
   'with frames of an older log': ({ log }) => {
     const content = readFileSync(log);
-    writeFileSync(log, withBytesAfter(content, olderFrames(content)));
+    writeFileSync(log, withTrailingBytes(content, buildOlderFrames(content)));
   },
   'with damage in the last transaction': (killed) => {
     // Frames of a transaction that had begun would prove that the last one was acknowledged.
-    truncateSync(killed.log, transactionsOf(readFileSync(killed.log)).at(-1)?.to);
-    damage(killed, () => 1);
+    truncateSync(killed.log, findTransactions(readFileSync(killed.log)).at(-1)?.to);
+    damageTransaction(killed, () => 1);
   },
-  'after a stop that was killed': async ({ env, below }) => {
+  'after a stop that was killed': async ({ env, randomBelow }) => {
     const child = await startChildToolhost(env);
     child.signal('SIGTERM');
-    await delay(below(400));
+    await delay(randomBelow(400));
     await child.end('SIGKILL');
   },
-  'after a command that was killed': async ({ env, below }) => {
-    const command = beginToolhost(keyNamed('killed'), { env });
+  'after a command that was killed': async ({ env, randomBelow }) => {
+    const command = spawnToolhost(createKeyArgs('killed'), { env });
     // On a fast machine, the command has exited before it is killed.
-    const ended = endOf(command);
-    await delay(300 + below(700));
+    const ended = waitForExit(command);
+    await delay(300 + randomBelow(700));
     command.kill('SIGKILL');
     await ended;
   },
 };
 
 /** Reads the files of a folder, which does not change while no process runs. */
-function contentOf(folder: string): Map<string, Buffer> {
+function readFiles(folder: string): Map<string, Buffer> {
   return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
 }
 
 /** Number of rounds per test, so that none reaches the time limit on a busy machine. */
-const roundsOfTest = 20;
+const roundsPerTest = 20;
 
 describe('a start after a service was killed', () => {
   let dataDir: string;
@@ -99,14 +111,14 @@ describe('a start after a service was killed', () => {
   let file: string;
   let key: string;
   let child: ChildToolhost;
-  const acknowledged = new Acknowledged();
-  const below = numbersOf(seed);
+  const acknowledged = new AcknowledgedServers();
+  const randomBelow = createRandomInt(seed);
   before(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-log-'));
     file = join(dataDir, 'toolhost.sqlite');
     const MASTER_KEY = randomBytes(32).toString('base64');
     env = { DATA_DIR: dataDir, MASTER_KEY, LOG_LEVEL: 'warn', QUOTAS: 'writes=0,servers=0' };
-    ({ key } = await toolhostJson<{ key: string }>(keyNamed('load'), { env }));
+    ({ key } = await runToolhostJson<{ key: string }>(createKeyArgs('load'), { env }));
     child = await startChildToolhost(env);
   });
   after(async () => {
@@ -117,52 +129,52 @@ describe('a start after a service was killed', () => {
   /** Creates servers until the service is killed at a random moment. */
   const killUnderLoad = async (round: number) => {
     // The service does so above 16 MB, and afterwards a loss affects only later transactions.
-    if (below(2) === 0 || statSync(`${file}-wal`).size > 4_000_000) restartLog(file);
+    if (randomBelow(2) === 0 || statSync(`${file}-wal`).size > 4_000_000) restartLog(file);
     const before = acknowledged.count;
-    const writing = writers.map((name) => acknowledged.create(child.url, key, `${name}${round}`));
+    const writes = writers.map((name) => acknowledged.create(child.url, key, `${name}${round}`));
     await eventually(() => assert.ok(acknowledged.count >= before + 8));
-    await delay(below(200));
+    await delay(randomBelow(200));
     await child.end('SIGKILL');
-    await Promise.all(writing);
-    assert.deepEqual(acknowledged.missingIn(dataDir), []);
+    await Promise.all(writes);
+    assert.deepEqual(acknowledged.findMissing(dataDir), []);
   };
 
-  const refuseLoss = async (loss: string, killed: Killed) => {
-    const whole = contentOf(dataDir);
-    losses[loss]?.(killed);
-    const lost = contentOf(dataDir);
+  const assertLossRefused = async (loss: string, killed: KilledService) => {
+    const intactFiles = readFiles(dataDir);
+    lossKinds[loss]?.(killed);
+    const damagedFiles = readFiles(dataDir);
     await assert.rejects(async () => {
       child = await startChildToolhost(env);
     }, /write-ahead log \S+-wal is (missing|damaged).* add --accept-loss/);
-    assert.deepEqual(contentOf(dataDir), lost, 'a refused start changed a file');
+    assert.deepEqual(readFiles(dataDir), damagedFiles, 'a refused start changed a file');
     // The last transactions may not be creations of servers.
     if (loss !== 'is damaged before its last two transactions')
-      assert.notDeepEqual(acknowledged.missingIn(dataDir), []);
-    for (const [name, content] of whole) writeFileSync(join(dataDir, name), content);
+      assert.notDeepEqual(acknowledged.findMissing(dataDir), []);
+    for (const [name, content] of intactFiles) writeFileSync(join(dataDir, name), content);
   };
 
-  const startAfter = async (ending: string, killed: Killed) => {
-    await endings[ending]?.(killed);
-    const missing = acknowledged.missingIn(dataDir);
+  const assertStartAfter = async (ending: string, killed: KilledService) => {
+    await endingKinds[ending]?.(killed);
+    const missing = acknowledged.findMissing(dataDir);
     assert.ok(missing.length <= (ending === 'with damage in the last transaction' ? 1 : 0), missing.join());
     acknowledged.forget(missing);
     child = await startChildToolhost(env);
-    assert.deepEqual(acknowledged.missingIn(dataDir), []);
+    assert.deepEqual(acknowledged.findMissing(dataDir), []);
   };
 
-  for (let first = 0; first < rounds; first += roundsOfTest) {
-    const last = Math.min(first + roundsOfTest, rounds);
+  for (let first = 0; first < rounds; first += roundsPerTest) {
+    const last = Math.min(first + roundsPerTest, rounds);
     it(`[sec G6] refuses a write-ahead log with losses and accepts one without, kills ${first + 1} to ${last} under load`, async () => {
       for (let round = first; round < last; round++) {
-        const [loss = '', ending = ''] = [losses, endings].map((kinds) => {
+        const [loss = '', ending = ''] = [lossKinds, endingKinds].map((kinds) => {
           const names = Object.keys(kinds);
           return names[(seed + round) % names.length];
         });
-        const killed = { log: `${file}-wal`, env, below };
+        const killed = { log: `${file}-wal`, env, randomBelow };
         try {
           await killUnderLoad(round);
-          await refuseLoss(loss, killed);
-          await startAfter(ending, killed);
+          await assertLossRefused(loss, killed);
+          await assertStartAfter(ending, killed);
         } catch (error) {
           throw new Error(`TEST_SEED=${seed}, kill ${round + 1}: the log ${loss}; a start ${ending}`, { cause: error });
         }

@@ -6,16 +6,16 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { ResealResult } from '../../src/app/keys/reseal.ts';
 import { createKeyring, sealedColumns } from '../../src/store/sealing/sealing.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-const newKey = () => randomBytes(32).toString('base64');
-const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
+const generateKey = () => randomBytes(32).toString('base64');
+const getKeyId = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
 
 describe('the master key', () => {
-  const [old, fresh] = [newKey(), newKey()];
+  const [oldKey, fresh] = [generateKey(), generateKey()];
   let upstream: RecordingUpstream;
   let folder: string;
   before(async () => {
@@ -27,8 +27,8 @@ describe('the master key', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const using = async (MASTER_KEY: string, work: (toolhost: TestToolhost) => Promise<unknown>) => {
-    const toolhost = await startToolhost({ dataDir: folder, egress: [upstream.port], env: { MASTER_KEY } });
+  const withMasterKey = async (MASTER_KEY: string, work: (toolhost: TestToolhost) => Promise<unknown>) => {
+    const toolhost = await startToolhost({ dataDir: folder, egressPorts: [upstream.port], env: { MASTER_KEY } });
     try {
       await work(toolhost);
     } finally {
@@ -37,48 +37,51 @@ describe('the master key', () => {
   };
   const assertSends = async (toolhost: TestToolhost) => {
     upstream.take();
-    assert.notEqual((await toolhost.callTool('kept', await toolhost.key(), 'get')).isError, true);
+    assert.notEqual((await toolhost.callTool('kept', await toolhost.createKey(), 'get')).isError, true);
     assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer a-value');
   };
 
   it('[find C2] rejects a different master key at the start, and works again with the right one', async () => {
-    await using(old, async (toolhost) => {
-      const config = serverAt('kept', upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
+    await withMasterKey(oldKey, async (toolhost) => {
+      const config = buildServerAt('kept', upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
       await toolhost.createServer(config);
       await toolhost.rest('PUT', '/servers/kept/secrets/TOKEN', { body: { value: 'a-value' } });
     });
     await assert.rejects(
-      using(fresh, async () => undefined),
+      withMasterKey(fresh, async () => undefined),
       (error: Error) => {
         assert.match(
           error.message,
-          new RegExp(`MASTER_KEY does not have all keys of this database.*${idOf(fresh)}.*${idOf(old)}`),
+          new RegExp(`MASTER_KEY does not have all keys of this database.*${getKeyId(fresh)}.*${getKeyId(oldKey)}`),
         );
-        for (const key of [old, fresh]) assert.ok(!error.message.includes(key), 'the error must not contain a key');
+        for (const key of [oldKey, fresh]) assert.ok(!error.message.includes(key), 'the error must not contain a key');
         return true;
       },
     );
-    await using(old, assertSends);
+    await withMasterKey(oldKey, assertSends);
   });
 
   it('[find C2] replaces the master key step by step, and afterwards opens everything with the new key', async () => {
-    await using(`${old},${fresh}`, assertSends);
-    await using(`${fresh},${old}`, async (toolhost) => {
-      const env = { DATA_DIR: folder, MASTER_KEY: `${fresh},${old}` };
-      const done = await toolhostJson<ResealResult>(['master-key', 'reseal'], { env });
-      assert.deepEqual([done.sealing_key, done.left, done.unused_keys], [idOf(fresh), [], [idOf(old)]]);
-      assert.equal(done.resealed.secrets, 1);
+    await withMasterKey(`${oldKey},${fresh}`, assertSends);
+    await withMasterKey(`${fresh},${oldKey}`, async (toolhost) => {
+      const env = { DATA_DIR: folder, MASTER_KEY: `${fresh},${oldKey}` };
+      const result = await runToolhostJson<ResealResult>(['master-key', 'reseal'], { env });
+      assert.deepEqual(
+        [result.sealing_key, result.left, result.unused_keys],
+        [getKeyId(fresh), [], [getKeyId(oldKey)]],
+      );
+      assert.equal(result.resealed.secrets, 1);
       await assertSends(toolhost);
     });
-    await using(fresh, assertSends);
+    await withMasterKey(fresh, assertSends);
     await assert.rejects(
-      using(old, async () => undefined),
+      withMasterKey(oldKey, async () => undefined),
       /does not have all keys of this database/,
     );
   });
 
   it('[find C2] reseals every sealed column of the tables', async () => {
-    await using(fresh, async (toolhost) => {
+    await withMasterKey(fresh, async (toolhost) => {
       const tables = await toolhost.running.app.runner.db.introspection.getTables();
       const inTables = tables.flatMap(({ name, columns }) =>
         columns.filter((column) => column.name.startsWith('sealed_')).map((column) => `${name}.${column.name}`),

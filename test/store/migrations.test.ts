@@ -10,9 +10,9 @@ import { splitStatements } from '../../src/store/engine/migrate.ts';
 import { eventually } from '../support/eventually.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 import { migrationsFolder } from '../support/store/usual-options.ts';
-import { startStarters } from '../support/toolhost/starters.ts';
+import { startDatabaseOpeners } from '../support/toolhost/starters.ts';
 
-const names = readdirSync(migrationsFolder).sort();
+const migrationNames = readdirSync(migrationsFolder).sort();
 
 for (const engine of bothEngines) {
   describe(`the migration runner on ${engine}`, () => {
@@ -28,45 +28,49 @@ for (const engine of bothEngines) {
       rmSync(folder, { recursive: true });
     });
 
-    const applied = async ({ db }: Database) =>
+    const findApplied = async ({ db }: Database) =>
       (await db.selectFrom('migrations').select('name').orderBy('name').execute()).map((row) => row.name);
 
     it('[sec G5] applies migrations once when four processes start on one empty database at the same time', async () => {
-      const starters = await startStarters(4);
+      const openers = await startDatabaseOpeners(4);
       try {
         for (let round = 0; round < 3; round += 1) {
           const options = await stores.newOptions();
-          assert.deepEqual(await starters.open(options), Array(4).fill('opened'));
+          assert.deepEqual(await openers.open(options), Array(4).fill('opened'));
           const database = await openDatabase(options);
-          assert.deepEqual(await applied(database), names);
+          assert.deepEqual(await findApplied(database), migrationNames);
           await database.close();
         }
       } finally {
-        await starters.stop();
+        await openers.stop();
       }
     });
 
     if (engine === 'postgres') {
       it('[sec G5] waits for the migrations of another replica without a time limit', async () => {
         const options = await stores.newOptions();
-        const other = new pg.Client({ connectionString: options.postgres?.url });
-        await other.connect();
-        await other.query('select pg_advisory_lock(7236491)');
+        const otherClient = new pg.Client({ connectionString: options.postgres?.url });
+        await otherClient.connect();
+        await otherClient.query('select pg_advisory_lock(7236491)');
         const opening = openDatabase(options);
         const waiting = await eventually(async () => {
-          const { rows } = await other.query("select pid from pg_locks where locktype = 'advisory' and not granted");
+          const { rows } = await otherClient.query(
+            "select pid from pg_locks where locktype = 'advisory' and not granted",
+          );
           assert.equal(rows.length, 1);
           return rows[0] as { pid: number };
         });
-        const begun = performance.now();
+        const startedAt = performance.now();
         await eventually(async () => {
-          const { rows } = await other.query('select 1 from pg_locks where not granted and pid = $1', [waiting.pid]);
+          const { rows } = await otherClient.query('select 1 from pg_locks where not granted and pid = $1', [
+            waiting.pid,
+          ]);
           assert.equal(rows.length, 1, 'the start stopped waiting');
-          assert.ok(performance.now() - begun > 2200);
+          assert.ok(performance.now() - startedAt > 2200);
         });
-        await other.query('select pg_advisory_unlock(7236491)');
+        await otherClient.query('select pg_advisory_unlock(7236491)');
         await (await opening).close();
-        await other.end();
+        await otherClient.end();
       });
     }
 
@@ -80,7 +84,7 @@ for (const engine of bothEngines) {
         "-- a comment; with a semicolon\n-- readable-by: 0.1.0\nalter table workspaces add column colour text;\nupdate workspaces set colour = 'red; blue';\n",
       );
       const newer = await openDatabase({ ...options, migrations: folder });
-      assert.deepEqual(await applied(newer), [...names, '9999-later.sql']);
+      assert.deepEqual(await findApplied(newer), [...migrationNames, '9999-later.sql']);
       const { rows } = await sql`select id, colour from workspaces`.execute(newer.db);
       assert.deepEqual(
         rows.map((row) => ({ ...(row as object) })),
@@ -92,19 +96,19 @@ for (const engine of bothEngines) {
 
     it('[find C1] refuses a database of a build from before the first release, and changes nothing', async () => {
       const options = await stores.newOptions();
-      const early = mkdtempSync(join(folder, 'early-'));
-      writeFileSync(join(early, '0001-initial.sql'), 'create table workspaces (id text primary key);\n');
-      const made = await openDatabase({ ...options, migrations: early });
-      await sql`insert into workspaces values ('kept')`.execute(made.db);
-      await made.close();
+      const earlyFolder = mkdtempSync(join(folder, 'early-'));
+      writeFileSync(join(earlyFolder, '0001-initial.sql'), 'create table workspaces (id text primary key);\n');
+      const earlyDatabase = await openDatabase({ ...options, migrations: earlyFolder });
+      await sql`insert into workspaces values ('kept')`.execute(earlyDatabase.db);
+      await earlyDatabase.close();
       await assert.rejects(
         openDatabase(options),
         /created by a toolhost build from before the first release.*give toolhost an empty database, with another DATA_DIR or DATABASE_URL/,
       );
-      const again = await openDatabase({ ...options, migrations: early });
-      assert.deepEqual(await applied(again), ['0001-initial.sql']);
-      assert.equal((await sql`select id from workspaces`.execute(again.db)).rows.length, 1);
-      await again.close();
+      const reopened = await openDatabase({ ...options, migrations: earlyFolder });
+      assert.deepEqual(await findApplied(reopened), ['0001-initial.sql']);
+      assert.equal((await sql`select id from workspaces`.execute(reopened.db)).rows.length, 1);
+      await reopened.close();
     });
 
     it('leaves nothing behind when a migration fails', async () => {
@@ -112,7 +116,7 @@ for (const engine of bothEngines) {
       writeFileSync(join(folder, '9999-later.sql'), 'create table half (id text);\ncreate tabel typo (id text);\n');
       await assert.rejects(openDatabase({ ...options, migrations: folder }), /syntax/);
       const database = await openDatabase(options);
-      assert.deepEqual(await applied(database), names);
+      assert.deepEqual(await findApplied(database), migrationNames);
       await assert.rejects(sql`select * from half`.execute(database.db));
       await database.close();
     });
@@ -127,17 +131,17 @@ describe('the lock of a SQLite file', () => {
   after(() => stores.stop());
 
   it('[sec E7] allows only one serving process: three of four that start at the same time exit with an error message', async () => {
-    const starters = await startStarters(4);
+    const openers = await startDatabaseOpeners(4);
     try {
       for (let round = 0; round < 10; round += 1) {
-        const answers = (await starters.open({ ...(await stores.newOptions()), exclusive: true })).toSorted();
+        const results = (await openers.open({ ...(await stores.newOptions()), exclusive: true })).toSorted();
         assert.deepEqual(
-          answers.map((answer) => answer.replace(/serves from \S+;.*/, 'serves')),
+          results.map((result) => result.replace(/serves from \S+;.*/, 'serves')),
           [...Array(3).fill('AppError: another toolhost process serves'), 'opened'],
         );
       }
     } finally {
-      await starters.stop();
+      await openers.stop();
     }
   });
 });

@@ -7,10 +7,10 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
-import { readOnlyFolder } from '../support/store/full-disk.ts';
+import { createReadOnlyFolder } from '../support/store/full-disk.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
-import { migrationsFolder, usualOptions } from '../support/store/usual-options.ts';
-import { toolhost } from '../support/toolhost/toolhost-command.ts';
+import { defaultDatabaseOptions, migrationsFolder } from '../support/store/usual-options.ts';
+import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 for (const engine of engines) {
   describe(`opening a ${engine} database that differs from what this version left`, () => {
@@ -27,20 +27,27 @@ for (const engine of engines) {
     });
     afterEach(() => rmSync(folder, { recursive: true }));
 
-    const prepare = async (work: (database: Awaited<ReturnType<typeof openDatabase>>) => Promise<unknown>) => {
+    const prepareDatabase = async (work: (database: Awaited<ReturnType<typeof openDatabase>>) => Promise<unknown>) => {
       const database = await openDatabase(options);
       await work(database);
       await database.close();
     };
-    const unknown = { name: '9998-later.sql', applied_at: 1, checksum: 'x', version: '7.1.0', readable_by: null };
+    const unknownMigration = {
+      name: '9998-later.sql',
+      applied_at: 1,
+      checksum: 'x',
+      version: '7.1.0',
+      readable_by: null,
+    };
 
     it('[find C1] refuses a database that a newer version has changed', async () => {
-      await prepare(({ db }) => db.insertInto('migrations').values(unknown).execute());
-      const said = /version 7\.1\.0 of toolhost.*does not know its migrations 9998-later\.sql.*start version 7\.1\.0/;
-      await assert.rejects(openDatabase(options), said);
+      await prepareDatabase(({ db }) => db.insertInto('migrations').values(unknownMigration).execute());
+      const errorPattern =
+        /version 7\.1\.0 of toolhost.*does not know its migrations 9998-later\.sql.*start version 7\.1\.0/;
+      await assert.rejects(openDatabase(options), errorPattern);
       const env = { DATA_DIR: folder, ...(options.postgres && { DATABASE_URL: options.postgres.url }) };
-      const { code, stderr } = await toolhost(['serve'], { env: { PORT: '0', DEMO: '0', ...env } });
-      assert.deepEqual([code, said.test(stderr)], [1, true], stderr);
+      const { code, stderr } = await runToolhostCommand(['serve'], { env: { PORT: '0', DEMO: '0', ...env } });
+      assert.deepEqual([code, errorPattern.test(stderr)], [1, true], stderr);
       assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace is printed');
     });
 
@@ -53,23 +60,29 @@ for (const engine of engines) {
         ['-- readable-by: 1.0.0\n', false],
         ['', false],
       ] as const) {
-        const fresh = { ...(await stores.newOptions()), version: '0.1.0' };
-        const newer = withFile('9998-later.sql', `${header}create table later (id text);\n`, { ...fresh, folder });
+        const emptyOptions = { ...(await stores.newOptions()), version: '0.1.0' };
+        const newer = addMigration('9998-later.sql', `${header}create table later (id text);\n`, {
+          ...emptyOptions,
+          folder,
+        });
         await (await openDatabase({ ...newer, version: '2.0.0' })).close();
-        const older = openDatabase(fresh).then((database) => database.close());
+        const older = openDatabase(emptyOptions).then((database) => database.close());
         if (isAllowed) await older;
         else await assert.rejects(older, /changed by version 2\.0\.0 of toolhost, but this version, 0\.1\.0/);
       }
     });
 
     it('[find C1] refuses a database when the statements of an applied migration have changed', async () => {
-      const own = withFile('9997-own.sql', 'create table own (id text);\n', { ...options, folder });
-      await (await openDatabase(own)).close();
-      withFile('9997-own.sql', '-- A better comment.\r\n\r\ncreate table own (id text);\r\n', { ...options, folder });
-      await (await openDatabase(own)).close();
-      withFile('9997-own.sql', 'create table own (id bigint);\n', { ...options, folder });
+      const ownOptions = addMigration('9997-own.sql', 'create table own (id text);\n', { ...options, folder });
+      await (await openDatabase(ownOptions)).close();
+      addMigration('9997-own.sql', '-- A better comment.\r\n\r\ncreate table own (id text);\r\n', {
+        ...options,
+        folder,
+      });
+      await (await openDatabase(ownOptions)).close();
+      addMigration('9997-own.sql', 'create table own (id bigint);\n', { ...options, folder });
       await assert.rejects(
-        openDatabase(own),
+        openDatabase(ownOptions),
         /differ from the files .*9997-own\.sql \(by version \d.*official release/,
       );
     });
@@ -92,7 +105,7 @@ for (const engine of engines) {
 }
 
 /** Copies the migrations and adds or replaces one. */
-function withFile(name: string, text: string, options: DatabaseOptions & { folder: string }): DatabaseOptions {
+function addMigration(name: string, text: string, options: DatabaseOptions & { folder: string }): DatabaseOptions {
   const migrations = join(options.folder, 'migrations');
   cpSync(migrationsFolder, migrations, { recursive: true });
   writeFileSync(join(migrations, name), text);
@@ -108,32 +121,33 @@ describe('opening files that are not a complete SQLite database', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  const open = (at: string) => openDatabase({ ...usualOptions, postgres: undefined, file: at });
-  const refuses = (at: string, said: RegExp) => assert.rejects(open(at), said);
+  const open = (at: string) => openDatabase({ ...defaultDatabaseOptions, postgres: undefined, file: at });
+  const assertRefused = (at: string, errorPattern: RegExp) => assert.rejects(open(at), errorPattern);
 
   it('[find C1] refuses a database whose main file is missing or empty while its log exists', async () => {
     const { close } = await open(file);
     const lost = join(folder, 'lost.sqlite');
     copyFileSync(`${file}-wal`, `${lost}-wal`);
     await close();
-    const said = /lost\.sqlite is missing or empty, but its log \S+lost\.sqlite-wal exists; put the database back/;
-    await refuses(lost, said);
+    const errorPattern =
+      /lost\.sqlite is missing or empty, but its log \S+lost\.sqlite-wal exists; put the database back/;
+    await assertRefused(lost, errorPattern);
     writeFileSync(lost, '');
-    await refuses(lost, said);
+    await assertRefused(lost, errorPattern);
   });
 
   it('[find C1] refuses a damaged file, or a file that is not a database, with an error message', async () => {
     for (const content of [Buffer.from('this is a text, and no database\n'.repeat(100)), randomBytes(8192)]) {
       writeFileSync(file, content);
-      await refuses(file, /is damaged or not a SQLite database; restore it/);
+      await assertRefused(file, /is damaged or not a SQLite database; restore it/);
     }
   });
 
   it('[find C1] refuses a folder that the user may not write to with an error message', async () => {
-    const readOnly = readOnlyFolder();
+    const readOnly = createReadOnlyFolder();
     try {
       for (const at of [readOnly.folder, join(readOnly.folder, 'below')])
-        await refuses(
+        await assertRefused(
           join(at, 'toolhost.sqlite'),
           /cannot be (opened|written); allow the user that runs toolhost to write/,
         );
@@ -144,9 +158,9 @@ describe('opening files that are not a complete SQLite database', () => {
 
   it('[find C1] refuses a file in place of a folder, or a folder in place of the file, with an error message', async () => {
     mkdirSync(file);
-    await refuses(file, /toolhost\.sqlite cannot be opened/);
+    await assertRefused(file, /toolhost\.sqlite cannot be opened/);
     writeFileSync(join(folder, 'a-file'), '');
-    await refuses(join(folder, 'a-file', 'toolhost.sqlite'), /cannot be opened/);
+    await assertRefused(join(folder, 'a-file', 'toolhost.sqlite'), /cannot be opened/);
   });
 });
 
@@ -159,7 +173,7 @@ describe('an open SQLite database', () => {
 
   it('[sec G5] waits for the disk before it acknowledges a change, but not for call records', async () => {
     const file = join(folder, 'toolhost.sqlite');
-    const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
+    const database = await openDatabase({ ...defaultDatabaseOptions, postgres: undefined, file });
     const values = await Promise.all(
       (['db', 'transactions', 'records'] as const).map(async (connection) => {
         const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(database[connection]);

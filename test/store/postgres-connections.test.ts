@@ -8,13 +8,13 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { defaultRuntimeOptions, start } from '../../src/process/start.ts';
 import { findPostgresUrlProblems, toPostgresConfig } from '../../src/store/engine/postgres-url.ts';
-import { tries } from '../sets.ts';
-import { serverAt } from '../support/configs.ts';
+import { getRunCount } from '../sets.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
-import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startDedicatedPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { selfSigned } from '../support/upstreams/certificate.ts';
+import { createSelfSigned } from '../support/upstreams/certificate.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Shared by all processes that serve from one database. */
@@ -31,7 +31,7 @@ async function query(url: string, text: string): Promise<Json[]> {
 }
 
 /** Returns the error with which a service with these settings fails to start. */
-async function refusal(env: Record<string, string>): Promise<string> {
+async function getStartError(env: Record<string, string>): Promise<string> {
   const settings = { PORT: '0', DEMO: '0', LOG_LEVEL: 'silent', DATA_DIR: tmpdir(), MASTER_KEY: masterKey, ...env };
   const running = await start(settings, defaultRuntimeOptions).catch((error: Error) => error);
   if (running instanceof Error) return running.message;
@@ -61,7 +61,8 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
     bouncer = await startPgBouncer(await postgres.createDatabase(), 3);
     const env = { DATABASE_URL: bouncer.url, MASTER_KEY: masterKey };
-    const replica = () => startToolhost({ egress: [upstream.port], env, surroundings: { postgresLimits: undefined } });
+    const replica = () =>
+      startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { postgresLimits: undefined } });
     replicas = await Promise.all([replica(), replica()]);
   });
   after(async () => {
@@ -72,10 +73,10 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
 
   it('[find C3] starts, migrates, and serves two replicas with more connections than the server allows', async () => {
     const [one, two] = replicas;
-    const key = await one.key();
+    const key = await one.createKey();
     const slugs = Array.from({ length: 40 }, (_, n) => `pooled-${n}`);
     const config = (slug: string) =>
-      serverAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
+      buildServerAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
     await Promise.all(slugs.map((slug, n) => (n % 2 === 0 ? one : two).createServer(config(slug))));
     const secrets = await Promise.all(
       slugs.map((slug, n) =>
@@ -104,7 +105,7 @@ describe('a PostgreSQL failure', () => {
     postgres = await startPostgres();
     url = await postgres.createDatabase();
     toolhost = await startToolhost({ env: { DATABASE_URL: url, MASTER_KEY: masterKey } });
-    await toolhost.createServer(serverAt('kept', 'https://api.example'));
+    await toolhost.createServer(buildServerAt('kept', 'https://api.example'));
   });
   after(async () => {
     await toolhost?.stop();
@@ -112,11 +113,11 @@ describe('a PostgreSQL failure', () => {
   });
 
   const change = (name: string) => toolhost.rest('PATCH', '/servers/kept', { body: { name } });
-  const endConnections = (whose: string) =>
+  const terminateConnections = (condition: string) =>
     query(
       url,
       `select pg_terminate_backend(pid) from pg_stat_activity
-       where datname = current_database() and pid <> pg_backend_pid() and ${whose}`,
+       where datname = current_database() and pid <> pg_backend_pid() and ${condition}`,
     );
 
   it('[find C4] returns 503 when the connection of a change is terminated, and accepts the change when it is sent again', async () => {
@@ -125,7 +126,7 @@ describe('a PostgreSQL failure', () => {
     await blocker.query('begin; lock table servers in access exclusive mode');
     const changed = change('Ended');
     const waiting = "wait_event_type = 'Lock' and application_name <> 'blocker'";
-    await eventually(async () => assert.ok((await endConnections(waiting)).length > 0));
+    await eventually(async () => assert.ok((await terminateConnections(waiting)).length > 0));
     await blocker.end();
     const { status, text, headers } = await changed;
     assert.equal(status, 503, text);
@@ -158,7 +159,7 @@ describe('a PostgreSQL failure', () => {
   it('[find C4] returns a read-only error for changes while reads continue', async () => {
     const name = new URL(url).pathname.slice(1);
     await query(url, `alter database "${name}" set default_transaction_read_only = on`);
-    await endConnections('true');
+    await terminateConnections('true');
     const refused = await eventually(async () => {
       const reply = await change('Refused');
       assert.match(reply.text, /the database is read-only/);
@@ -169,7 +170,7 @@ describe('a PostgreSQL failure', () => {
     assert.equal(read.status, 200, read.text);
     assert.doesNotMatch(read.text, /Refused/);
     await query(url, `begin read write; alter database "${name}" reset default_transaction_read_only; commit`);
-    await endConnections('true');
+    await terminateConnections('true');
     await eventually(async () => assert.equal((await change('Taken')).status, 200));
   });
 });
@@ -210,9 +211,9 @@ describe('an invalid DATABASE_URL', () => {
       [`postgres://u:hidden@127.0.0.1:1${pathname}`, /the database does not respond: /],
       [`postgres://u:hidden@nowhere.invalid${pathname}`, /the database does not respond: /],
     ];
-    for (const [text, said] of cases) {
-      const message = await refusal({ DATABASE_URL: text });
-      assert.match(message, said, text);
+    for (const [text, errorPattern] of cases) {
+      const message = await getStartError({ DATABASE_URL: text });
+      assert.match(message, errorPattern, text);
       assert.doesNotMatch(message, /hidden|hid\Wden/, text);
     }
   });
@@ -220,7 +221,7 @@ describe('an invalid DATABASE_URL', () => {
 
 describe('any DATABASE_URL', () => {
   it('[find C3] refuses a DATABASE_URL with an error message unless the driver understands it', () => {
-    const piece = fc.oneof(
+    const fragment = fc.oneof(
       fc.constantFrom(
         '/',
         '@',
@@ -243,30 +244,30 @@ describe('any DATABASE_URL', () => {
       ),
       fc.string({ maxLength: 4 }),
     );
-    const texts = fc.array(piece, { maxLength: 12 }).map((pieces) => `postgres://${pieces.join('')}`);
+    const texts = fc.array(fragment, { maxLength: 12 }).map((fragments) => `postgres://${fragments.join('')}`);
     fc.assert(
       fc.property(texts, (text) => {
         const problems = findPostgresUrlProblems(text, false);
         if (problems.length === 0) new pg.Client(toPostgresConfig(text, undefined));
         else assert.match(problems.join(), /^DATABASE_(URL|CA_FILE): \S/);
       }),
-      { numRuns: tries(5000) },
+      { numRuns: getRunCount(5000) },
     );
   });
 });
 
 describe('PostgreSQL with TLS', () => {
-  const certificate = selfSigned('localhost');
+  const certificate = createSelfSigned('localhost');
   let postgres: TestPostgres;
   let folder: string;
   let url: string;
   const files = { own: '', other: '', text: '' };
   before(async () => {
-    postgres = await startOwnPostgres(certificate);
+    postgres = await startDedicatedPostgres(certificate);
     folder = mkdtempSync(join(tmpdir(), 'toolhost-tls-'));
     for (const [name, pem] of Object.entries({
       own: certificate.cert,
-      other: selfSigned('localhost').cert,
+      other: createSelfSigned('localhost').cert,
       text: 'x',
     })) {
       files[name as keyof typeof files] = join(folder, `${name}.pem`);
@@ -279,7 +280,7 @@ describe('PostgreSQL with TLS', () => {
     rmSync(folder, { recursive: true });
   });
 
-  const isEncrypted = async (env: Record<string, string>) => {
+  const usesTls = async (env: Record<string, string>) => {
     let rows: Json[] = [];
     await withToolhost(env, async (toolhost) => {
       await toolhost.rest('GET', '/servers');
@@ -298,21 +299,21 @@ describe('PostgreSQL with TLS', () => {
       '?sslmode=verify-full&connect_timeout=5',
       '?connect_timeout=5&sslmode=prefer',
     ])
-      assert.equal(await isEncrypted({ DATABASE_URL: url + mode, DATABASE_CA_FILE: files.own }), true, mode);
+      assert.equal(await usesTls({ DATABASE_URL: url + mode, DATABASE_CA_FILE: files.own }), true, mode);
   });
 
   it('[find C3] encrypts without verification with sslmode=no-verify, and does not encrypt without sslmode or a CA file', async () => {
-    assert.equal(await isEncrypted({ DATABASE_URL: `${url}?sslmode=no-verify` }), true);
-    assert.equal(await isEncrypted({ DATABASE_URL: url }), false);
-    assert.equal(await isEncrypted({ DATABASE_URL: `${url}?sslmode=disable` }), false);
+    assert.equal(await usesTls({ DATABASE_URL: `${url}?sslmode=no-verify` }), true);
+    assert.equal(await usesTls({ DATABASE_URL: url }), false);
+    assert.equal(await usesTls({ DATABASE_URL: `${url}?sslmode=disable` }), false);
   });
 
   it('[find C3] refuses the start with an error message when the certificate is not trusted', async () => {
-    const other = url.replace('localhost', '127.0.0.1');
+    const mismatchedUrl = url.replace('localhost', '127.0.0.1');
     const cases: [env: Record<string, string>, said: RegExp][] = [
       [{ DATABASE_URL: `${url}?sslmode=require` }, /is not trusted: .*set DATABASE_CA_FILE/],
       [{ DATABASE_URL: url, DATABASE_CA_FILE: files.other }, /is not trusted/],
-      [{ DATABASE_URL: other, DATABASE_CA_FILE: files.own }, /is not trusted: .*does not match/],
+      [{ DATABASE_URL: mismatchedUrl, DATABASE_CA_FILE: files.own }, /is not trusted: .*does not match/],
       [{ DATABASE_URL: url, DATABASE_CA_FILE: files.text }, /DATABASE_CA_FILE: contains no certificate; allowed:/],
       [{ DATABASE_URL: url, DATABASE_CA_FILE: join(folder, 'none') }, /DATABASE_CA_FILE: cannot be read; allowed:/],
       [
@@ -320,16 +321,19 @@ describe('PostgreSQL with TLS', () => {
         /DATABASE_CA_FILE: DATABASE_URL sets sslmode=disable/,
       ],
     ];
-    for (const [env, said] of cases) assert.match(await refusal(env), said);
+    for (const [env, errorPattern] of cases) assert.match(await getStartError(env), errorPattern);
   });
 
   it('[find C3] refuses the start with an error message when the server does not support TLS', async () => {
-    const plain = await startPostgres();
+    const plainPostgres = await startPostgres();
     try {
-      const DATABASE_URL = await plain.createDatabase();
-      assert.match(await refusal({ DATABASE_URL, DATABASE_CA_FILE: files.own }), /the database does not support TLS/);
+      const DATABASE_URL = await plainPostgres.createDatabase();
+      assert.match(
+        await getStartError({ DATABASE_URL, DATABASE_CA_FILE: files.own }),
+        /the database does not support TLS/,
+      );
     } finally {
-      await plain.stop();
+      await plainPostgres.stop();
     }
   });
 });

@@ -7,14 +7,14 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import type { RuntimeOptions } from '../../src/app/surroundings.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { untilServed } from '../support/fresh-request.ts';
+import { retryUntilServed } from '../support/fresh-request.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { usualOptions } from '../support/store/usual-options.ts';
+import { defaultDatabaseOptions } from '../support/store/usual-options.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 
 /** Shared by all processes that serve from one database. */
 const masterKey = randomBytes(32).toString('base64');
@@ -30,7 +30,7 @@ async function query(url: string, text: string): Promise<Json[]> {
 }
 
 /** Returns the error with which the command line fails to open this database. */
-async function refusal(env: Record<string, string>): Promise<string> {
+async function getCommandError(env: Record<string, string>): Promise<string> {
   const { code, stderr } = await command(['keys', 'list'], { env });
   assert.equal(code, 1, stderr);
   assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace is printed');
@@ -41,9 +41,9 @@ async function refusal(env: Record<string, string>): Promise<string> {
 async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
-  surroundings: Partial<RuntimeOptions> = {},
+  runtimeOptions: Partial<RuntimeOptions> = {},
 ): Promise<void> {
-  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env }, surroundings });
+  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env }, runtimeOptions });
   try {
     await work(toolhost);
   } finally {
@@ -52,8 +52,8 @@ async function withToolhost(
 }
 
 /** Sends requests that query the database, many at the same time. */
-const askOften = (toolhost: TestToolhost, times: number) =>
-  Promise.all(Array.from({ length: times }, () => toolhost.rest('GET', '/servers/not-there')));
+const sendManyRequests = (toolhost: TestToolhost, count: number) =>
+  Promise.all(Array.from({ length: count }, () => toolhost.rest('GET', '/servers/not-there')));
 
 describe('the PostgreSQL time limits', () => {
   let postgres: TestPostgres;
@@ -69,7 +69,7 @@ describe('the PostgreSQL time limits', () => {
     await postgres.stop();
   });
 
-  for (const [name, urlOf] of [
+  for (const [name, getUrl] of [
     ['directly', () => directUrl],
     ['through PgBouncer', () => bouncer.url],
   ] as const) {
@@ -89,42 +89,44 @@ describe('the PostgreSQL time limits', () => {
               [],
             );
           });
-          const written = await toolhost.rest('POST', '/servers', { body: serverAt('blocked', 'https://api.example') });
-          assert.equal(written.status, 503, written.text);
-          assert.match(written.text, /the database is busy/);
+          const writeReply = await toolhost.rest('POST', '/servers', {
+            body: buildServerAt('blocked', 'https://api.example'),
+          });
+          assert.equal(writeReply.status, 503, writeReply.text);
+          assert.match(writeReply.text, /the database is busy/);
         } finally {
           await blocker.query('rollback');
           await blocker.end();
         }
         // The list above can use up the workspace's time for lists. The next list is then refused at first.
-        const reply = await untilServed(() => toolhost.rest('GET', '/servers'));
+        const reply = await retryUntilServed(() => toolhost.rest('GET', '/servers'));
         assert.equal(reply.status, 200, reply.text);
       };
-      await withToolhost({ DATABASE_URL: urlOf() }, work, { postgresLimits: undefined });
+      await withToolhost({ DATABASE_URL: getUrl() }, work, { postgresLimits: undefined });
     });
   }
 
   it('[find C3] applies the time limits of DATABASE_URL to transactions of every pool, and keeps the other defaults', async () => {
     const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'] as const;
-    const usual = { statement_timeout: '5s', lock_timeout: '2s', idle_in_transaction_session_timeout: '5s' };
+    const defaultLimits = { statement_timeout: '5s', lock_timeout: '2s', idle_in_transaction_session_timeout: '5s' };
     const values = sql<{ name: string; value: string }>`
       select name, current_setting(name) as value from unnest(${limits}::text[]) as name`;
-    for (const set of [[], ...limits.map((name) => [name]), limits]) {
-      const url = `${bouncer.url}?${set.map((name) => `${name}=7000`).join('&')}`;
+    for (const changedNames of [[], ...limits.map((name) => [name]), limits]) {
+      const url = `${bouncer.url}?${changedNames.map((name) => `${name}=7000`).join('&')}`;
       const database = await openDatabase({
-        ...usualOptions,
+        ...defaultDatabaseOptions,
         postgres: { url, maxConnections: 1, authorities: undefined },
       });
-      const valuesIn = async (pool: 'db' | 'reports' | 'changes') => {
+      const getValues = async (pool: 'db' | 'reports' | 'changes') => {
         const { rows } = await database[pool].transaction().execute((transaction) => values.execute(transaction));
         return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
       };
       try {
-        const changed = Object.fromEntries(set.map((name) => [name, '7s']));
+        const changed = Object.fromEntries(changedNames.map((name) => [name, '7s']));
         for (const pool of ['db', 'changes'] as const)
-          assert.deepEqual(await valuesIn(pool), { ...usual, ...changed }, `${pool} ${set}`);
-        const reports = { ...usual, statement_timeout: '3s', ...changed };
-        assert.deepEqual(await valuesIn('reports'), reports, `reports ${set}`);
+          assert.deepEqual(await getValues(pool), { ...defaultLimits, ...changed }, `${pool} ${changedNames}`);
+        const reports = { ...defaultLimits, statement_timeout: '3s', ...changed };
+        assert.deepEqual(await getValues('reports'), reports, `reports ${changedNames}`);
       } finally {
         await database.close();
       }
@@ -141,16 +143,18 @@ describe('the connection pool', () => {
 
   it('[find C3] limits the connections of a process to DATABASE_POOL', async () => {
     const url = await postgres.createDatabase();
-    const open = async () => {
-      const counted = "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'";
-      return Number((await query(url, counted))[0]?.n);
+    const countOpenConnections = async () => {
+      const countQuery = "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'";
+      return Number((await query(url, countQuery))[0]?.n);
     };
     await withToolhost({ DATABASE_URL: url, DATABASE_POOL: '3' }, async (toolhost) => {
-      await askOften(toolhost, 40);
-      const most = await open();
-      assert.ok(most >= 1 && most <= 3 + 3, String(most));
+      await sendManyRequests(toolhost, 40);
+      const openCount = await countOpenConnections();
+      assert.ok(openCount >= 1 && openCount <= 3 + 3, String(openCount));
     });
-    await eventually(async () => assert.equal(await open(), 0, 'all connections are closed after the stop'));
+    await eventually(async () =>
+      assert.equal(await countOpenConnections(), 0, 'all connections are closed after the stop'),
+    );
   });
 
   it('[find C3] reports connections that the server refuses with an error message, at the start and later', async () => {
@@ -163,7 +167,7 @@ describe('the connection pool', () => {
     // The start itself needs few connections, and on a busy machine it may need one more than the server allows.
     const toolhost = await eventually(() => startToolhost({ env }));
     try {
-      const refused = (await askOften(toolhost, 30)).filter(({ status }) => status !== 404);
+      const refused = (await sendManyRequests(toolhost, 30)).filter(({ status }) => status !== 404);
       assert.ok(refused.length > 0, 'the connection limit was not reached');
       for (const { status, text, headers } of refused) {
         assert.equal(status, 503);
@@ -175,7 +179,7 @@ describe('the connection pool', () => {
     }
     await query(admin, 'alter role few connection limit 0');
     assert.match(
-      await refusal({ DATABASE_URL: url.href }),
+      await getCommandError({ DATABASE_URL: url.href }),
       /PostgreSQL accepts no more connections; each toolhost process uses up to DATABASE_POOL connections/,
     );
   });
@@ -185,10 +189,10 @@ describe('the connection pool', () => {
     silent.listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const { port } = silent.address() as AddressInfo;
-    const askedAt = performance.now();
-    const said = await refusal({ DATABASE_URL: `postgres://u@127.0.0.1:${port}/db?connect_timeout=5` });
-    assert.match(said, /the database does not respond/);
-    assert.ok(performance.now() - askedAt >= 5000);
+    const startedAt = performance.now();
+    const errorText = await getCommandError({ DATABASE_URL: `postgres://u@127.0.0.1:${port}/db?connect_timeout=5` });
+    assert.match(errorText, /the database does not respond/);
+    assert.ok(performance.now() - startedAt >= 5000);
     silent.close();
   });
 });

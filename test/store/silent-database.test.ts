@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { onTime } from '../support/on-time.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
 /** Maximum time that a request waits for a database that does not respond, in ms. */
-const mostMs = 7500;
+const maxWaitMs = 7500;
 
 describe('a PostgreSQL server that does not respond', () => {
   let postgres: TestPostgres;
@@ -24,9 +24,9 @@ describe('a PostgreSQL server that does not respond', () => {
     // The default connection timeout, because this test is about the limits.
     url.searchParams.set('connect_timeout', '2');
     toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env: { DATABASE_URL: url.href },
-      surroundings: { postgresLimits: undefined },
+      runtimeOptions: { postgresLimits: undefined },
     });
   });
   after(async () => {
@@ -36,25 +36,25 @@ describe('a PostgreSQL server that does not respond', () => {
   });
 
   it('[sec G5] delays a request by seconds at most, while cached values are still served', async () => {
-    await toolhost.createServer(serverAt('remembered', upstream.url));
+    await toolhost.createServer(buildServerAt('remembered', upstream.url));
     await toolhost.callTool('remembered', 'some-token', 'get');
     proxy.silence();
     let isWaiting = true;
-    const lost = onTime(mostMs, () =>
-      toolhost.rest('POST', '/servers', { body: serverAt('lost', upstream.url) }).finally(() => {
+    const pendingWrite = assertWithinDeadline(maxWaitMs, () =>
+      toolhost.rest('POST', '/servers', { body: buildServerAt('lost', upstream.url) }).finally(() => {
         isWaiting = false;
       }),
     );
     const call = await toolhost.callTool('remembered', 'some-token', 'get');
     assert.notEqual(call.isError, true);
     assert.equal(isWaiting, true);
-    assert.equal((await lost).status, 503);
+    assert.equal((await pendingWrite).status, 503);
   });
 
   it('[sec G5] recovers although the old connections stay open', async () => {
     proxy.heal();
-    const write = async () =>
+    const patchServer = async () =>
       assert.equal((await toolhost.rest('PATCH', '/servers/remembered', { body: { name: 'Healed' } })).status, 200);
-    await eventually(write, 10_000);
+    await eventually(patchServer, 10_000);
   });
 });

@@ -15,7 +15,7 @@ import type { Tables } from '../../src/store/schema.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
 import { engines } from '../sets.ts';
-import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
+import { buildApiKey, buildCall, buildServer } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
 const minute = 60_000;
@@ -35,13 +35,13 @@ for (const engine of engines) {
     after(() => stores?.stop());
 
     /** Opens two processes on a new database. Time passes only with `advanceTime`. */
-    const open = async () => {
+    const openWorld = async () => {
       const options: DatabaseOptions = await stores.newOptions();
       const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
       let now = start;
-      const logged: string[] = [];
-      const log = pino({ level: 'warn' }, { write: (line) => logged.push(line) });
-      const statements = countedStatements();
+      const logLines: string[] = [];
+      const log = pino({ level: 'warn' }, { write: (line) => logLines.push(line) });
+      const statements = createStatementCounter();
       const [one, two] = databases.map((database) => {
         const records = database.records.withPlugin(statements.plugin);
         return startMaintenance(config, { ...database, records }, log, () => now, day);
@@ -56,7 +56,7 @@ for (const engine of engines) {
           now += ms;
         },
         now: () => now,
-        logged,
+        logged: logLines,
         statements,
         insert: (table: keyof Tables, ...rows: object[]) =>
           db
@@ -69,16 +69,16 @@ for (const engine of engines) {
           return rows.map(({ id }) => id);
         },
         async stop() {
-          for (const upkeep of [one, two]) await upkeep.stop();
+          for (const leaderJob of [one, two]) await leaderJob.stop();
           for (const database of databases) await database.close();
         },
       };
     };
-    const round = async (upkeep: LeaderJob) => {
-      await upkeep.poll();
-      await upkeep.whenIdle();
+    const runRound = async (leaderJob: LeaderJob) => {
+      await leaderJob.poll();
+      await leaderJob.whenIdle();
     };
-    const audit = (id: string, at: number) => ({
+    const buildAuditEvent = (id: string, at: number) => ({
       id,
       at,
       workspace_id: 'ours',
@@ -91,57 +91,60 @@ for (const engine of engines) {
     });
 
     it('[find A5] runs in one process, and another one takes over within the lease when that process dies', async () => {
-      const world = await open();
-      const { one, two, insert, ids, wait, now } = world;
-      const old = (id: string) => insert('audit_events', audit(id, now() - 21 * day));
-      await old('first');
-      await round(one);
+      const world = await openWorld();
+      const { one, two, insert, ids, wait: advanceTime, now } = world;
+      const insertOldEvent = (id: string) => insert('audit_events', buildAuditEvent(id, now() - 21 * day));
+      await insertOldEvent('first');
+      await runRound(one);
       assert.deepEqual(await ids('audit_events'), []);
-      await old('second');
-      await round(two);
-      wait(45_000);
-      await round(two);
+      await insertOldEvent('second');
+      await runRound(two);
+      advanceTime(45_000);
+      await runRound(two);
       assert.deepEqual(await ids('audit_events'), ['second'], 'the other process holds the lease');
-      await round(one);
-      wait(45_000);
-      await round(two);
+      await runRound(one);
+      advanceTime(45_000);
+      await runRound(two);
       assert.deepEqual(await ids('audit_events'), ['second'], 'the lease was renewed');
-      wait(15_000);
-      await round(two);
+      advanceTime(15_000);
+      await runRound(two);
       assert.deepEqual(await ids('audit_events'), [], 'the lease has expired');
-      await old('third');
-      wait(59 * minute);
-      await Promise.all([round(one), round(two)]);
-      await round(two);
-      const taken = await ids('audit_events');
-      wait(60 * minute);
-      await round(two);
-      assert.deepEqual([taken.length <= 1, await ids('audit_events')], [true, []]);
+      await insertOldEvent('third');
+      advanceTime(59 * minute);
+      await Promise.all([runRound(one), runRound(two)]);
+      await runRound(two);
+      const remaining = await ids('audit_events');
+      advanceTime(60 * minute);
+      await runRound(two);
+      assert.deepEqual([remaining.length <= 1, await ids('audit_events')], [true, []]);
       await two.stop();
       assert.deepEqual((await ids('leases', 'held_until')).map(Number), [0], 'a process that stops releases the lease');
-      await old('fourth');
-      await round(one);
+      await insertOldEvent('fourth');
+      await runRound(one);
       assert.deepEqual(await ids('audit_events'), []);
       await world.stop();
     });
 
     it('[find A5] deletes expired rows from every table, and keeps newer ones', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, insert, ids, now } = world;
       const at = now();
-      const both = async (table: keyof Tables, row: (id: string, age: number) => object, ages: [number, number]) =>
-        insert(table, row('old', ages[0]), row('young', ages[1]));
-      await both('audit_events', (id, age) => audit(id, at - age), [21 * day, 19 * day]);
-      await both('calls', (id, age) => ({ ...aCall({ id, started_at: at - age }) }), [11 * day, 9 * day]);
-      const change = (id: string, age: number, position: number) => ({
+      const insertPair = async (
+        table: keyof Tables,
+        row: (id: string, age: number) => object,
+        ages: [number, number],
+      ) => insert(table, row('old', ages[0]), row('young', ages[1]));
+      await insertPair('audit_events', (id, age) => buildAuditEvent(id, at - age), [21 * day, 19 * day]);
+      await insertPair('calls', (id, age) => ({ ...buildCall({ id, started_at: at - age }) }), [11 * day, 9 * day]);
+      const buildChange = (id: string, age: number, position: number) => ({
         id,
         at: at - age,
         kind: 'server',
         ref: 'x',
         position,
       });
-      await insert('changes', change('old', 2 * day, 1), change('young', 1, 2));
-      const seen = (id: string, age: number) => ({
+      await insert('changes', buildChange('old', 2 * day, 1), buildChange('young', 1, 2));
+      const buildProcess = (id: string, age: number) => ({
         id,
         version: 'x',
         host: 'x',
@@ -151,8 +154,8 @@ for (const engine of engines) {
         clock_at: at - age,
         master_keys: 'x',
       });
-      await both('processes', seen, [2 * minute, minute / 2]);
-      const person = (id: string, age: number) => ({
+      await insertPair('processes', buildProcess, [2 * minute, minute / 2]);
+      const buildUser = (id: string, age: number) => ({
         id,
         issuer: 'x',
         subject: id,
@@ -161,32 +164,32 @@ for (const engine of engines) {
         created_at: at - 100 * day,
         last_seen_at: at - age,
       });
-      await both('users', person, [21 * day, 19 * day]);
-      const invitation = (email: string, age: number) => ({
+      await insertPair('users', buildUser, [21 * day, 19 * day]);
+      const buildInvitation = (email: string, age: number) => ({
         workspace_id: 'ours',
         email,
         role: 'viewer',
         invited_by: 'x',
         created_at: at - age,
       });
-      await both('invitations', invitation, [91 * day, 89 * day]);
-      const session = (hash: string, age: number) => ({
+      await insertPair('invitations', buildInvitation, [91 * day, 89 * day]);
+      const buildSession = (hash: string, age: number) => ({
         hash,
         user_id: 'young',
         workspace_id: 'ours',
         created_at: 1,
         expires_at: at - age,
       });
-      await both('sessions', session, [1, -1]);
-      const capture = (call_id: string, age: number) => ({
+      await insertPair('sessions', buildSession, [1, -1]);
+      const buildCapture = (call_id: string, age: number) => ({
         call_id,
         workspace_id: 'ours',
         server_id: 's',
         at: at - age,
         sealed_document: 'x',
       });
-      await both('captures', capture, [25 * 60 * minute, minute]);
-      const grant = (id: string, age: number) => ({
+      await insertPair('captures', buildCapture, [25 * 60 * minute, minute]);
+      const buildGrantRow = (id: string, age: number) => ({
         id,
         workspace_id: 'ours',
         server_id: 'srv',
@@ -203,18 +206,18 @@ for (const engine of engines) {
         created_at: 1,
         revoked_at: at - age,
       });
-      await both('grants', grant, [21 * day, 19 * day]);
+      await insertPair('grants', buildGrantRow, [21 * day, 19 * day]);
       for (const [id, revokedAt, createdBy] of [
         ['maker', at - 30 * day, 'usr_1'],
         ['made', undefined, 'maker'],
         ['ended', at - 21 * day, 'usr_1'],
         ['young', at - 19 * day, 'usr_1'],
       ] as const) {
-        await insertApiKey(db, anApiKey({ id, createdBy, expiresAt: undefined }));
+        await insertApiKey(db, buildApiKey({ id, createdBy, expiresAt: undefined }));
         if (revokedAt !== undefined) await markKeyRevoked(db, 'ours', id, revokedAt);
       }
-      await insertApiKey(db, anApiKey({ id: 'expired', expiresAt: at - 21 * day }));
-      await round(world.one);
+      await insertApiKey(db, buildApiKey({ id: 'expired', expiresAt: at - 21 * day }));
+      await runRound(world.one);
       for (const table of ['audit_events', 'calls', 'changes', 'processes', 'users', 'grants'] as const)
         assert.deepEqual(await ids(table), ['young'], table);
       assert.deepEqual(await ids('invitations', 'email'), ['young']);
@@ -223,52 +226,52 @@ for (const engine of engines) {
       assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'young'], 'the creator of an active key must stay');
       await markKeyRevoked(db, 'ours', 'made', at - 25 * day);
       world.wait(60 * minute);
-      await round(world.one);
+      await runRound(world.one);
       world.wait(60 * minute);
-      await round(world.one);
+      await runRound(world.one);
       assert.deepEqual(await ids('api_keys'), ['young']);
       await world.stop();
     });
 
     it('[G2] runs no statement for a workspace that has nothing to delete', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, insert, ids, now } = world;
-      const statementsOfRound = async () => {
+      const countRoundStatements = async () => {
         world.wait(60 * minute);
         world.statements.count = 0;
-        await round(world.one);
+        await runRound(world.one);
         return world.statements.count;
       };
-      await statementsOfRound();
-      const before = await statementsOfRound();
+      await countRoundStatements();
+      const before = await countRoundStatements();
       assert.ok(before > 0);
       await sql`insert into workspaces (id, name, created_at)
         with recursive n (n) as (select 1 union all select n + 1 from n where n < 10000)
         select 'idle' || n, 'Idle', ${start} from n`.execute(db);
       const old = { started_at: now() - 11 * day };
-      await insert('calls', aCall({ id: 'one', ...old, workspace_id: 'idle1' }), aCall({ id: 'two', ...old }));
-      assert.equal(await statementsOfRound(), before);
+      await insert('calls', buildCall({ id: 'one', ...old, workspace_id: 'idle1' }), buildCall({ id: 'two', ...old }));
+      assert.equal(await countRoundStatements(), before);
       assert.deepEqual(await ids('calls'), []);
       await world.stop();
     });
 
     it('[find A5] prunes all other tables when one table cannot be pruned', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, insert, ids, now } = world;
-      await insert('audit_events', audit('old', now() - 21 * day));
+      await insert('audit_events', buildAuditEvent('old', now() - 21 * day));
       await sql`alter table captures rename to captures_elsewhere`.execute(db);
-      await round(world.one);
+      await runRound(world.one);
       assert.deepEqual(await ids('audit_events'), []);
       await sql`alter table captures_elsewhere rename to captures`.execute(db);
-      await insert('audit_events', audit('later', now() - 21 * day));
+      await insert('audit_events', buildAuditEvent('later', now() - 21 * day));
       world.wait(5 * minute);
-      await round(world.one);
+      await runRound(world.one);
       assert.deepEqual(await ids('audit_events'), [], 'a failed round must be repeated soon');
       await world.stop();
     });
 
     it('[find A5] deletes empty workspaces whose members have not signed in for a long time', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, insert, ids, now } = world;
       const at = now();
       for (const [id, seenAt] of [
@@ -281,9 +284,9 @@ for (const engine of engines) {
         await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, ...times });
         await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: at - 100 * day });
       }
-      await insertServer(db, aServer({ workspaceId: 'full' }));
+      await insertServer(db, buildServer({ workspaceId: 'full' }));
       await insertWorkspace(db, { id: 'operators', name: 'x', at: at - 100 * day });
-      await round(world.one);
+      await runRound(world.one);
       assert.deepEqual(await ids('workspaces'), ['full', 'operators', 'ours', 'visited']);
       assert.deepEqual(await ids('users'), ['full', 'visited']);
       assert.deepEqual(await ids('members', 'user_id'), ['full', 'visited']);
@@ -291,7 +294,7 @@ for (const engine of engines) {
     });
 
     it('[find A5] keeps the workspace of a person who signs in during pruning', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, insert, ids, now } = world;
       const before = now() - 10 * day;
       for (const id of ['first', 'second']) {
@@ -300,30 +303,30 @@ for (const engine of engines) {
         await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, ...times });
         await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: before - day });
       }
-      const back: string[] = [];
+      const returnedUsers: string[] = [];
       /** Signs in after the rows to delete were found and before the first one is deleted. */
-      const comeBack = async () => {
-        if (back.length > 0) return;
+      const signInAgain = async () => {
+        if (returnedUsers.length > 0) return;
         const user = { id: 'second', issuer: 'x', subject: 'second', email: null, name: null };
-        back.push((await saveUser(db, { ...user, at: now() })).id);
+        returnedUsers.push((await saveUser(db, { ...user, at: now() })).id);
       };
-      const meanwhile = Object.assign(db.withTables(), {
+      const dbWithSignIn = Object.assign(db.withTables(), {
         transaction: () => ({
           execute: async (work: (transaction: Transaction<Tables>) => Promise<void>) => {
-            await comeBack();
+            await signInAgain();
             return db.transaction().execute(work);
           },
         }),
       }) as unknown as Kysely<Tables>;
-      await prunePeople(meanwhile, before);
-      assert.deepEqual(back, ['second']);
+      await prunePeople(dbWithSignIn, before);
+      assert.deepEqual(returnedUsers, ['second']);
       assert.deepEqual(await ids('workspaces'), ['ours', 'second']);
       assert.deepEqual(await ids('members', 'user_id'), ['second']);
       await world.stop();
     });
 
     it('[find A5] deletes the sessions of a person beyond 50', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, insert, ids } = world;
       await insert('users', { id: 'u', issuer: 'x', subject: 'u', email: null, name: null, created_at: 1 });
       for (let at = 1; at <= 52; at++)
@@ -334,7 +337,7 @@ for (const engine of engines) {
     });
 
     it('[find A5] deletes revoked and expired keys of a workspace beyond the newest ones', async () => {
-      const world = await open();
+      const world = await openWorld();
       const { db, ids } = world;
       await insertWorkspace(db, { id: 'theirs', name: 'Theirs', at: start });
       for (const [id, createdAt, more] of [
@@ -346,7 +349,7 @@ for (const engine of engines) {
         ['newest', 6, {}],
         ['theirs', 1, { workspaceId: 'theirs' }],
       ] as const)
-        await insertApiKey(db, anApiKey({ id, createdAt, expiresAt: undefined, createdBy: 'usr_1', ...more }));
+        await insertApiKey(db, buildApiKey({ id, createdAt, expiresAt: undefined, createdBy: 'usr_1', ...more }));
       for (const id of ['maker', 'revoked', 'made', 'newest']) await markKeyRevoked(db, 'ours', id, start);
       await markKeyRevoked(db, 'theirs', 'theirs', start);
       await pruneKeysOverLimit(db, start, 2);
@@ -357,7 +360,7 @@ for (const engine of engines) {
 }
 
 /** Counts the statements of a database to which its plugin is added. */
-function countedStatements() {
+function createStatementCounter() {
   const statements = {
     count: 0,
     plugin: {
@@ -381,19 +384,19 @@ describe('the SQLite file', () => {
         const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
         return rows[0]?.page_count ?? 0;
       };
-      const fill = async (round: number) => {
-        const rows = Array.from({ length: 2000 }, (_, n) => aCall({ id: `${round}-${n}`, started_at: round }));
+      const addCalls = async (round: number) => {
+        const rows = Array.from({ length: 2000 }, (_, n) => buildCall({ id: `${round}-${n}`, started_at: round }));
         for (let n = 0; n < rows.length; n += 100)
           await db
             .insertInto('calls')
             .values(rows.slice(n, n + 100))
             .execute();
       };
-      await fill(1);
+      await addCalls(1);
       const full = await pages();
       for (let n = 2; n < 6; n++) {
         await deleteInSteps(db, { table: 'calls', key: ['id'], where: sql`started_at < ${n}` });
-        await fill(n);
+        await addCalls(n);
       }
       assert.ok((await pages()) <= full * 1.1, `${await pages()} pages, ${full} before`);
     } finally {

@@ -42,7 +42,7 @@ import {
 } from '../../src/store/logins/handed-out-tokens.ts';
 import { endGrantsOverByteLimit, pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
 import { engines } from '../sets.ts';
-import { aGrant } from '../support/store/rows.ts';
+import { buildGrant } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const login: Authorization = {
@@ -61,7 +61,7 @@ const login: Authorization = {
   expires_at: 100,
 };
 
-const grant = aGrant();
+const grant = buildGrant();
 
 const code: Code = {
   hash: 'code',
@@ -84,7 +84,7 @@ const token: StoredToken = {
 
 const day = 24 * 60 * 60_000;
 
-const won = (answers: readonly boolean[]) => answers.filter((answer) => answer).length;
+const countTrue = (results: readonly boolean[]) => results.filter((result) => result).length;
 
 for (const engine of bothEngines) {
   describe(`logins on ${engine}`, () => {
@@ -97,43 +97,43 @@ for (const engine of bothEngines) {
     beforeEach(async () => {
       ({ db } = await stores.open());
     });
-    const taking = { id: 'state', serverId: 'srv_1', bindingHash: 'browser', now: 50 };
+    const consumeInput = { id: 'state', serverId: 'srv_1', bindingHash: 'browser', now: 50 };
 
     it('[find A5] removes two expired logins with each new login', async () => {
-      const begin = (id: string, created_at: number) =>
+      const beginLogin = (id: string, created_at: number) =>
         insertAuthorization(db, { ...login, id, consent_id: id, created_at, expires_at: created_at + 10 });
-      for (const id of ['a', 'b', 'c', 'd']) await begin(id, 1);
-      await begin('e', 11);
+      for (const id of ['a', 'b', 'c', 'd']) await beginLogin(id, 1);
+      await beginLogin('e', 11);
       const ids = async () =>
         (await db.selectFrom('authorizations').select('id').orderBy('id').execute()).map(({ id }) => id);
       assert.equal((await ids()).length, 5, 'a login may finish until it expires');
-      await begin('f', 12);
+      await beginLogin('f', 12);
       assert.equal((await ids()).length, 4);
-      await begin('g', 13);
+      await beginLogin('g', 13);
       assert.deepEqual(await ids(), ['e', 'f', 'g']);
     });
 
     it('[sec D4] begins only one login per consent form', async () => {
-      const begun = await Promise.all(['a', 'b', 'c'].map((id) => insertAuthorization(db, { ...login, id })));
-      assert.equal(won(begun), 1);
+      const results = await Promise.all(['a', 'b', 'c'].map((id) => insertAuthorization(db, { ...login, id })));
+      assert.equal(countTrue(results), 1);
     });
 
     it('[sec D3] returns a login only to its own browser and server, before it expires', async () => {
       await insertAuthorization(db, login);
-      for (const wrong of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
-        assert.equal(await consumeAuthorization(db, { ...taking, ...wrong }), undefined);
+      for (const wrongInput of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
+        assert.equal(await consumeAuthorization(db, { ...consumeInput, ...wrongInput }), undefined);
       }
-      assert.equal(await isAuthorizationPending(db, taking), true);
-      assert.equal(await isAuthorizationPending(db, { ...taking, serverId: 'srv_2' }), false);
-      assert.equal(await isAuthorizationPending(db, { ...taking, now: 100 }), false);
-      assert.equal((await consumeAuthorization(db, taking))?.client_id, 'client');
+      assert.equal(await isAuthorizationPending(db, consumeInput), true);
+      assert.equal(await isAuthorizationPending(db, { ...consumeInput, serverId: 'srv_2' }), false);
+      assert.equal(await isAuthorizationPending(db, { ...consumeInput, now: 100 }), false);
+      assert.equal((await consumeAuthorization(db, consumeInput))?.client_id, 'client');
     });
 
     it('[sec D12] returns a login to one of several concurrent callbacks, and its consent stays used', async () => {
       await insertAuthorization(db, login);
-      const taken = await Promise.all([1, 2, 3].map(() => consumeAuthorization(db, taking)));
+      const taken = await Promise.all([1, 2, 3].map(() => consumeAuthorization(db, consumeInput)));
       assert.equal(taken.filter((row) => row !== undefined).length, 1);
-      assert.equal(await isAuthorizationPending(db, taking), false);
+      assert.equal(await isAuthorizationPending(db, consumeInput), false);
       assert.equal(await insertAuthorization(db, { ...login, id: 'again' }), false);
     });
 
@@ -143,14 +143,14 @@ for (const engine of bothEngines) {
       assert.deepEqual({ ...(await findCode(db, 'code')) }, code);
       assert.equal(await findCode(db, 'other'), undefined);
       assert.equal(await markCodeUsed(db, 'code', 100), false);
-      assert.equal(won(await Promise.all([1, 2, 3].map(() => markCodeUsed(db, 'code', 50)))), 1);
+      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => markCodeUsed(db, 'code', 50)))), 1);
       assert.equal((await findCode(db, 'code'))?.used_at, 50);
       await assert.rejects(insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
     });
 
     it('[sec D18] rotates a refresh token once per generation', async () => {
       await insertGrant(db, grant);
-      assert.equal(won(await Promise.all([1, 2, 3].map(() => rotateGrant(db, 'grt_1', 1, 60)))), 1);
+      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => rotateGrant(db, 'grt_1', 1, 60)))), 1);
       const { generation, rotated_at, last_used_at } = (await findGrant(db, 'grt_1')) ?? grant;
       assert.deepEqual([generation, rotated_at, last_used_at], [2, 60, 60]);
       await revokeGrant(db, 'grt_1', 70);
@@ -159,25 +159,25 @@ for (const engine of bothEngines) {
 
     it('[sec D18] lets only one replica refresh at the provider at the same time', async () => {
       await insertGrant(db, grant);
-      const claim = (version: number, now: number) =>
+      const claimVersion = (version: number, now: number) =>
         claimRefresh(db, { id: 'grt_1', tokens_version: version }, now, now + 10);
-      assert.equal(won(await Promise.all([1, 2, 3].map(() => claim(1, 50)))), 1);
-      assert.equal(await claim(1, 55), false);
-      assert.equal(await claim(1, 61), true);
+      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => claimVersion(1, 50)))), 1);
+      assert.equal(await claimVersion(1, 55), false);
+      assert.equal(await claimVersion(1, 61), true);
       assert.equal(await saveRefreshedTokens(db, 'grt_1', 'newer', 2), true);
       assert.equal(await saveRefreshedTokens(db, 'grt_1', 'late', 2), false);
-      assert.equal(await claim(1, 62), false);
-      assert.equal(await claim(2, 62), true);
+      assert.equal(await claimVersion(1, 62), false);
+      assert.equal(await claimVersion(2, 62), true);
       await releaseRefresh(db, 'grt_1', 71);
-      assert.equal(await claim(2, 63), false);
+      assert.equal(await claimVersion(2, 63), false);
       await releaseRefresh(db, 'grt_1', 72);
-      assert.equal(await claim(2, 63), true);
+      assert.equal(await claimVersion(2, 63), true);
       assert.equal(await breakGrant(db, 'grt_1', 1, 64), false);
       assert.equal(await breakGrant(db, 'grt_1', 2, 64), true);
       const { sealed_tokens, tokens_version, refreshing_until, broken_at } = (await findGrant(db, 'grt_1')) ?? grant;
       assert.deepEqual([sealed_tokens, tokens_version, refreshing_until, broken_at], ['newer', 2, null, 64]);
       await revokeGrant(db, 'grt_1', 65);
-      assert.equal(await claim(2, 100), false);
+      assert.equal(await claimVersion(2, 100), false);
       assert.equal(await saveRefreshedTokens(db, 'grt_1', 'too late', 3), false);
     });
 
@@ -229,7 +229,7 @@ for (const engine of bothEngines) {
       ]) {
         await insertGrant(db, { ...grant, ...row });
       }
-      const list = async (filter: { slug?: string; slugs?: string[] }) => {
+      const listIds = async (filter: { slug?: string; slugs?: string[] }) => {
         const { rows } = await findGrants(
           db,
           'ours',
@@ -238,10 +238,10 @@ for (const engine of bothEngines) {
         );
         return rows.map((row) => row.id).join('');
       };
-      assert.equal(await list({}), 'cba');
-      assert.equal(await list({ slug: 'second' }), 'b');
-      assert.equal(await list({ slugs: ['sample', 'third'] }), 'ca');
-      assert.equal(await list({ slugs: [] }), '');
+      assert.equal(await listIds({}), 'cba');
+      assert.equal(await listIds({ slug: 'second' }), 'b');
+      assert.equal(await listIds({ slugs: ['sample', 'third'] }), 'ca');
+      assert.equal(await listIds({ slugs: [] }), '');
       assert.equal(await hasClientGrant(db, 'srv_1', 'client'), true);
       assert.equal(await hasClientGrant(db, 'srv_2', 'client'), false);
       assert.equal(await hasClientGrant(db, 'srv_1', 'other'), false);
@@ -257,60 +257,61 @@ for (const engine of bothEngines) {
     });
 
     it('[find B6] stores the agreement of an issued token until it expires or the server has too many tokens', async () => {
-      const save = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
+      const saveToken = (server_id: string, hash: string, agreement: string, expires_at = 100) =>
         savePassthroughToken(db, { server_id, hash, agreement, expires_at });
       assert.equal(await hasOtherAgreement(db, 'srv_1', undefined), false);
-      await save('srv_1', 'a', 'first');
-      await save('srv_1', 'b', 'second', 50);
-      await save('srv_2', 'a', 'third', 200);
+      await saveToken('srv_1', 'a', 'first');
+      await saveToken('srv_1', 'b', 'second', 50);
+      await saveToken('srv_2', 'a', 'third', 200);
       const others = ['first', 'second', 'zzz', 'A', undefined].map((own) => hasOtherAgreement(db, 'srv_2', own));
       assert.deepEqual(await Promise.all(others), [true, true, true, true, true]);
       assert.deepEqual(
         [await hasOtherAgreement(db, 'srv_2', 'third'), await hasOtherAgreement(db, 'srv_1', 'first')],
         [false, true],
       );
-      const agreed = () => Promise.all(['a', 'b', 'c'].map((hash) => findPassthroughAgreement(db, 'srv_1', hash)));
-      assert.deepEqual(await agreed(), ['first', 'second', undefined]);
-      await save('srv_1', 'a', 'second');
-      assert.deepEqual(await agreed(), ['second', 'second', undefined]);
-      await save('srv_1', 'c', 'second', 300);
+      const findAgreements = () =>
+        Promise.all(['a', 'b', 'c'].map((hash) => findPassthroughAgreement(db, 'srv_1', hash)));
+      assert.deepEqual(await findAgreements(), ['first', 'second', undefined]);
+      await saveToken('srv_1', 'a', 'second');
+      assert.deepEqual(await findAgreements(), ['second', 'second', undefined]);
+      await saveToken('srv_1', 'c', 'second', 300);
       await prunePassthroughTokens(db, 51, 2);
-      assert.deepEqual(await agreed(), ['second', undefined, 'second']);
+      assert.deepEqual(await findAgreements(), ['second', undefined, 'second']);
       await prunePassthroughTokens(db, 51, 1);
-      assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
+      assert.deepEqual(await findAgreements(), [undefined, undefined, 'second']);
       assert.equal(await findPassthroughAgreement(db, 'srv_2', 'a'), 'third');
     });
 
     it('[find A5] stores 500 login failures per day and server, and counts further ones', async () => {
-      const failure = (n: number, more: Partial<LoginEventRow> = {}): LoginEventRow => ({
+      const buildFailure = (n: number, more: Partial<LoginEventRow> = {}): LoginEventRow => ({
         ...{ id: `aud_${n}`, workspace_id: 'ours', at: 5 * day + n, actor_kind: 'client', actor_id: 'oauth' },
         ...{ operation: 'loginFailed', target: 'sample', detail: '{"client":"Agent"}', request_id: `r${n}`, ...more },
       });
-      const add = (event: LoginEventRow, server = 'srv_1') =>
+      const addEvent = (event: LoginEventRow, server = 'srv_1') =>
         transact(db, (transaction) => insertLoginEvent(transaction, server, event));
       for (let from = 0; from < 520; from += 20)
-        await Promise.all(Array.from({ length: 20 }, (_, n) => add(failure(from + n))));
-      await add(failure(600, { operation: 'login' }));
-      await add(failure(601), 'srv_2');
-      await add(failure(602, { workspace_id: 'another' }));
-      await add(failure(603, { at: 6 * day }));
+        await Promise.all(Array.from({ length: 20 }, (_, n) => addEvent(buildFailure(from + n))));
+      await addEvent(buildFailure(600, { operation: 'login' }));
+      await addEvent(buildFailure(601), 'srv_2');
+      await addEvent(buildFailure(602, { workspace_id: 'another' }));
+      await addEvent(buildFailure(603, { at: 6 * day }));
       const events = await db.selectFrom('audit_events').select(['id', 'detail']).execute();
-      const counted = events.filter(({ detail }) => detail.includes('further'));
-      assert.deepEqual([events.length, counted.map(({ detail }) => detail)], [505, ['{"further":20}']]);
-      const kept = events.map(({ id }) => id);
-      for (const id of ['aud_600', 'aud_601', 'aud_602', 'aud_603']) assert.ok(kept.includes(id), id);
+      const countRows = events.filter(({ detail }) => detail.includes('further'));
+      assert.deepEqual([events.length, countRows.map(({ detail }) => detail)], [505, ['{"further":20}']]);
+      const storedIds = events.map(({ id }) => id);
+      for (const id of ['aud_600', 'aud_601', 'aud_602', 'aud_603']) assert.ok(storedIds.includes(id), id);
     });
 
     it('[find A5] deletes the ended grants of a workspace beyond the newest bytes', async () => {
-      const ended = (id: string, revoked_at: number | null, more: Parameters<typeof aGrant>[0] = {}) =>
+      const insertEnded = (id: string, revoked_at: number | null, more: Parameters<typeof buildGrant>[0] = {}) =>
         insertGrant(db, { ...grant, id, revoked_at, ...more });
-      for (const at of [1, 2, 3, 4]) await ended(`grt_${at}`, at);
-      await ended('grt_live', null);
-      await ended('grt_another', 1, { workspace_id: 'another' });
+      for (const at of [1, 2, 3, 4]) await insertEnded(`grt_${at}`, at);
+      await insertEnded('grt_live', null);
+      await insertEnded('grt_another', 1, { workspace_id: 'another' });
       await pruneEndedGrants(db, 0, 2 * countLoginBytes(grant));
-      const left = await db.selectFrom('grants').select('id').orderBy('id').execute();
+      const remaining = await db.selectFrom('grants').select('id').orderBy('id').execute();
       assert.deepEqual(
-        left.map(({ id }) => id),
+        remaining.map(({ id }) => id),
         ['grt_3', 'grt_4', 'grt_another', 'grt_live'],
       );
     });
@@ -326,14 +327,14 @@ for (const engine of bothEngines) {
         await insertTokens(db, [{ ...token, hash: name, expires_at }]);
       }
       await pruneOAuth(db, 45, { now: 50, onEnded: () => undefined });
-      assert.equal(await consumeAuthorization(db, { ...taking, id: 'old', now: 5 }), undefined);
+      assert.equal(await consumeAuthorization(db, { ...consumeInput, id: 'old', now: 5 }), undefined);
       assert.ok(await findCode(db, 'old'));
       await pruneOAuth(db, 45, { now: 56, onEnded: () => undefined });
       for (const find of [findCode, findToken]) {
         assert.equal(await find(db, 'old'), undefined);
         assert.ok(await find(db, 'new'));
       }
-      assert.ok(await consumeAuthorization(db, { ...taking, id: 'new' }));
+      assert.ok(await consumeAuthorization(db, { ...consumeInput, id: 'new' }));
     });
   });
 }
@@ -341,21 +342,21 @@ for (const engine of bothEngines) {
 for (const engine of engines) {
   describe(`login storage on ${engine}`, () => {
     const now = Date.parse('2026-11-20T12:00:00Z');
-    const grant = aGrant({ sealed_tokens: 'x'.repeat(90_000), generation: 0 });
+    const grant = buildGrant({ sealed_tokens: 'x'.repeat(90_000), generation: 0 });
     let stores: Stores;
     let db: Database['db'];
-    let told: EndedLogins[];
-    const ending = { now, onEnded: (ended: EndedLogins) => told.push(ended) };
+    let reportedLogins: EndedLogins[];
+    const ending = { now, onEnded: (ended: EndedLogins) => reportedLogins.push(ended) };
     before(async () => {
       stores = await startStores(engine);
     });
     after(() => stores.stop());
     beforeEach(async () => {
       ({ db } = await stores.open());
-      told = [];
+      reportedLogins = [];
     });
 
-    const live = async () => {
+    const findActiveIds = async () => {
       const rows = await db.selectFrom('grants').select('id').where('revoked_at', 'is', null).orderBy('id').execute();
       return rows.map(({ id }) => id);
     };
@@ -374,9 +375,9 @@ for (const engine of engines) {
       ] as const)
         await insertGrant(db, { ...grant, id, ...more });
       await endGrantsOverByteLimit(db, 400_000, ending);
-      assert.equal((await live()).length, 7, 'logins used before the first one beyond the limit end as well');
+      assert.equal((await findActiveIds()).length, 7, 'logins used before the first one beyond the limit end as well');
       await endGrantsOverByteLimit(db, 280_000, ending);
-      assert.deepEqual(await live(), [
+      assert.deepEqual(await findActiveIds(), [
         ...['a-new', 'b-used', 'c-at-another-server'],
         ...['g-of-a-person', 'h-of-another', 'i-of-another'],
       ]);
@@ -394,7 +395,7 @@ for (const engine of engines) {
       await endGrantsOverByteLimit(db, 280_000, ending);
       await endGrantsOverByteLimit(db, 280_000, ending);
       assert.deepEqual(
-        told.map(({ workspaceId, slug, logins }) => [workspaceId, slug, logins]),
+        reportedLogins.map(({ workspaceId, slug, logins }) => [workspaceId, slug, logins]),
         [[grant.workspace_id, grant.slug, 3]],
       );
       const { rows } = await findAuditEvents(db, grant.workspace_id, { limit: 10, after: undefined });

@@ -20,7 +20,7 @@ import { findJoinedWorkspaces, findUser, saveMember, saveUser } from '../../src/
 import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/workspaces.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
-const all = { limit: 10, after: undefined };
+const firstPage = { limit: 10, after: undefined };
 
 for (const engine of bothEngines) {
   describe(`the store of people on ${engine}`, () => {
@@ -36,7 +36,7 @@ for (const engine of bothEngines) {
       for (const id of ['ada', 'bob'])
         await saveUser(db, { id, issuer: 'i', subject: id, email: `${id}@b.example`, name: null, at: 1 });
     });
-    const join = (userId: string, workspaceId = 'ours', at = 1) =>
+    const joinWorkspace = (userId: string, workspaceId = 'ours', at = 1) =>
       saveMember(db, { workspaceId, userId, role: 'editor', at });
     const session = { hash: 'h', userId: 'ada', workspaceId: 'ours', at: 1, expiresAt: 100 };
 
@@ -55,10 +55,10 @@ for (const engine of bothEngines) {
     });
 
     it('lists the members of one workspace, oldest first', async () => {
-      await join('bob', 'ours', 1);
-      await join('ada', 'ours', 2);
-      await join('ada', 'theirs', 3);
-      const { rows } = await listMembers(db, 'ours', all);
+      await joinWorkspace('bob', 'ours', 1);
+      await joinWorkspace('ada', 'ours', 2);
+      await joinWorkspace('ada', 'theirs', 3);
+      const { rows } = await listMembers(db, 'ours', firstPage);
       const [first, second, ...more] = rows;
       assert.deepEqual(
         { ...first },
@@ -69,8 +69,8 @@ for (const engine of bothEngines) {
     });
 
     it('removes a member from one workspace with the sessions that show it, and no other', async () => {
-      await join('ada');
-      await join('ada', 'theirs');
+      await joinWorkspace('ada');
+      await joinWorkspace('ada', 'theirs');
       await insertSession(db, session);
       await insertSession(db, { ...session, hash: 'other', workspaceId: 'theirs' });
       assert.equal(await deleteMember(db, 'ours', 'bob'), false);
@@ -97,9 +97,9 @@ for (const engine of bothEngines) {
       await saveInvitation(db, { ...invitation, role: 'editor', createdAt: 6 });
       await saveInvitation(db, { ...invitation, workspaceId: 'theirs' });
       await saveInvitation(db, { ...invitation, email: 'zoe@b.example', createdAt: 7 });
-      const { rows: listed } = await listInvitations(db, 'ours', all);
+      const { rows: invitations } = await listInvitations(db, 'ours', firstPage);
       assert.deepEqual(
-        listed.map(({ email, role }) => [email, role]),
+        invitations.map(({ email, role }) => [email, role]),
         [
           ['eve@b.example', 'editor'],
           ['zoe@b.example', 'viewer'],
@@ -107,18 +107,18 @@ for (const engine of bothEngines) {
       );
       assert.equal(await deleteInvitation(db, 'theirs', 'zoe@b.example'), false);
       assert.equal(await deleteInvitation(db, 'ours', 'zoe@b.example'), true);
-      const taken = await Promise.all([
+      const consumed = await Promise.all([
         consumeInvitations(db, 'eve@b.example', 0),
         consumeInvitations(db, 'eve@b.example', 0),
       ]);
       assert.deepEqual(
-        taken.flat().toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId)),
+        consumed.flat().toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId)),
         [
           { workspaceId: 'ours', role: 'editor' },
           { workspaceId: 'theirs', role: 'viewer' },
         ],
       );
-      assert.deepEqual((await listInvitations(db, 'ours', all)).rows, []);
+      assert.deepEqual((await listInvitations(db, 'ours', firstPage)).rows, []);
     });
 
     it('keeps a session until it expires, is ended, or changes its workspace', async () => {

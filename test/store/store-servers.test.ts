@@ -16,12 +16,12 @@ import {
   updateServer,
 } from '../../src/store/servers/servers.ts';
 import { insertWorkspace } from '../../src/store/workspaces.ts';
-import { aServer } from '../support/store/rows.ts';
+import { buildServer } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const keyring = createKeyring([Buffer.alloc(32, 1)]);
-const all: Page = { limit: 10, after: undefined };
-const next = (server: StoredServer, more: Partial<StoredServer> = {}): StoredServer => ({
+const firstPage: Page = { limit: 10, after: undefined };
+const nextVersion = (server: StoredServer, more: Partial<StoredServer> = {}): StoredServer => ({
   ...server,
   version: server.version + 1,
   updatedAt: server.updatedAt + 1,
@@ -29,7 +29,7 @@ const next = (server: StoredServer, more: Partial<StoredServer> = {}): StoredSer
 });
 
 /** Converts a server to the form in which it is found by its public address. */
-const served = ({ config, ...server }: StoredServer) => ({ ...server, configText: JSON.stringify(config) });
+const toServed = ({ config, ...server }: StoredServer) => ({ ...server, configText: JSON.stringify(config) });
 
 for (const engine of bothEngines) {
   describe(`the store of servers and secrets on ${engine}`, () => {
@@ -45,28 +45,28 @@ for (const engine of bothEngines) {
     });
 
     it('finds a server by slug: in its workspace for management, and for everyone for calls', async () => {
-      const server = aServer();
+      const server = buildServer();
       assert.equal(await insertServer(db, server), true);
       assert.deepEqual(await findServer(db, 'ours', 'sample'), server);
       assert.equal(await findServer(db, 'theirs', 'sample'), undefined);
       assert.equal(await findServer(db, 'ours', 'Sample'), undefined);
       const found = await findServingServer(db, 'sample');
-      assert.deepEqual(found, { ...served(server), configBytes: found?.configText?.length });
+      assert.deepEqual(found, { ...toServed(server), configBytes: found?.configText?.length });
       assert.equal(await findServingServer(db, 'other'), undefined);
     });
 
     it('[sec E2] gives a slug to only one server, even when two request it at the same time', async () => {
-      const asked = await Promise.all(
-        ['a', 'b', 'c'].map((id) => insertServer(db, aServer({ id, workspaceId: id === 'a' ? 'ours' : 'theirs' }))),
+      const results = await Promise.all(
+        ['a', 'b', 'c'].map((id) => insertServer(db, buildServer({ id, workspaceId: id === 'a' ? 'ours' : 'theirs' }))),
       );
-      assert.deepEqual(asked.toSorted(), [false, false, true]);
-      const winner = await findServingServer(db, 'sample');
-      const whole = await findServer(db, winner?.workspaceId ?? '', 'sample');
-      assert.equal((await findVersions(db, whole as StoredServer, all)).rows.length, 1);
+      assert.deepEqual(results.toSorted(), [false, false, true]);
+      const servingServer = await findServingServer(db, 'sample');
+      const fullServer = await findServer(db, servingServer?.workspaceId ?? '', 'sample');
+      assert.equal((await findVersions(db, fullServer as StoredServer, firstPage)).rows.length, 1);
     });
 
     it('[sec E2] keeps the slug of a deleted server forever, and deletes its secrets when it is purged', async () => {
-      const server = aServer();
+      const server = buildServer();
       await insertServer(db, server);
       await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
       assert.equal(await isSlugTaken(db, 'sample'), true);
@@ -78,35 +78,35 @@ for (const engine of bothEngines) {
       await purgeServer(db, server, 6000);
       assert.deepEqual(await findSecrets(db, server), []);
       assert.equal(await isSlugTaken(db, 'sample'), true);
-      assert.equal(await insertServer(db, aServer({ id: 'srv_new' })), false);
-      assert.equal(await updateServer(db, next(server), 'key_2'), false);
+      assert.equal(await insertServer(db, buildServer({ id: 'srv_new' })), false);
+      assert.equal(await updateServer(db, nextVersion(server), 'key_2'), false);
     });
 
     it('stores a change only on top of the version that it is based on', async () => {
-      const first = aServer();
+      const first = buildServer();
       await insertServer(db, first);
-      const second = next(first, { name: 'Second', config: { ...first.config, name: 'Second' } });
+      const second = nextVersion(first, { name: 'Second', config: { ...first.config, name: 'Second' } });
       assert.equal(await updateServer(db, second, 'key_2'), true);
       assert.equal(await updateServer(db, second, 'key_3'), false);
-      assert.equal(await updateServer(db, next(second, { version: 4 }), 'key_3'), false);
-      assert.equal(await updateServer(db, next(second, { workspaceId: 'theirs' }), 'key_3'), false);
+      assert.equal(await updateServer(db, nextVersion(second, { version: 4 }), 'key_3'), false);
+      assert.equal(await updateServer(db, nextVersion(second, { workspaceId: 'theirs' }), 'key_3'), false);
       assert.deepEqual(await findServer(db, 'ours', 'sample'), second);
-      const racers = await Promise.all(
-        [1, 2, 3, 4].map((n) => updateServer(db, next(second, { name: `Racer ${n}` }), `key_${n}`)),
+      const results = await Promise.all(
+        [1, 2, 3, 4].map((n) => updateServer(db, nextVersion(second, { name: `Racer ${n}` }), `key_${n}`)),
       );
-      assert.equal(racers.filter((won) => won).length, 1);
+      assert.equal(results.filter((hasWon) => hasWon).length, 1);
       assert.equal((await findServer(db, 'ours', 'sample'))?.version, 3);
-      assert.equal((await findVersions(db, first, all)).rows.length, 3);
+      assert.equal((await findVersions(db, first, firstPage)).rows.length, 3);
     });
 
     it('stores every version with its author, newest first', async () => {
-      let server = aServer();
+      let server = buildServer();
       await insertServer(db, server);
       for (const by of ['key_2', 'key_3']) {
-        server = next(server);
+        server = nextVersion(server);
         await updateServer(db, server, by);
       }
-      const { rows: versions } = await findVersions(db, server, all);
+      const { rows: versions } = await findVersions(db, server, firstPage);
       assert.deepEqual(
         versions.map(({ version, createdBy, createdAt }) => [version, createdBy, createdAt]),
         [
@@ -118,10 +118,10 @@ for (const engine of bothEngines) {
       assert.deepEqual(versions[0]?.config, server.config);
       const page = await findVersions(db, server, { limit: 2, after: undefined });
       assert.equal(page.rows.length, 2);
-      const rest = await findVersions(db, server, { limit: 2, after: decodeCursor(page.next ?? '') });
-      assert.deepEqual([rest.rows.map(({ version }) => version), rest.next], [[1], undefined]);
+      const secondPage = await findVersions(db, server, { limit: 2, after: decodeCursor(page.next ?? '') });
+      assert.deepEqual([secondPage.rows.map(({ version }) => version), secondPage.next], [[1], undefined]);
       const foreign = { ...server, workspaceId: 'theirs' };
-      assert.deepEqual((await findVersions(db, foreign, all)).rows, []);
+      assert.deepEqual((await findVersions(db, foreign, firstPage)).rows, []);
       assert.equal((await findVersion(db, server, 2))?.createdBy, 'key_2');
       assert.equal(await findVersion(db, server, 4), undefined);
       assert.equal(await findVersion(db, foreign, 2), undefined);
@@ -129,23 +129,23 @@ for (const engine of bothEngines) {
 
     it('pages through the servers of one workspace, or some of them', async () => {
       for (const [index, slug] of ['one', 'two', 'three', 'four', 'five'].entries())
-        await insertServer(db, aServer({ slug, createdAt: index < 3 ? 1 : 2 }));
-      await insertServer(db, aServer({ slug: 'foreign', workspaceId: 'theirs' }));
-      const list = async (slugs: string[] | undefined, page: Page) => {
+        await insertServer(db, buildServer({ slug, createdAt: index < 3 ? 1 : 2 }));
+      await insertServer(db, buildServer({ slug: 'foreign', workspaceId: 'theirs' }));
+      const listSlugs = async (slugs: string[] | undefined, page: Page) => {
         const { rows, next: cursor } = await listServers(db, 'ours', slugs, page);
         return { slugs: rows.map((row) => row.slug), cursor };
       };
-      const first = await list(undefined, { limit: 3, after: undefined });
+      const first = await listSlugs(undefined, { limit: 3, after: undefined });
       assert.deepEqual(first.slugs, ['four', 'five', 'two']);
-      const second = await list(undefined, { limit: 3, after: decodeCursor(first.cursor ?? '') });
+      const second = await listSlugs(undefined, { limit: 3, after: decodeCursor(first.cursor ?? '') });
       assert.deepEqual(second, { slugs: ['three', 'one'], cursor: undefined });
       const everything = { limit: 10, after: undefined };
-      assert.deepEqual((await list(['one', 'five', 'foreign', 'none'], everything)).slugs, ['five', 'one']);
-      assert.deepEqual((await list([], everything)).slugs, []);
+      assert.deepEqual((await listSlugs(['one', 'five', 'foreign', 'none'], everything)).slugs, ['five', 'one']);
+      assert.deepEqual((await listSlugs([], everything)).slugs, []);
     });
 
     it('seals a secret, opens it for the gateway, and lists it without its value', async () => {
-      const server = aServer();
+      const server = buildServer();
       await insertServer(db, server);
       const info = {
         name: 'KEY',
@@ -171,7 +171,7 @@ for (const engine of bothEngines) {
     });
 
     it('deletes a secret once, and only for its own workspace', async () => {
-      const server = aServer();
+      const server = buildServer();
       await insertServer(db, server);
       await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
       const foreign = { ...server, workspaceId: 'theirs' };
@@ -183,7 +183,7 @@ for (const engine of bothEngines) {
     });
 
     it('refuses to open a secret that was moved to another row, name, or workspace', async () => {
-      const [server, other] = [aServer(), aServer({ slug: 'other' })];
+      const [server, other] = [buildServer(), buildServer({ slug: 'other' })];
       for (const row of [server, other]) await insertServer(db, row);
       for (const [owner, name] of [
         [server, 'KEY'],

@@ -16,11 +16,11 @@ import { decodeCursor, type Page } from '../../src/store/page.ts';
 import { findJoinedWorkspaces, saveMember, saveUser } from '../../src/store/people/users.ts';
 import { pruneCalls } from '../../src/store/pruning/prunings.ts';
 import { findWorkspace, insertWorkspace } from '../../src/store/workspaces.ts';
-import { aCall, anApiKey } from '../support/store/rows.ts';
+import { buildApiKey, buildCall } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 /** Follows the cursors to the last page. */
-async function pages<Row>(
+async function collectPages<Row>(
   limit: number,
   list: (page: Page) => Promise<{ rows: Row[]; next: string | undefined }>,
 ): Promise<Row[][]> {
@@ -34,8 +34,8 @@ async function pages<Row>(
   }
 }
 
-const ids = (rows: readonly { id: string }[]) => rows.map((row) => row.id);
-const all: Page = { limit: 100, after: undefined };
+const getIds = (rows: readonly { id: string }[]) => rows.map((row) => row.id);
+const firstPage: Page = { limit: 100, after: undefined };
 
 for (const engine of bothEngines) {
   describe(`the store on ${engine}`, () => {
@@ -53,18 +53,18 @@ for (const engine of bothEngines) {
     });
 
     it('returns an API key as it was stored, with and without optional fields', async () => {
-      const key = anApiKey();
-      const bare = anApiKey({ id: 'key_2', servers: undefined, expiresAt: undefined });
+      const key = buildApiKey();
+      const minimalKey = buildApiKey({ id: 'key_2', servers: undefined, expiresAt: undefined });
       await insertApiKey(db, key);
-      await insertApiKey(db, bare);
+      await insertApiKey(db, minimalKey);
       assert.deepEqual(await findApiKey(db, 'key_1'), key);
-      assert.deepEqual(await findApiKey(db, 'key_2'), bare);
+      assert.deepEqual(await findApiKey(db, 'key_2'), minimalKey);
       assert.equal(await findApiKey(db, 'key_3'), undefined);
       await assert.rejects(insertApiKey(db, key));
     });
 
     it('[sec E3] revokes an API key once, and only for its own workspace', async () => {
-      await insertApiKey(db, anApiKey());
+      await insertApiKey(db, buildApiKey());
       assert.equal(await markKeyRevoked(db, 'theirs', 'key_1', 7), false);
       assert.equal(await markKeyRevoked(db, 'ours', 'key_2', 7), false);
       assert.equal((await findApiKey(db, 'key_1'))?.revokedAt, undefined);
@@ -74,7 +74,7 @@ for (const engine of bothEngines) {
     });
 
     it('records when an API key was last used', async () => {
-      await insertApiKey(db, anApiKey());
+      await insertApiKey(db, buildApiKey());
       const uses = createCredentialUses(db, () => 9_007_199_254_740_991);
       uses.recordKeyUse('key_1');
       await uses.flush();
@@ -84,15 +84,15 @@ for (const engine of bothEngines) {
 
     it('pages through API keys of the same millisecond, returning each once', async () => {
       for (let n = 0; n < 7; n += 1)
-        await insertApiKey(db, anApiKey({ id: `key_${n}`, createdAt: n < 5 ? 1000 : 2000 }));
-      await insertApiKey(db, anApiKey({ id: 'key_other', workspaceId: 'theirs' }));
-      const found = await pages(3, (page) => findApiKeys(db, 'ours', page));
-      assert.deepEqual(found.map(ids), [['key_6', 'key_5', 'key_4'], ['key_3', 'key_2', 'key_1'], ['key_0']]);
-      assert.deepEqual((await pages(7, (page) => findApiKeys(db, 'ours', page))).length, 1);
+        await insertApiKey(db, buildApiKey({ id: `key_${n}`, createdAt: n < 5 ? 1000 : 2000 }));
+      await insertApiKey(db, buildApiKey({ id: 'key_other', workspaceId: 'theirs' }));
+      const found = await collectPages(3, (page) => findApiKeys(db, 'ours', page));
+      assert.deepEqual(found.map(getIds), [['key_6', 'key_5', 'key_4'], ['key_3', 'key_2', 'key_1'], ['key_0']]);
+      assert.deepEqual((await collectPages(7, (page) => findApiKeys(db, 'ours', page))).length, 1);
     });
 
     it('pages through the audit events of one workspace', async () => {
-      const event = (id: string, at: number, more: Partial<AuditEvent> = {}): AuditEvent => ({
+      const buildEvent = (id: string, at: number, more: Partial<AuditEvent> = {}): AuditEvent => ({
         id,
         at,
         workspace_id: 'ours',
@@ -105,21 +105,21 @@ for (const engine of bothEngines) {
         ...more,
       });
       for (const row of [
-        event('a', 1),
-        event('b', 1, { target: 'x' }),
-        event('c', 2),
-        event('d', 3, { workspace_id: 'theirs' }),
+        buildEvent('a', 1),
+        buildEvent('b', 1, { target: 'x' }),
+        buildEvent('c', 2),
+        buildEvent('d', 3, { workspace_id: 'theirs' }),
       ]) {
         await insertAuditEvent(db, row);
       }
-      const found = await pages(2, (page) => findAuditEvents(db, 'ours', page));
-      assert.deepEqual(found.map(ids), [['c', 'b'], ['a']]);
-      assert.deepEqual({ ...found[0]?.[1] }, event('b', 1, { target: 'x' }));
+      const found = await collectPages(2, (page) => findAuditEvents(db, 'ours', page));
+      assert.deepEqual(found.map(getIds), [['c', 'b'], ['a']]);
+      assert.deepEqual({ ...found[0]?.[1] }, buildEvent('b', 1, { target: 'x' }));
     });
 
     it('stores calls and finds them by server, tool, outcome, key, and time', async () => {
-      const call = aCall({ id: 'a' });
-      const plain = aCall({
+      const call = buildCall({ id: 'a' });
+      const blockedCall = buildCall({
         id: 'b',
         started_at: 2000,
         key_id: null,
@@ -130,36 +130,40 @@ for (const engine of bothEngines) {
       });
       await database.calls.write([
         call,
-        plain,
-        aCall({ id: 'c', started_at: 3000, slug: 'second', tool: 'put' }),
-        aCall({ id: 'd', workspace_id: 'theirs' }),
+        blockedCall,
+        buildCall({ id: 'c', started_at: 3000, slug: 'second', tool: 'put' }),
+        buildCall({ id: 'd', workspace_id: 'theirs' }),
       ]);
-      const { rows } = await findCalls(db, 'ours', {}, all);
-      assert.deepEqual(ids(rows), ['c', 'b', 'a']);
+      const { rows } = await findCalls(db, 'ours', {}, firstPage);
+      assert.deepEqual(getIds(rows), ['c', 'b', 'a']);
       assert.deepEqual({ ...rows[2] }, call);
-      assert.deepEqual({ ...rows[1] }, plain);
-      const found = async (filter: CallFilter) => ids((await findCalls(db, 'ours', filter, all)).rows).join('');
-      assert.equal(await found({ slug: 'sample' }), 'ba');
-      assert.equal(await found({ slugs: ['second', 'none'] }), 'c');
-      assert.equal(await found({ slugs: [] }), '');
-      assert.equal(await found({ slugs: ['second'], slug: 'sample' }), '');
-      assert.equal(await found({ tool: 'put' }), 'c');
-      assert.equal(await found({ outcome: 'blocked' }), 'b');
-      assert.equal(await found({ keyId: 'key_1' }), 'ca');
-      assert.equal(await found({ since: 2000 }), 'cb');
-      assert.deepEqual((await pages(2, (page) => findCalls(db, 'ours', {}, page))).map(ids), [['c', 'b'], ['a']]);
+      assert.deepEqual({ ...rows[1] }, blockedCall);
+      const findIds = async (filter: CallFilter) =>
+        getIds((await findCalls(db, 'ours', filter, firstPage)).rows).join('');
+      assert.equal(await findIds({ slug: 'sample' }), 'ba');
+      assert.equal(await findIds({ slugs: ['second', 'none'] }), 'c');
+      assert.equal(await findIds({ slugs: [] }), '');
+      assert.equal(await findIds({ slugs: ['second'], slug: 'sample' }), '');
+      assert.equal(await findIds({ tool: 'put' }), 'c');
+      assert.equal(await findIds({ outcome: 'blocked' }), 'b');
+      assert.equal(await findIds({ keyId: 'key_1' }), 'ca');
+      assert.equal(await findIds({ since: 2000 }), 'cb');
+      assert.deepEqual((await collectPages(2, (page) => findCalls(db, 'ours', {}, page))).map(getIds), [
+        ['c', 'b'],
+        ['a'],
+      ]);
     });
 
     it('accepts a repeated batch of calls whose first response was lost', async () => {
-      await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' })]);
-      await database.calls.write([aCall({ id: 'a' }), aCall({ id: 'b' }), aCall({ id: 'c' })]);
-      assert.deepEqual(ids((await findCalls(db, 'ours', {}, all)).rows), ['c', 'b', 'a']);
+      await database.calls.write([buildCall({ id: 'a' }), buildCall({ id: 'b' })]);
+      await database.calls.write([buildCall({ id: 'a' }), buildCall({ id: 'b' }), buildCall({ id: 'c' })]);
+      assert.deepEqual(getIds((await findCalls(db, 'ours', {}, firstPage)).rows), ['c', 'b', 'a']);
     });
 
     it('accepts a full batch of calls, and deletes those that began before a time', async () => {
-      await database.calls.write(Array.from({ length: 2500 }, (_, n) => aCall({ id: `call_${n}`, started_at: n })));
+      await database.calls.write(Array.from({ length: 2500 }, (_, n) => buildCall({ id: `call_${n}`, started_at: n })));
       assert.equal(await pruneCalls(db, 2490), 2490);
-      assert.equal((await findCalls(db, 'ours', {}, all)).rows.length, 10);
+      assert.equal((await findCalls(db, 'ours', {}, firstPage)).rows.length, 10);
       assert.equal(await pruneCalls(db, 2490), 0);
     });
 
@@ -168,12 +172,12 @@ for (const engine of bothEngines) {
       assert.deepEqual({ ...(await saveUser(db, { ...person, at: 1 })) }, person);
       const later = await saveUser(db, { ...person, id: 'usr_2', email: null, name: 'Ada', at: 2 });
       assert.deepEqual({ ...later }, { ...person, email: null, name: 'Ada' });
-      const namesake = await saveUser(db, { ...person, id: 'usr_3', issuer: 'https://other.example', at: 3 });
-      assert.equal(namesake.id, 'usr_3');
-      const racers = await Promise.all(
+      const otherUser = await saveUser(db, { ...person, id: 'usr_3', issuer: 'https://other.example', at: 3 });
+      assert.equal(otherUser.id, 'usr_3');
+      const users = await Promise.all(
         [4, 5, 6].map((n) => saveUser(db, { ...person, id: `usr_${n}`, subject: 'new', at: n })),
       );
-      assert.equal(new Set(ids(racers)).size, 1);
+      assert.equal(new Set(getIds(users)).size, 1);
     });
 
     it('stores one role per person and workspace', async () => {
@@ -185,17 +189,17 @@ for (const engine of bothEngines) {
         name: null,
         at: 1,
       });
-      const save = (workspaceId: string, role: Role) => saveMember(db, { workspaceId, userId, role, at: 1 });
-      await save('ours', 'viewer');
-      await save('theirs', 'editor');
-      await save('ours', 'owner');
-      const found = (await findJoinedWorkspaces(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
-      assert.deepEqual(found, [
+      const saveRole = (workspaceId: string, role: Role) => saveMember(db, { workspaceId, userId, role, at: 1 });
+      await saveRole('ours', 'viewer');
+      await saveRole('theirs', 'editor');
+      await saveRole('ours', 'owner');
+      const memberships = (await findJoinedWorkspaces(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
+      assert.deepEqual(memberships, [
         { id: 'ours', name: 'ours', role: 'owner', isOwn: false, isChosen: false },
         { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
       assert.deepEqual(await findJoinedWorkspaces(db, 'usr_2', 10), []);
-      await assert.rejects(save('nowhere', 'owner'));
+      await assert.rejects(saveRole('nowhere', 'owner'));
     });
 
     it('creates a workspace once and keeps its first name', async () => {

@@ -42,14 +42,14 @@ for (const engine of engines) {
     });
     after(() => stores.stop());
 
-    const reserve = (id: string, more: Partial<FileRow> & { unverifiedCaller?: string } = {}) =>
+    const reserveFileSpace = (id: string, more: Partial<FileRow> & { unverifiedCaller?: string } = {}) =>
       reserveFile(database.records, keyring, { ...file, id, ...more });
     const find = (id: string, at = now) => findFile(database.db, keyring, id, at);
-    const countOf = async (table: 'files' | 'file_chunks') =>
+    const countRows = async (table: 'files' | 'file_chunks') =>
       (await database.db.selectFrom(table).select('workspace_id').execute()).length;
 
     it('seals files, finds them for ten minutes, and then deletes them, but lets started downloads finish [agent 4]', async () => {
-      assert.equal(await reserve('one'), undefined);
+      assert.equal(await reserveFileSpace('one'), undefined);
       const bytes = randomBytes(fileChunkBytes);
       const chunk = { id: 'one', workspaceId: 'ws', number: 0 };
       await insertFileChunk(database.records, keyring, { ...chunk, at: now }, bytes);
@@ -62,13 +62,13 @@ for (const engine of engines) {
       assert.ok(await find('one', now + fileRetentionMs - 1));
       assert.equal(await find('one', now + fileRetentionMs), undefined);
       await pruneFiles(database.records, now + fileRetentionMs + minuteMs);
-      assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [1, 1]);
+      assert.deepEqual([await countRows('files'), await countRows('file_chunks')], [1, 1]);
       await pruneFiles(database.records, now + fileRetentionMs + minuteMs + 1);
-      assert.deepEqual([await countOf('files'), await countOf('file_chunks')], [0, 0]);
+      assert.deepEqual([await countRows('files'), await countRows('file_chunks')], [0, 0]);
     });
 
     it('keeps the bytes when they are resealed with another key [agent 4]', async () => {
-      await reserve('sealed');
+      await reserveFileSpace('sealed');
       const bytes = randomBytes(1000);
       const chunk = { id: 'sealed', workspaceId: 'ws', number: 7 };
       await insertFileChunk(database.records, keyring, { ...chunk, at: now }, bytes);
@@ -89,17 +89,20 @@ for (const engine of engines) {
 
     it("limits a workspace's files by bytes, even when two are stored at the same time, and reuses the space of expired ones [agent 4]", async () => {
       const half = mostOfFiles.bytes / 2;
-      assert.equal(await reserve('half', { bytes: half, at: now - minuteMs }), undefined);
-      const two = await Promise.all([reserve('two', { bytes: half }), reserve('three', { bytes: half })]);
-      assert.ok(two.filter((full) => full === undefined).length <= 1);
-      assert.deepEqual(await reserve('more', { bytes: half + 1 }), {
+      assert.equal(await reserveFileSpace('half', { bytes: half, at: now - minuteMs }), undefined);
+      const results = await Promise.all([
+        reserveFileSpace('two', { bytes: half }),
+        reserveFileSpace('three', { bytes: half }),
+      ]);
+      assert.ok(results.filter((full) => full === undefined).length <= 1);
+      assert.deepEqual(await reserveFileSpace('more', { bytes: half + 1 }), {
         scope: 'workspace',
         freeAt: now - minuteMs + fileRetentionMs,
       });
       assert.equal(await find('more'), undefined);
-      assert.equal(await reserve('elsewhere', { bytes: half + 1, workspaceId: 'other' }), undefined);
+      assert.equal(await reserveFileSpace('elsewhere', { bytes: half + 1, workspaceId: 'other' }), undefined);
       const later = now + fileRetentionMs + minuteMs + 1;
-      assert.equal(await reserve('later', { bytes: mostOfFiles.bytes, at: later }), undefined);
+      assert.equal(await reserveFileSpace('later', { bytes: mostOfFiles.bytes, at: later }), undefined);
       assert.equal(await find('two', now), undefined);
       assert.ok(await find('elsewhere'));
       await database.records.deleteFrom('files').execute();

@@ -6,7 +6,7 @@ import type { Database, DatabaseOptions } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DatabaseError } from '../../src/store/engine/faults.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
-import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
+import { findWorkspaceIds, insertWorkspace } from '../support/store/workspace-rows.ts';
 
 describe('the thread that runs the transactions of operations', () => {
   let stores: Stores;
@@ -21,7 +21,7 @@ describe('the thread that runs the transactions of operations', () => {
     await database.close();
     await stores.stop();
   });
-  const ids = (of = database) => workspaceIds(of.db);
+  const ids = (source = database) => findWorkspaceIds(source.db);
 
   it('shows nothing before the commit, and everything after it', async () => {
     await database.transactions.transaction().execute(async (db) => {
@@ -51,42 +51,42 @@ describe('the thread that runs the transactions of operations', () => {
         }),
       ),
     );
-    const kept = (await ids()).filter((id) => id.startsWith('many-'));
+    const storedIds = (await ids()).filter((id) => id.startsWith('many-'));
     const expected = Array.from({ length: 10 }, (_, n) => `many-${n * 3}`);
-    assert.deepEqual(kept.sort(), expected.sort());
+    assert.deepEqual(storedIds.sort(), expected.sort());
     assert.equal(outcomes.filter(({ status }) => status === 'rejected').length, 20);
   });
 
   it('rolls back a transaction when it dies, and a new thread runs the next one', async () => {
-    const started: Worker[] = [];
-    const onThread = (message: unknown) => started.push((message as { worker: Worker }).worker);
+    const startedWorkers: Worker[] = [];
+    const onThread = (message: unknown) => startedWorkers.push((message as { worker: Worker }).worker);
     subscribe('worker_threads', onThread);
-    const opened = await openDatabase(await stores.newOptions());
-    const change = (id: string, then?: () => Promise<unknown>) =>
-      opened.transactions.transaction().execute(async (db) => {
+    const otherDatabase = await openDatabase(await stores.newOptions());
+    const insertTwice = (id: string, duringTransaction?: () => Promise<unknown>) =>
+      otherDatabase.transactions.transaction().execute(async (db) => {
         await insertWorkspace(db, id);
-        await then?.();
+        await duringTransaction?.();
         await insertWorkspace(db, `${id} again`);
       });
-    await change('before');
-    assert.equal(started.length, 1);
+    await insertTwice('before');
+    assert.equal(startedWorkers.length, 1);
     const isDown = (error: unknown) => error instanceof DatabaseError && error.errorKind === 'unavailable';
     const outcomes = await Promise.allSettled([
-      change('lost', () => started[0]?.terminate() ?? assert.fail()),
-      change('behind it'),
-      insertWorkspace(opened.db, 'of the event loop'),
+      insertTwice('lost', () => startedWorkers[0]?.terminate() ?? assert.fail()),
+      insertTwice('behind it'),
+      insertWorkspace(otherDatabase.db, 'of the event loop'),
     ]);
-    const [lost, behind, other] = outcomes;
-    assert.ok(lost?.status === 'rejected' && isDown(lost.reason), String(lost));
-    assert.ok(behind?.status === 'fulfilled' || isDown(behind?.reason));
-    assert.equal(other?.status, 'fulfilled');
-    await change('after');
+    const [lostOutcome, queuedOutcome, otherOutcome] = outcomes;
+    assert.ok(lostOutcome?.status === 'rejected' && isDown(lostOutcome.reason), String(lostOutcome));
+    assert.ok(queuedOutcome?.status === 'fulfilled' || isDown(queuedOutcome?.reason));
+    assert.equal(otherOutcome?.status, 'fulfilled');
+    await insertTwice('after');
     unsubscribe('worker_threads', onThread);
-    const kept = await ids(opened);
+    const storedIds = await ids(otherDatabase);
     assert.deepEqual(
-      kept.filter((id) => !id.startsWith('behind')).sort(),
+      storedIds.filter((id) => !id.startsWith('behind')).sort(),
       ['after', 'after again', 'before', 'before again', 'of the event loop'].sort(),
     );
-    await opened.close();
+    await otherDatabase.close();
   });
 });

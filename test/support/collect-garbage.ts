@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
  * Returns the bytes that are still reachable after a full collection: the heap and the external memory that it refers
  * to.
  */
-export function reachableBytes(): number {
+export function measureReachableBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   // The second collection frees memory that finalizers released.
@@ -16,6 +16,6 @@ export function reachableBytes(): number {
 }
 
 /** Counts the resources of one kind that keep this process running, such as 'Timeout' or 'TCPSocketWrap'. */
-export function activeResources(kind: string): number {
-  return process.getActiveResourcesInfo().filter((found) => found === kind).length;
+export function countActiveResources(kind: string): number {
+  return process.getActiveResourcesInfo().filter((resourceKind) => resourceKind === kind).length;
 }

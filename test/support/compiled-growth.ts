@@ -1,7 +1,7 @@
 import type { ServerConfig } from '../../src/domain/config/server-config.ts';
 import { getCompiledSize, measureInterpolation } from '../../src/domain/config/sizes.ts';
 import { compileServer } from '../../src/gateway/hosted/hosted-server.ts';
-import { reachableBytes } from './collect-garbage.ts';
+import { measureReachableBytes } from './collect-garbage.ts';
 
 /**
  * Compiles the configuration that the parent sends, with every tool of the server and of each view, and checks a text
@@ -9,30 +9,30 @@ import { reachableBytes } from './collect-garbage.ts';
  * it, both in bytes. The first run only warms up.
  */
 process.on('message', (configText: string) => {
-  const grow = () => {
-    const before = reachableBytes();
+  const measureGrowth = () => {
+    const before = measureReachableBytes();
     const config = JSON.parse(configText) as ServerConfig;
     const limits = { callsPerSecond: 0, concurrentCalls: 0 };
     const source = { id: 'id', workspaceId: 'workspace', slug: 'slug', version: 1, config };
     const server = compileServer(source, new Map(), { server: limits, workspace: limits }, 'test');
     const views = Object.keys(config.views ?? {}).map((name) => server.findView(name));
-    for (const one of [server, ...views]) {
-      one?.toolsJson();
-      for (const { name } of one?.config.tools ?? []) {
+    for (const compiled of [server, ...views]) {
+      compiled?.toolsJson();
+      for (const { name } of compiled?.config.tools ?? []) {
         try {
-          one?.getTool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);
+          compiled?.getTool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);
         } catch {
           // A text that does not match has still been checked against every pattern.
         }
       }
     }
-    const after = reachableBytes();
+    const after = measureReachableBytes();
     return {
       grown: after - before,
       counted: 10 * getCompiledSize(config, measureInterpolation(config)),
       kept: [server, views].length,
     };
   };
-  grow();
-  process.send?.(grow());
+  measureGrowth();
+  process.send?.(measureGrowth());
 });

@@ -1,7 +1,7 @@
 import type { Json, TestToolhost } from './toolhost/toolhost.ts';
 
 /** Builds a tool that is valid unless `fields` change that. */
-export function toolWith(fields: Json = {}): Json {
+export function buildToolConfig(fields: Json = {}): Json {
   return {
     name: 'get_thing',
     description: 'Gets one thing, or all of them.',
@@ -12,27 +12,27 @@ export function toolWith(fields: Json = {}): Json {
 }
 
 /** Builds a configuration that is valid unless `fields` change that. */
-export function configWith(fields: Json = {}): Json {
-  return { name: 'Things', slug: 'things', tools: [toolWith()], ...fields };
+export function buildServerConfig(fields: Json = {}): Json {
+  return { name: 'Things', slug: 'things', tools: [buildToolConfig()], ...fields };
 }
 
-export const oauth: Json = {
+export const oauthConfig: Json = {
   authorization_url: 'https://login.example.com/authorize',
   token_url: 'https://login.example.com/token',
   client_id: 'client',
   client_secret: 'the-client-secret',
 };
 
-type Remark = { path: string; message: string };
+type Finding = { path: string; message: string };
 
 /** Returns the findings of `checkMcpServer` about a configuration, each as "path: message". */
-export async function check(
+export async function checkConfiguration(
   toolhost: TestToolhost,
   config: Json,
 ): Promise<{ valid: boolean; problems: string[]; warnings: string[]; access: unknown }> {
   const { body, status, text } = await toolhost.rest('POST', '/check', { body: config });
   if (status !== 200) throw new Error(`not checked: ${status} ${text}`);
-  const lines = (remarks: unknown) => (remarks as Remark[]).map(({ path, message }) => `${path}: ${message}`);
+  const lines = (findings: unknown) => (findings as Finding[]).map(({ path, message }) => `${path}: ${message}`);
   return {
     valid: body.valid === true,
     problems: lines(body.problems),
@@ -42,6 +42,7 @@ export async function check(
 }
 
 /** Returns the problems of a configuration that has one tool with these fields. */
-export async function toolProblems(toolhost: TestToolhost, fields: Json, more: Json = {}): Promise<string[]> {
-  return (await check(toolhost, configWith({ tools: [toolWith(fields)], ...more }))).problems;
+export async function findToolProblems(toolhost: TestToolhost, fields: Json, more: Json = {}): Promise<string[]> {
+  return (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(fields)], ...more })))
+    .problems;
 }

@@ -28,7 +28,7 @@ export async function freshRequest(
   url: string,
   { key, method, body, headers, agent }: FreshRequest = {},
 ): Promise<FreshReply> {
-  const sent = request(url, {
+  const outgoing = request(url, {
     agent: agent ?? false,
     method: method ?? (body ? 'POST' : 'GET'),
     headers: {
@@ -37,32 +37,32 @@ export async function freshRequest(
       ...headers,
     },
   });
-  sent.end(body && JSON.stringify(body));
-  const [response] = (await once(sent, 'response')) as [IncomingMessage];
-  const said = await text(response);
+  outgoing.end(body && JSON.stringify(body));
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  const responseText = await text(response);
   const isJson = /json/.test(response.headers['content-type'] ?? '');
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,
-    text: said,
-    body: isJson ? (JSON.parse(said) as Json) : {},
+    text: responseText,
+    body: isJson ? (JSON.parse(responseText) as Json) : {},
   };
 }
 
-type Refusable = { status: number; headers: Headers | IncomingHttpHeaders };
+type ReplyWithStatus = { status: number; headers: Headers | IncomingHttpHeaders };
 
-const isOverLimit = ({ status }: Refusable) => status === 429;
+const isOverLimit = ({ status }: ReplyWithStatus) => status === 429;
 
 /**
  * Repeats a request until it is not refused. A busy machine can overload a process or delay lists beyond their limit.
  * Like any client, this one waits for the time in Retry-After and sends the request again.
  */
-export async function untilServed<Reply extends Refusable>(
-  ask: () => Promise<Reply>,
+export async function retryUntilServed<Reply extends ReplyWithStatus>(
+  send: () => Promise<Reply>,
   isRefused: (reply: Reply) => boolean | Promise<boolean> = isOverLimit,
 ): Promise<Reply> {
   for (;;) {
-    const reply = await ask();
+    const reply = await send();
     if (!(await isRefused(reply))) return reply;
     const { headers } = reply;
     const seconds = headers instanceof Headers ? headers.get('retry-after') : headers['retry-after'];
@@ -77,8 +77,8 @@ export async function freshCall(
   { tool: name = 'get', ...options }: FreshRequest & { tool?: string } = {},
 ): Promise<FreshReply> {
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } };
-  return untilServed(
+  return retryUntilServed(
     () => freshRequest(`${url}/mcp/${slug}`, { ...options, body }),
-    ({ status, text: said }) => status === 503 && /overloaded\. The call was not made/.test(said),
+    ({ status, text: responseText }) => status === 503 && /overloaded\. The call was not made/.test(responseText),
   );
 }

@@ -4,8 +4,8 @@ const dayMs = 24 * 60 * 60 * 1000;
  * Returns a clock (epoch ms) that starts at noon of the current day (UTC), so that the day does not change during a
  * test.
  */
-export function fromNoon(): () => number {
-  const begun = Date.now();
-  const noon = begun - (begun % dayMs) + dayMs / 2;
-  return () => noon + Date.now() - begun;
+export function createNoonClock(): () => number {
+  const startedAt = Date.now();
+  const noon = startedAt - (startedAt % dayMs) + dayMs / 2;
+  return () => noon + Date.now() - startedAt;
 }

@@ -6,34 +6,34 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** Value of `NODE_OPTIONS` for a process in which jobs can hang. */
-export const hangingJobs = `--import=${pathToFileURL(join(import.meta.dirname, 'hanging-thread.ts'))}`;
+export const hangingJobOptions = `--import=${pathToFileURL(join(import.meta.dirname, 'hanging-thread.ts'))}`;
 
 /** A job that hangs in a native function until the test releases it. */
 export type HangingJob = {
   /** Returns JSON of at least this many bytes: the body in the job's input. */
   body(bytes?: number): string;
   /** Resolves when a thread hangs in the job. */
-  begun(): Promise<void>;
+  waitUntilHanging(): Promise<void>;
   /** Releases the job, including one that is about to hang. */
   release(): Promise<void>;
 };
 
-export function hangingJob(): HangingJob {
+export function createHangingJob(): HangingJob {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-hanging-'));
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
-  let writing: FileHandle | undefined;
+  let writeHandle: FileHandle | undefined;
   return {
     body: (bytes = 0) => JSON.stringify({ 'hang at': pipe, rest: 'x'.repeat(bytes) }),
-    async begun() {
-      writing = await open(pipe, 'w');
+    async waitUntilHanging() {
+      writeHandle = await open(pipe, 'w');
     },
     async release() {
       // Opening a pipe for both reading and writing does not block.
-      const both = await open(pipe, constants.O_RDWR);
+      const readWriteHandle = await open(pipe, constants.O_RDWR);
       // Removed while it is open, because a process that opened it later would block forever.
       rmSync(folder, { recursive: true });
-      await Promise.all([both.close(), writing?.close()]);
+      await Promise.all([readWriteHandle.close(), writeHandle?.close()]);
     },
   };
 }

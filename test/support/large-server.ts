@@ -1,13 +1,14 @@
 import type { Json } from './toolhost/toolhost.ts';
 
-const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const buildArray = <T>(count: number, buildItem: (i: number) => T): T[] =>
+  Array.from({ length: count }, (_, i) => buildItem(i));
 
 /** Builds a server with the maximum number of tools, each with the texts and twenty arguments of a Stripe operation. */
-export function largeServer(slug: string, count = 1000): Json {
-  return { name: 'Large', slug, tools: times(count, largeTool) };
+export function buildLargeServer(slug: string, count = 1000): Json {
+  return { name: 'Large', slug, tools: buildArray(count, buildLargeTool) };
 }
 
-export function largeTool(index: number): Json {
+export function buildLargeTool(index: number): Json {
   return {
     name: `post_customers_customer_sources_${index}`,
     description:
@@ -15,14 +16,14 @@ export function largeTool(index: number): Json {
     method: 'POST',
     url: `https://api.example.com/v1/customers/:customer/sources_${index}`,
     headers: { 'Stripe-Version': '2024-06-20' },
-    input_schema: { customer: { type: 'string', description: 'Id of the customer' }, ...argumentsOfStripe },
+    input_schema: { customer: { type: 'string', description: 'Id of the customer' }, ...stripeArguments },
     body: 'form',
     timeout_ms: 10_000,
   };
 }
 
-const argumentsOfStripe: Json = Object.fromEntries(
-  times(19, (j) => [
+const stripeArguments: Json = Object.fromEntries(
+  buildArray(19, (j) => [
     `billing_details_${j}`,
     {
       type: j % 3 === 0 ? 'integer' : 'string',

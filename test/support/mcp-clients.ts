@@ -5,14 +5,14 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { environmentIn, type RunOptions, runScript, transcript } from './toolhost/run-script.ts';
-import type { Json, ToolReply } from './toolhost/toolhost.ts';
+import { buildIsolatedEnvironment, formatTranscript, type RunOptions, runScript } from './toolhost/run-script.ts';
+import type { Json, ToolCallResult } from './toolhost/toolhost.ts';
 
 export interface McpClient {
   /** Revision that client and server negotiated. */
   revision(): Promise<string | undefined>;
   toolNames(): Promise<string[]>;
-  callTool(name: string, args: Json): Promise<ToolReply>;
+  callTool(name: string, args: Json): Promise<ToolCallResult>;
   close(): Promise<void>;
 }
 
@@ -28,21 +28,21 @@ export interface McpClientKind {
   /** Revision that it must negotiate with this service. */
   revision: string;
   /** Matches its message when its credential is refused. */
-  refusal: RegExp;
+  refusalPattern: RegExp;
   connect(access: McpAccess): Promise<McpClient>;
 }
 
-const packages = join(import.meta.dirname, '../../node_modules');
-const inspectorScript = join(packages, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
-const mcpRemoteScript = join(packages, 'mcp-remote/dist/proxy.js');
-export const identity = { name: 'toolhost-test', version: '1' };
+const nodeModules = join(import.meta.dirname, '../../node_modules');
+const inspectorScript = join(nodeModules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
+const mcpRemoteScript = join(nodeModules, 'mcp-remote/dist/proxy.js');
+export const clientInfo = { name: 'toolhost-test', version: '1' };
 
-function bearer(token: string): { headers: Record<string, string> } {
+function bearerHeaders(token: string): { headers: Record<string, string> } {
   return { headers: { Authorization: `Bearer ${token}` } };
 }
 
 export async function connectSdk1(transport: Transport, revision: () => string | undefined): Promise<McpClient> {
-  const client = new Client(identity);
+  const client = new Client(clientInfo);
   try {
     await client.connect(transport);
   } catch (error) {
@@ -53,7 +53,7 @@ export async function connectSdk1(transport: Transport, revision: () => string |
   return {
     revision: async () => revision(),
     toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
-    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolReply,
+    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolCallResult,
     close: () => client.close(),
   };
 }
@@ -61,9 +61,9 @@ export async function connectSdk1(transport: Transport, revision: () => string |
 const sdk1: McpClientKind = {
   name: 'SDK v1',
   revision: '2025-11-25',
-  refusal: /401/,
+  refusalPattern: /401/,
   connect: ({ url, token }) => {
-    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: bearer(token) });
+    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: bearerHeaders(token) });
     // The SDK's own types are not compatible with each other under exactOptionalPropertyTypes.
     return connectSdk1(transport as Transport, () => transport.protocolVersion);
   },
@@ -73,20 +73,25 @@ const mcpRemote: McpClientKind = {
   name: 'mcp-remote',
   revision: '2025-11-25',
   // It looks for a login, finds none, and exits.
-  refusal: /Connection closed/,
+  refusalPattern: /Connection closed/,
   connect: ({ url, token, home }) => {
-    const transport = bridge(url, home, ['--header', `Authorization: Bearer ${token}`], 'ignore');
+    const transport = createMcpRemoteTransport(url, home, ['--header', `Authorization: Bearer ${token}`], 'ignore');
     return connectSdk1(transport, () => transport.revision);
   },
 };
 
 /** Starts mcp-remote as a child process of an SDK v1 client, which speaks stdio to it. */
-export function bridge(url: string, home: string, flags: readonly string[], stderr: 'ignore' | 'pipe') {
+export function createMcpRemoteTransport(
+  url: string,
+  home: string,
+  flags: readonly string[],
+  stderr: 'ignore' | 'pipe',
+) {
   const transport: StdioClientTransport & Transport & { revision?: string } = new StdioClientTransport({
     command: process.execPath,
     cwd: home,
     args: [mcpRemoteScript, url, ...flags, '--allow-http', '--transport', 'http-only'],
-    env: { ...environmentIn(home), MCP_REMOTE_CONFIG_DIR: home },
+    env: { ...buildIsolatedEnvironment(home), MCP_REMOTE_CONFIG_DIR: home },
     stderr,
   });
   transport.setProtocolVersion = (version: string) => {
@@ -99,7 +104,7 @@ export function sdk2Client(client: v2.Client): McpClient {
   return {
     revision: async () => client.getNegotiatedProtocolVersion(),
     toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
-    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolReply,
+    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolCallResult,
     close: () => client.close(),
   };
 }
@@ -108,10 +113,10 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
   return {
     name: `SDK v2, ${name}`,
     revision,
-    refusal: /401/,
+    refusalPattern: /401/,
     async connect({ url, token }) {
-      const client = new v2.Client(identity, { versionNegotiation: { mode } });
-      await client.connect(new v2.StreamableHTTPClientTransport(new URL(url), { requestInit: bearer(token) }));
+      const client = new v2.Client(clientInfo, { versionNegotiation: { mode } });
+      await client.connect(new v2.StreamableHTTPClientTransport(new URL(url), { requestInit: bearerHeaders(token) }));
       return sdk2Client(client);
     },
   };
@@ -120,20 +125,31 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
 export type InspectorEra = 'legacy' | 'auto' | 'modern';
 
 /** Exit code when the tool's result is an error. The result is printed anyway. */
-const toolError = 5;
+const toolErrorExitCode = 5;
 
 /** Runs the Inspector for one method and returns the result. */
 export async function inspect(
   era: InspectorEra,
   { url, home }: Omit<McpAccess, 'token'>,
-  more: readonly string[],
+  extraFlags: readonly string[],
   options: RunOptions = {},
 ): Promise<Json> {
-  const fixed = ['--cli', '--transport', 'http', '--server-url', url, '--protocol-era', era, '--format', 'json', '-q'];
-  const ended = await runScript(inspectorScript, [...fixed, ...more], home, options);
-  assert.ok(ended.code === 0 || ended.code === toolError, transcript(ended));
-  const { result } = JSON.parse(ended.stdout) as { result: Json };
-  assert.equal(result.isError === true, ended.code === toolError, transcript(ended));
+  const baseFlags = [
+    '--cli',
+    '--transport',
+    'http',
+    '--server-url',
+    url,
+    '--protocol-era',
+    era,
+    '--format',
+    'json',
+    '-q',
+  ];
+  const inspectorRun = await runScript(inspectorScript, [...baseFlags, ...extraFlags], home, options);
+  assert.ok(inspectorRun.code === 0 || inspectorRun.code === toolErrorExitCode, formatTranscript(inspectorRun));
+  const { result } = JSON.parse(inspectorRun.stdout) as { result: Json };
+  assert.equal(result.isError === true, inspectorRun.code === toolErrorExitCode, formatTranscript(inspectorRun));
   return result;
 }
 
@@ -143,7 +159,7 @@ export function inspectorClient(invoke: (method: string, ...more: string[]) => P
     revision: async () => (await invoke('initialize')).protocolVersion as string,
     toolNames: async () => ((await invoke('tools/list')).tools as { name: string }[]).map((tool) => tool.name),
     callTool: async (name, args) =>
-      (await invoke('tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))) as ToolReply,
+      (await invoke('tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))) as ToolCallResult,
     close: async () => undefined,
   };
 }
@@ -152,7 +168,7 @@ function inspector(era: InspectorEra, revision: string): McpClientKind {
   return {
     name: `Inspector, ${era}`,
     revision,
-    refusal: /^exit 3.*auth_required/s,
+    refusalPattern: /^exit 3.*auth_required/s,
     async connect({ token, ...target }) {
       const access = ['--stored-auth-only', '--header', `Authorization: Bearer ${token}`];
       return inspectorClient((method, ...more) => inspect(era, target, [...access, '--method', method, ...more]));

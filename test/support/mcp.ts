@@ -1,39 +1,39 @@
 import assert from 'node:assert/strict';
 import type { Json, Reply } from './toolhost/toolhost.ts';
-import { modernMeta } from './toolhost/toolhost.ts';
+import { statelessMeta } from './toolhost/toolhost.ts';
 
-export type RpcFailure = { code: number; message: string; data?: Json };
+export type RpcErrorBody = { code: number; message: string; data?: Json };
 
-export function failureOf(reply: Reply): RpcFailure {
+export function getRpcError(reply: Reply): RpcErrorBody {
   assert.ok(reply.body.error, `no error: ${reply.status} ${reply.text}`);
-  return reply.body.error as RpcFailure;
+  return reply.body.error as RpcErrorBody;
 }
 
-export function resultOf(reply: Reply): Json {
+export function getRpcResult(reply: Reply): Json {
   assert.ok(reply.body.result, `no result: ${reply.status} ${reply.text}`);
   return reply.body.result as Json;
 }
 
 /** Id of an error response to an unreadable message: the member is absent, not null. */
-export const noId = Symbol('no id');
+export const absentId = Symbol('no id');
 
 /** Asserts the HTTP status, JSON-RPC code, and echoed id of a refusal. Returns the message. */
 export function assertRefused(reply: Reply, status: number, code: number, id: unknown = 1): string {
-  const failure = failureOf(reply);
-  const echoed = 'id' in reply.body ? reply.body.id : noId;
-  assert.deepEqual([reply.status, failure.code, echoed], [status, code, id], reply.text);
+  const rpcError = getRpcError(reply);
+  const responseId = 'id' in reply.body ? reply.body.id : absentId;
+  assert.deepEqual([reply.status, rpcError.code, responseId], [status, code, id], reply.text);
   assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
   assert.equal(reply.body.jsonrpc, '2.0');
-  return failure.message;
+  return rpcError.message;
 }
 
 /** Builds a request of revision 2026-07-28 as an object. */
-export function modernMessage(method: string, params: Json = {}, id: unknown = 1): Json {
-  return { jsonrpc: '2.0', id, method, params: { _meta: modernMeta, ...params } };
+export function buildStatelessMessage(method: string, params: Json = {}, id: unknown = 1): Json {
+  return { jsonrpc: '2.0', id, method, params: { _meta: statelessMeta, ...params } };
 }
 
 /** Returns the headers that mirror the body of a stateless request. */
-export function mirrors(method: string, name?: string): Record<string, string> {
+export function mirrorHeaders(method: string, name?: string): Record<string, string> {
   return {
     'mcp-protocol-version': '2026-07-28',
     'mcp-method': method,
@@ -42,7 +42,7 @@ export function mirrors(method: string, name?: string): Record<string, string> {
 }
 
 /** Builds a hosted server with a recording upstream. The server is open unless `more` sets its authentication. */
-export function echoConfig(upstream: string, more: Json = {}): Json {
+export function buildEchoConfig(upstream: string, more: Json = {}): Json {
   return {
     name: 'Echo',
     slug: 'echo',

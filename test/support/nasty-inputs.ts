@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-const names = [
+const objectNames = [
   '__proto__',
   'constructor',
   'toString',
@@ -13,7 +13,7 @@ const names = [
   '\u{1f600}',
   'x-mcp-header',
 ];
-const pieces = [
+const fragments = [
   'a',
   '\\"',
   '\\\\',
@@ -43,50 +43,54 @@ const numbers = [
 ];
 
 /** Repeats a fragment as often as it fits into this many bytes. */
-function filled(piece: string, bytes: number, mostTimes: number): string[] {
-  const times = Math.min(mostTimes, Math.floor(bytes / (Buffer.byteLength(piece) + 1)));
-  return Array.from({ length: Math.max(1, times) }, () => piece);
+function repeatToFit(fragment: string, bytes: number, maxRepeats: number): string[] {
+  const times = Math.min(maxRepeats, Math.floor(bytes / (Buffer.byteLength(fragment) + 1)));
+  return Array.from({ length: Math.max(1, times) }, () => fragment);
 }
 
 /** Just below the maximum number of elements and names in a body. */
-const most = { elements: 59_000, names: 28_000 };
+const defaultMaxima = { elements: 59_000, names: 28_000 };
 
 /** Generates the JSON texts that cost the most work within these limits for bytes, elements, and repeated names. */
-export function nastyJson(bytes: number, { elements, names: mostNames } = most): fc.Arbitrary<string> {
+export function adversarialJson(bytes: number, { elements, names: maxNames } = defaultMaxima): fc.Arbitrary<string> {
   /** Number of repeated fragments: the maximum number of elements in a body, or fewer. */
   const count = fc.constantFrom(30, 1000, 28_000, elements);
   const scalar = fc.oneof(
     fc.constantFrom(...numbers),
-    fc.constantFrom(...pieces).map((piece) => `"${piece}"`),
+    fc.constantFrom(...fragments).map((fragment) => `"${fragment}"`),
     fc.constantFrom('{}', '[]', 'null', 'true', '[[[[[1]]]]]'),
   );
-  const text = fc.constantFrom(...pieces).map((piece) => `"${filled(piece, bytes / 2, bytes).join('')}"`);
-  const name = fc.constantFrom(...pieces).map((piece) => `{"x${filled(piece, bytes / 2, bytes).join('')}":{"a":1}}`);
-  const list = fc.tuple(scalar, count).map(([item, most]) => `[${filled(item, bytes, most).join(',')}]`);
-  const wide = fc.tuple(scalar, count).map(([item, most]) => {
-    const members = filled(`"n0000":${item}`, bytes, Math.min(most, 28_000));
+  const text = fc.constantFrom(...fragments).map((fragment) => `"${repeatToFit(fragment, bytes / 2, bytes).join('')}"`);
+  const name = fc
+    .constantFrom(...fragments)
+    .map((fragment) => `{"x${repeatToFit(fragment, bytes / 2, bytes).join('')}":{"a":1}}`);
+  const list = fc
+    .tuple(scalar, count)
+    .map(([item, maxRepeats]) => `[${repeatToFit(item, bytes, maxRepeats).join(',')}]`);
+  const wide = fc.tuple(scalar, count).map(([item, maxRepeats]) => {
+    const members = repeatToFit(`"n0000":${item}`, bytes, Math.min(maxRepeats, 28_000));
     return `{${members.map((_, i) => `"n${i.toString(36)}":${item}`).join(',')}}`;
   });
-  const same = fc
-    .tuple(fc.constantFrom(...names), scalar, count)
+  const repeatedNames = fc
+    .tuple(fc.constantFrom(...objectNames), scalar, count)
     .map(
-      ([name, item, most]) =>
-        `{${filled(`${JSON.stringify(name)}:${item}`, bytes, Math.min(most, mostNames)).join(',')}}`,
+      ([name, item, maxRepeats]) =>
+        `{${repeatToFit(`${JSON.stringify(name)}:${item}`, bytes, Math.min(maxRepeats, maxNames)).join(',')}}`,
     );
   const deep = fc.tuple(fc.constantFrom('[', '{"a":'), fc.constantFrom(50, 63, 1000)).map(([open, levels]) => {
-    const inner = `[${filled('1.10', bytes - 6 * levels, 50_000).join(',')}]`;
+    const inner = `[${repeatToFit('1.10', bytes - 6 * levels, 50_000).join(',')}]`;
     return open.repeat(levels) + inner + (open === '[' ? ']' : '}').repeat(levels);
   });
-  const parts = fc.constantFrom('allOf', 'anyOf', 'prefixItems', 'required', 'enum').chain((keyword) =>
-    fc.constantFrom('{"$ref":"#a"}', '{"pattern":"(a+)+$"}', '{"maxLength":3}', '"a"', '[[1]]').map((part) => {
-      return `{"type":"object","$anchor":"a","properties":{"a":{"${keyword}":[${filled(part, bytes, 10_000).join(',')}]}}}`;
+  const keywordLists = fc.constantFrom('allOf', 'anyOf', 'prefixItems', 'required', 'enum').chain((keyword) =>
+    fc.constantFrom('{"$ref":"#a"}', '{"pattern":"(a+)+$"}', '{"maxLength":3}', '"a"', '[[1]]').map((element) => {
+      return `{"type":"object","$anchor":"a","properties":{"a":{"${keyword}":[${repeatToFit(element, bytes, 10_000).join(',')}]}}}`;
     }),
   );
-  return fc.oneof(text, name, list, wide, same, deep, parts);
+  return fc.oneof(text, name, list, wide, repeatedNames, deep, keywordLists);
 }
 
 /** Generates texts of many small fragments, as in forms, queries, and headers. */
-export function nastyText(bytes: number): fc.Arbitrary<string> {
+export function adversarialText(bytes: number): fc.Arbitrary<string> {
   const separators = [
     '&',
     '=',
@@ -116,6 +120,6 @@ export function nastyText(bytes: number): fc.Arbitrary<string> {
   ];
   return fc
     .array(fc.constantFrom(...separators), { minLength: 1, maxLength: 3 })
-    .map((some) => some.join(''))
-    .map((piece) => piece.repeat(Math.floor(bytes / Buffer.byteLength(piece))));
+    .map((chosen) => chosen.join(''))
+    .map((fragment) => fragment.repeat(Math.floor(bytes / Buffer.byteLength(fragment))));
 }

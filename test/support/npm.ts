@@ -5,13 +5,17 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
 
-const run = promisify(execFile);
-const installMs = 900_000;
+const execFileAsync = promisify(execFile);
+const installTimeoutMs = 900_000;
 
 /** Runs the npm of this machine with its settings and its cache. @throws Error with npm's output */
 export async function npm(args: readonly string[], cwd: string): Promise<string> {
-  const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
-  const { stdout } = await run('npm', [...args, ...quiet], { cwd, timeout: installMs, maxBuffer: 50_000_000 });
+  const quietFlags = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
+  const { stdout } = await execFileAsync('npm', [...args, ...quietFlags], {
+    cwd,
+    timeout: installTimeoutMs,
+    maxBuffer: 50_000_000,
+  });
   return stdout;
 }
 
@@ -19,10 +23,10 @@ export async function npm(args: readonly string[], cwd: string): Promise<string>
  * Writes an empty project, so that npm does not search the parent folders for one. The install script of one package
  * may run.
  */
-export async function writeEmptyProject(folder: string, withScript = 'node'): Promise<void> {
+export async function writeEmptyProject(folder: string, scriptPackage = 'node'): Promise<void> {
   await writeFile(
     join(folder, 'package.json'),
-    JSON.stringify({ private: true, allowScripts: { [withScript]: true } }),
+    JSON.stringify({ private: true, allowScripts: { [scriptPackage]: true } }),
   );
 }
 
@@ -32,7 +36,7 @@ export type NpmProgram = {
   version: string;
   command: string;
   /** Leaves out its optional packages. */
-  isBare?: true;
+  omitsOptional?: true;
   /** Packages to install with it where it does not work with their newest versions. */
   companions?: readonly string[];
 };
@@ -42,27 +46,32 @@ export type NpmProgram = {
  * once.
  * @throws Error that names the package that could not be installed
  */
-export async function needNpmProgram(program: NpmProgram): Promise<string> {
-  const { package: name, version, command, isBare, companions = [] } = program;
-  const exact = `${name}@${version}`;
-  const kept = join(root, 'node_modules', '.cache', 'npm-programs', exact.replace('/', '+'));
-  const bin = join(kept, 'node_modules', '.bin');
+export async function ensureNpmProgram(program: NpmProgram): Promise<string> {
+  const { package: name, version, command, omitsOptional, companions = [] } = program;
+  const packageSpec = `${name}@${version}`;
+  const cacheFolder = join(root, 'node_modules', '.cache', 'npm-programs', packageSpec.replace('/', '+'));
+  const bin = join(cacheFolder, 'node_modules', '.bin');
   if (existsSync(join(bin, command))) return bin;
-  await mkdir(dirname(kept), { recursive: true });
-  const folder = await mkdtemp(`${kept}-`);
+  await mkdir(dirname(cacheFolder), { recursive: true });
+  const folder = await mkdtemp(`${cacheFolder}-`);
   try {
     await writeEmptyProject(folder, name);
-    await npm(['install', '--prefer-offline', ...(isBare ? ['--omit=optional'] : []), exact, ...companions], folder);
+    await npm(
+      ['install', '--prefer-offline', ...(omitsOptional ? ['--omit=optional'] : []), packageSpec, ...companions],
+      folder,
+    );
     // The program itself may be an optional package, which npm omits without an error.
     const env = { HOME: folder, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
-    await run(join(folder, 'node_modules', '.bin', command), ['--version'], { env });
-    await rename(folder, kept).catch((error: unknown) => {
+    await execFileAsync(join(folder, 'node_modules', '.bin', command), ['--version'], { env });
+    await rename(folder, cacheFolder).catch((error: unknown) => {
       // Another test process has installed it in the meantime.
       if (!existsSync(join(bin, command))) throw error;
     });
   } catch (cause) {
-    const advice = `Run "npm install ${exact}" in an empty folder to see why. The tests need a registry that has this package.`;
-    throw new Error(`These tests need the npm package ${exact}, but npm failed to install it. ${advice}`, { cause });
+    const advice = `Run "npm install ${packageSpec}" in an empty folder to see why. The tests need a registry that has this package.`;
+    throw new Error(`These tests need the npm package ${packageSpec}, but npm failed to install it. ${advice}`, {
+      cause,
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -7,30 +7,30 @@ const tickMs = 10;
  * A tick that is later than this, in ms, shows that this process was stopped. The service restarts its time limits
  * then.
  */
-const stopMs = 400;
+const maxTickDelayMs = 400;
 /** Turns of the event loop in which pending data is read and answered. */
-const turns = 10;
+const loopTurns = 10;
 
 /**
  * Resolves like the work, which must end within half a second of a deadline. The same event loop counts the deadline,
  * so a busy machine delays both. The deadline restarts after this process was stopped.
  */
-export async function onTime<Result>(deadlineMs: number, work: () => Promise<Result>): Promise<Result> {
-  let isOver = false;
-  const tooLate = async () => {
+export async function assertWithinDeadline<Result>(deadlineMs: number, work: () => Promise<Result>): Promise<Result> {
+  let isDone = false;
+  const failAfterDeadline = async () => {
     let leftMs = deadlineMs + graceMs;
-    for (let before = performance.now(); leftMs > 0 && !isOver; ) {
+    for (let before = performance.now(); leftMs > 0 && !isDone; ) {
       await delay(tickMs, undefined, { ref: false });
       const now = performance.now();
-      leftMs = now - before > stopMs ? deadlineMs + graceMs : leftMs - (now - before);
+      leftMs = now - before > maxTickDelayMs ? deadlineMs + graceMs : leftMs - (now - before);
       before = now;
     }
-    for (let turn = 0; turn < turns && !isOver; turn++) await nextTurn();
-    assert.ok(isOver, `not done ${graceMs} ms after the deadline of ${deadlineMs} ms`);
+    for (let loopTurn = 0; loopTurn < loopTurns && !isDone; loopTurn++) await nextTurn();
+    assert.ok(isDone, `not done ${graceMs} ms after the deadline of ${deadlineMs} ms`);
   };
-  const ended = work().finally(() => {
-    isOver = true;
+  const result = work().finally(() => {
+    isDone = true;
   });
-  await Promise.race([ended, tooLate()]);
-  return ended;
+  await Promise.race([result, failAfterDeadline()]);
+  return result;
 }

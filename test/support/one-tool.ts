@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { type Json, type StartOptions, startToolhost, type TestToolhost, type ToolReply } from './toolhost/toolhost.ts';
+import {
+  type Json,
+  type StartOptions,
+  startToolhost,
+  type TestToolhost,
+  type ToolCallResult,
+} from './toolhost/toolhost.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,
@@ -10,74 +16,74 @@ import {
 export const callerToken = 'caller-token-0123456789';
 
 /** The service, an upstream that records its requests, and servers with one tool called `run`. */
-export type OneTool = {
+export type OneToolFixture = {
   toolhost: TestToolhost;
   upstream: RecordingUpstream;
   /**
    * Creates a server with the given tool, whose URL is relative to the upstream if it begins with `/` or `?`. Returns
    * the slug.
    */
-  serve(tool: Json, server?: Json): Promise<string>;
-  call(slug: string, args?: Json): Promise<ToolReply>;
+  createToolServer(tool: Json, server?: Json): Promise<string>;
+  call(slug: string, args?: Json): Promise<ToolCallResult>;
   /** Calls with the arguments as JSON text, whose numbers keep their digits. */
-  callText(slug: string, args: string): Promise<ToolReply>;
+  callText(slug: string, args: string): Promise<ToolCallResult>;
   /** Calls the tool and returns the one request that it sent. */
-  sent(slug: string, args?: Json): Promise<RecordedRequest>;
+  captureRequest(slug: string, args?: Json): Promise<RecordedRequest>;
   /** Returns the message of a call that was refused before anything was sent. */
-  refused(slug: string, args?: Json): Promise<string>;
+  captureRefusal(slug: string, args?: Json): Promise<string>;
   stop(): Promise<void>;
 };
 
-export function textOf(result: ToolReply): string {
+export function getResultText(result: ToolCallResult): string {
   return result.content[0]?.text ?? '';
 }
 
 /** Returns the text of a result that must be an error. */
-export function errorOf(result: ToolReply): string {
+export function getErrorText(result: ToolCallResult): string {
   assert.equal(result.isError, true, JSON.stringify(result));
   assert.equal(result.content.length, 1);
-  return textOf(result);
+  return getResultText(result);
 }
 
-export async function startOneTool(options: StartOptions = {}): Promise<OneTool> {
+export async function startOneTool(options: StartOptions = {}): Promise<OneToolFixture> {
   const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ ...options, egress: [upstream.port, ...(options.egress ?? [])] });
+  const toolhost = await startToolhost({ ...options, egressPorts: [upstream.port, ...(options.egressPorts ?? [])] });
   let servers = 0;
 
-  const call: OneTool['call'] = (slug, args = {}) => toolhost.callTool(slug, callerToken, 'run', args);
+  const call: OneToolFixture['call'] = (slug, args = {}) => toolhost.callTool(slug, callerToken, 'run', args);
   return {
     toolhost,
     upstream,
-    async serve(tool, server = {}) {
+    async createToolServer(tool, server = {}) {
       const slug = `one-tool-${++servers}`;
       const url = String(tool.url ?? '/v1/things');
-      const full = {
+      const toolConfig = {
         name: 'run',
         description: 'Runs the one request of this test.',
         method: 'GET',
         ...tool,
         url: /^[/?]/.test(url) ? `${upstream.url}${url}` : url,
       };
-      await toolhost.createServer({ name: 'One tool', slug, tools: [full], ...server });
+      await toolhost.createServer({ name: 'One tool', slug, tools: [toolConfig], ...server });
       return slug;
     },
     call,
     async callText(slug, args) {
       const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":${args}}}`;
       const reply = await toolhost.post(slug, body, { token: callerToken });
-      return reply.body.result as ToolReply;
+      return reply.body.result as ToolCallResult;
     },
-    async sent(slug, args) {
+    async captureRequest(slug, args) {
       upstream.take();
       const result = await call(slug, args);
-      assert.notEqual(result.isError, true, textOf(result));
+      assert.notEqual(result.isError, true, getResultText(result));
       const [request, ...more] = upstream.take();
       assert.deepEqual(more, []);
       return request ?? assert.fail('no request was sent');
     },
-    async refused(slug, args) {
+    async captureRefusal(slug, args) {
       upstream.take();
-      const text = errorOf(await call(slug, args));
+      const text = getErrorText(await call(slug, args));
       assert.deepEqual(upstream.take(), []);
       return text;
     },

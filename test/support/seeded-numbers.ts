@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto';
 export const seed = Number(process.env.TEST_SEED ?? randomBytes(4).readUInt32LE());
 
 /** Returns a generator of seeded integers below a bound (xorshift32). */
-export function numbersOf(state: number): (bound: number) => number {
-  let number = state | 1;
+export function createRandomInt(state: number): (bound: number) => number {
+  let value = state | 1;
   return (bound) => {
-    number ^= number << 13;
-    number ^= number >>> 17;
-    number ^= number << 5;
-    return (number >>> 0) % bound;
+    value ^= value << 13;
+    value ^= value >>> 17;
+    value ^= value << 5;
+    return (value >>> 0) % bound;
   };
 }

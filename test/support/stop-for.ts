@@ -1,4 +1,4 @@
 /** Blocks this thread for a time, as if the process were stopped. */
-export function stopFor(ms: number): void {
+export function blockThread(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -3,20 +3,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { serverAt } from '../support/configs.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { onTime } from '../support/on-time.ts';
+import { assertWithinDeadline } from '../support/on-time.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { startToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
-import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
-import { freePort, startListener } from '../support/upstreams/listener.ts';
+import { findFreePort, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token-canary-0123456789';
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential-canary' } };
 /** Timeout for exports. Nothing waits for the exporter, so it may be slow on a busy machine. */
-const slowMs = 30_000;
+const exportTimeoutMs = 30_000;
 
 describe('a failing trace collector', () => {
   let upstream: RecordingUpstream;
@@ -26,7 +26,7 @@ describe('a failing trace collector', () => {
   after(() => upstream.close());
 
   it('fails no call, is logged once, and receives spans again when it is back', async () => {
-    const port = await freePort();
+    const port = await findFreePort();
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-traces-'));
     const env = {
       DATA_DIR: dataDir,
@@ -41,39 +41,39 @@ describe('a failing trace collector', () => {
     };
     const child = await startChildToolhost(env);
     const arguments_ = ['keys', 'create', '--name', 'x', '--scopes', 'manage,call'];
-    const { key } = await toolhostJson<{ key: string }>(arguments_, { env });
+    const { key } = await runToolhostJson<{ key: string }>(arguments_, { env });
     const post = (path: string, body: object) =>
       fetch(child.url + path, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
       });
-    assert.equal((await post('/api/v1/servers', serverAt('things', upstream.url, stored))).status, 201);
+    assert.equal((await post('/api/v1/servers', buildServerAt('things', upstream.url, stored))).status, 201);
     const call = async () => {
       const reply = await post('/mcp/things', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get' } });
-      const { result } = (await reply.json()) as { result: ToolReply };
+      const { result } = (await reply.json()) as { result: ToolCallResult };
       assert.notEqual(result.isError, true);
     };
-    const times = (words: RegExp) => child.output().match(words)?.length ?? 0;
-    const down = () => times(/collector does not accept spans/g);
+    const countLogLines = (pattern: RegExp) => child.output().match(pattern)?.length ?? 0;
+    const countFailureLines = () => countLogLines(/collector does not accept spans/g);
     await eventually(async () => {
       await call();
-      assert.equal(down(), 1);
-    }, slowMs);
+      assert.equal(countFailureLines(), 1);
+    }, exportTimeoutMs);
     const collector = await startTraceCollector(port);
-    collector.answerWith(400);
+    collector.respondWith(400);
     await eventually(async () => {
       await call();
       assert.ok(collector.requests.length >= 3);
-    }, slowMs);
-    assert.deepEqual([down(), times(/accepts spans again/g)], [1, 0]);
-    collector.answerWith(200);
+    }, exportTimeoutMs);
+    assert.deepEqual([countFailureLines(), countLogLines(/accepts spans again/g)], [1, 0]);
+    collector.respondWith(200);
     await eventually(async () => {
       await call();
       assert.ok(collector.spans.length >= 2);
-    }, slowMs);
+    }, exportTimeoutMs);
     assert.equal(await child.end(), 0);
-    assert.deepEqual([down(), times(/accepts spans again/g)], [1, 1]);
+    assert.deepEqual([countFailureLines(), countLogLines(/accepts spans again/g)], [1, 1]);
     assert.ok(collector.requests.every(({ headers }) => headers['x-collector-key'] === 'header-canary'));
     assert.equal(collector.spans[0]?.resource['service.name'], 'ours');
     assert.ok(!child.output().includes('canary'));
@@ -84,13 +84,13 @@ describe('a failing trace collector', () => {
   it('delays no calls, and shutdown only briefly, when it does not respond', async () => {
     const silent = await startListener();
     const toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${silent.port}` },
     });
-    await toolhost.createServer(serverAt('things', upstream.url));
+    await toolhost.createServer(buildServerAt('things', upstream.url));
     for (let n = 0; n < 3; n++) assert.notEqual((await toolhost.callTool('things', token, 'get')).isError, true);
     // Well below the ten seconds that the exporter itself would wait.
-    await onTime(7500, toolhost.stop);
+    await assertWithinDeadline(7500, toolhost.stop);
     // One connection for the final export, and one for each previous export.
     await eventually(() => assert.ok(silent.connections >= 1));
     await silent.close();

@@ -6,18 +6,18 @@ import { ConfigError, readConfig } from '../../src/config.ts';
 import { createMetricsEndpoint } from '../../src/telemetry/metrics-endpoint.ts';
 import { parseMetrics } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
-import { type WireReply, wire } from '../support/upstreams/wire.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
+import { type RawReply, sendRawRequest } from '../support/upstreams/wire.ts';
 
 const metricsToken = 'metrics-token-0123456789';
 const host = 'tools.example.com';
 
 describe('metrics endpoint of a public service', () => {
   let port: number;
-  let open: TestToolhost;
-  let closed: TestToolhost;
-  const production = async (more: Record<string, string>) => {
-    port = await freePort();
+  let withToken: TestToolhost;
+  let withoutToken: TestToolhost;
+  const startProduction = async (more: Record<string, string>) => {
+    port = await findFreePort();
     return startToolhost({
       env: {
         BASE_URL: `https://${host}`,
@@ -32,44 +32,49 @@ describe('metrics endpoint of a public service', () => {
     });
   };
   before(async () => {
-    closed = await production({});
-    open = await production({ METRICS_TOKEN: metricsToken });
+    withoutToken = await startProduction({});
+    withToken = await startProduction({ METRICS_TOKEN: metricsToken });
   });
-  after(() => Promise.all([open.stop(), closed.stop()]));
+  after(() => Promise.all([withToken.stop(), withoutToken.stop()]));
 
-  const get = (toolhost: TestToolhost, headers: Record<string, string>): Promise<WireReply> =>
-    wire(`http://127.0.0.1:${toolhost.running.config.port}/metrics`, { headers: { host, ...headers } });
+  const get = (toolhost: TestToolhost, headers: Record<string, string>): Promise<RawReply> =>
+    sendRawRequest(`http://127.0.0.1:${toolhost.running.config.port}/metrics`, { headers: { host, ...headers } });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
   it('returns 404 without METRICS_TOKEN, even to local clients', async () => {
-    const nothing = await wire(`http://127.0.0.1:${closed.running.config.port}/nothing`, { headers: { host } });
-    for (const headers of [{}, bearer(metricsToken), bearer(await closed.key())]) {
-      const reply = await get(closed, headers);
+    const unknownPath = await sendRawRequest(`http://127.0.0.1:${withoutToken.running.config.port}/nothing`, {
+      headers: { host },
+    });
+    for (const headers of [{}, bearer(metricsToken), bearer(await withoutToken.createKey())]) {
+      const reply = await get(withoutToken, headers);
       assert.equal(reply.status, 404);
-      const words = (text: string) => text.replace(/"request_id":"\w+"/, '');
-      assert.equal(words(reply.text), words(nothing.text));
+      const withoutRequestId = (text: string) => text.replace(/"request_id":"\w+"/, '');
+      assert.equal(withoutRequestId(reply.text), withoutRequestId(unknownPath.text));
     }
   });
 
   it('requires exactly the configured token', async () => {
-    const missing = await get(open, {});
+    const missing = await get(withToken, {});
     assert.deepEqual([missing.status, missing.headers['www-authenticate']], [401, 'Bearer']);
-    for (const token of ['wrong', `${metricsToken}0`, metricsToken.slice(0, -1), await open.key()]) {
-      const reply = await get(open, bearer(token));
+    for (const token of ['wrong', `${metricsToken}0`, metricsToken.slice(0, -1), await withToken.createKey()]) {
+      const reply = await get(withToken, bearer(token));
       assert.equal(reply.status, 401, token);
       assert.ok(!reply.text.includes('toolhost_') && !reply.text.includes(metricsToken));
     }
-    const reply = await get(open, bearer(metricsToken));
+    const reply = await get(withToken, bearer(metricsToken));
     assert.equal(reply.status, 200);
     assert.equal(parseMetrics(reply.text).value('toolhost_build_info', { mode: 'production' }), 1);
     assert.ok(!reply.text.includes(metricsToken));
   });
 
   it('accepts the host name that a scraper uses, like the health probes', async () => {
-    const reply = await get(open, { host: '10.0.0.7:8080', ...bearer(metricsToken) });
+    const reply = await get(withToken, { host: '10.0.0.7:8080', ...bearer(metricsToken) });
     assert.equal(reply.status, 200);
     const other = { headers: { host: '10.0.0.7:8080', ...bearer(metricsToken) } };
-    assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/api/v1/servers`, other)).status, 421);
+    assert.equal(
+      (await sendRawRequest(`http://127.0.0.1:${withToken.running.config.port}/api/v1/servers`, other)).status,
+      421,
+    );
   });
 
   it('refuses every web page, including those of this service', async () => {
@@ -79,13 +84,16 @@ describe('metrics endpoint of a public service', () => {
       { 'sec-fetch-site': 'same-origin' },
       { 'sec-fetch-site': 'cross-site' },
     ]) {
-      assert.equal((await get(open, { ...bearer(metricsToken), ...page })).status, 403, JSON.stringify(page));
+      assert.equal((await get(withToken, { ...bearer(metricsToken), ...page })).status, 403, JSON.stringify(page));
     }
   });
 
   it('refuses other methods', async () => {
     const options = { method: 'POST', headers: { host, ...bearer(metricsToken) } };
-    assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/metrics`, options)).status, 405);
+    assert.equal(
+      (await sendRawRequest(`http://127.0.0.1:${withToken.running.config.port}/metrics`, options)).status,
+      405,
+    );
   });
 });
 
@@ -97,7 +105,7 @@ describe('metrics endpoint in local mode', () => {
   after(() => toolhost.stop());
   const get = (headers: Record<string, string> = {}) => {
     const { port } = new URL(toolhost.url);
-    return wire(`http://127.0.0.1:${port}/metrics`, { headers: { host: `127.0.0.1:${port}`, ...headers } });
+    return sendRawRequest(`http://127.0.0.1:${port}/metrics`, { headers: { host: `127.0.0.1:${port}`, ...headers } });
   };
 
   it('is open to programs on this machine', async () => {
@@ -107,14 +115,14 @@ describe('metrics endpoint in local mode', () => {
 
   it('returns 404 to other machines', async () => {
     // A machine may have no other address to connect from, so this test works without a network.
-    const http = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, getText: async () => 'text' });
-    const from = (remoteAddress: string | undefined) =>
-      http({ headers: {}, socket: { remoteAddress } } as IncomingMessage);
+    const endpoint = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, getText: async () => 'text' });
+    const requestFrom = (remoteAddress: string | undefined) =>
+      endpoint({ headers: {}, socket: { remoteAddress } } as IncomingMessage);
     for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
-      assert.equal(await (await from(address)).text(), 'text');
+      assert.equal(await (await requestFrom(address)).text(), 'text');
     }
     for (const address of ['10.0.0.7', '::ffff:10.0.0.7', 'fe80::1', '::2', '1.127.0.0', undefined]) {
-      await assert.rejects(from(address), { kind: 'notFound' }, address);
+      await assert.rejects(requestFrom(address), { kind: 'notFound' }, address);
     }
   });
 
@@ -126,7 +134,7 @@ describe('metrics endpoint in local mode', () => {
 });
 
 describe('METRICS_TOKEN and OTEL_EXPORTER_OTLP_ENDPOINT', () => {
-  const problemOf = (env: Record<string, string>) => {
+  const getConfigError = (env: Record<string, string>) => {
     try {
       readConfig(env, () => '');
       return '';
@@ -138,15 +146,18 @@ describe('METRICS_TOKEN and OTEL_EXPORTER_OTLP_ENDPOINT', () => {
 
   it('are refused if they are invalid, without being shown', () => {
     for (const token of ['too-short', 'with space in the middle of it', '==================']) {
-      const message = problemOf({ METRICS_TOKEN: token });
+      const message = getConfigError({ METRICS_TOKEN: token });
       assert.match(message, /METRICS_TOKEN: is too short .* openssl rand -hex 32/);
       assert.ok(!message.includes(token));
     }
     for (const endpoint of ['collector.secret:4318', 'ftp://me:secret@host/']) {
-      const message = problemOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
+      const message = getConfigError({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
       assert.match(message, /OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http/);
       assert.ok(!message.includes('secret'));
     }
-    assert.equal(problemOf({ METRICS_TOKEN: metricsToken, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }), '');
+    assert.equal(
+      getConfigError({ METRICS_TOKEN: metricsToken, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }),
+      '',
+    );
   });
 });

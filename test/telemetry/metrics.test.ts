@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import { getBlockedClass } from '../../src/outbound/address.ts';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { formatMetrics, mergeMetrics } from '../../src/telemetry/metric.ts';
-import { serverAt, toolAt } from '../support/configs.ts';
+import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { parseMetrics, type Scrape, scrape } from '../support/toolhost/scrape.ts';
+import { type ParsedMetrics, parseMetrics, scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -29,19 +29,19 @@ describe('metrics', () => {
     upstream.on('GET /slow', () => ({ delayMs: 60, body: {} }));
     upstream.on('GET /silent', () => 'hold');
     upstream.on('GET /held', () => 'hold');
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { resolve } });
-    key = await toolhost.key();
-    const at = (path: string, more: Json = {}) => toolAt(`${upstream.url}${path}`, more);
+    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { resolve } });
+    key = await toolhost.createKey();
+    const at = (path: string, more: Json = {}) => buildToolAt(`${upstream.url}${path}`, more);
     const tools = [
       at('/thing', { name: 'fine_canary_tool', input_schema: { text: { type: 'string', optional: true } } }),
       at('/failing', { name: 'failing' }),
       at('/slow', { name: 'slow' }),
       at('/silent', { name: 'silent', timeout_ms: 50 }),
       at('/held', { name: 'held' }),
-      toolAt('https://inside.example.com/', { name: 'inside' }),
+      buildToolAt('https://inside.example.com/', { name: 'inside' }),
     ];
     await toolhost.createServer({ name: 'Canary name', slug: 'canary-slug', tools });
-    await toolhost.createServer(serverAt('keyed', upstream.url, stored));
+    await toolhost.createServer(buildServerAt('keyed', upstream.url, stored));
   });
   after(async () => {
     await toolhost.stop();
@@ -50,29 +50,29 @@ describe('metrics', () => {
 
   const call = (name: string, args: Json = {}) => toolhost.callTool('canary-slug', token, name, args);
   /** Returns what was added between two scrapes. */
-  async function added(work: () => Promise<unknown>) {
-    const earlier = await scrape(toolhost.url);
+  async function measureIncrease(work: () => Promise<unknown>) {
+    const earlier = await scrapeMetrics(toolhost.url);
     await work();
-    const later = await scrape(toolhost.url);
+    const later = await scrapeMetrics(toolhost.url);
     return {
-      calls: (labels: Record<string, string>) => later.sum(calls, labels) - earlier.sum(calls, labels),
+      calls: (labels: Record<string, string>) => later.sum(callsMetric, labels) - earlier.sum(callsMetric, labels),
       count: (name: string, labels: Record<string, string> = {}) => later.sum(name, labels) - earlier.sum(name, labels),
       later,
     };
   }
-  const calls = 'toolhost_calls_total';
+  const callsMetric = 'toolhost_calls_total';
 
   it('count each call by outcome, kind of access, and protocol generation', async () => {
-    const { calls: counted, count } = await added(async () => {
+    const { calls: countCalls, count } = await measureIncrease(async () => {
       await call('fine_canary_tool');
       await call('fine_canary_tool');
       await call('failing');
       await call('silent');
       await call('inside');
       await call('fine_canary_tool', { text: [5] });
-      await toolhost.modern('keyed', key, 'tools/call', { name: 'get', arguments: {} });
+      await toolhost.statelessRpc('keyed', key, 'tools/call', { name: 'get', arguments: {} });
     });
-    const open = { access: 'caller_token', era: 'legacy' };
+    const openLabels = { access: 'caller_token', era: 'legacy' };
     for (const [outcome, times] of Object.entries({
       ok: 2,
       upstream_status: 1,
@@ -80,10 +80,10 @@ describe('metrics', () => {
       blocked: 1,
       invalid_arguments: 1,
     })) {
-      assert.equal(counted({ outcome, ...open }), times, outcome);
+      assert.equal(countCalls({ outcome, ...openLabels }), times, outcome);
     }
-    assert.equal(counted({ outcome: 'ok', access: 'api_key', era: 'modern' }), 1);
-    assert.equal(counted({}), 7);
+    assert.equal(countCalls({ outcome: 'ok', access: 'api_key', era: 'modern' }), 1);
+    assert.equal(countCalls({}), 7);
     assert.equal(count('toolhost_call_duration_seconds_count'), 7);
     assert.equal(count('toolhost_call_wait_seconds_count'), 7);
     // The call with invalid arguments sent no request.
@@ -92,14 +92,14 @@ describe('metrics', () => {
   });
 
   it('measure the total and the upstream duration, not rounded, in cumulative buckets', async () => {
-    const { count, later } = await added(() => call('slow'));
+    const { count, later } = await measureIncrease(() => call('slow'));
     const total = count('toolhost_call_duration_seconds_sum');
     const upstreamPart = count('toolhost_upstream_duration_seconds_sum');
-    const own = count('toolhost_own_duration_seconds_sum');
+    const overhead = count('toolhost_own_duration_seconds_sum');
     const wait = count('toolhost_call_wait_seconds_sum');
     assert.ok(upstreamPart >= 0.055 && total > upstreamPart, `${total} ${upstreamPart}`);
-    assert.ok(own > 0 && wait >= 0);
-    assert.ok(Math.abs(total - upstreamPart - own - wait) < 1e-6, `${total} ${upstreamPart} ${own} ${wait}`);
+    assert.ok(overhead > 0 && wait >= 0);
+    assert.ok(Math.abs(total - upstreamPart - overhead - wait) < 1e-6, `${total} ${upstreamPart} ${overhead} ${wait}`);
     const histograms = [...later.families].filter(([, { type }]) => type === 'histogram').map(([name]) => name);
     assert.equal(histograms.length, 5);
     for (const name of histograms) {
@@ -116,7 +116,7 @@ describe('metrics', () => {
 
   it('count requests by method and status class, whatever methods clients invent', async () => {
     const method = 'canary/method';
-    const { count, later } = await added(async () => {
+    const { count, later } = await measureIncrease(async () => {
       await toolhost.rpc('canary-slug', token, 'tools/list');
       await toolhost.rpc('canary-slug', token, method);
       await toolhost.rpc('canary-slug', undefined, 'tools/list');
@@ -126,7 +126,7 @@ describe('metrics', () => {
       await toolhost.post('canary-slug', { jsonrpc: '2.0', method: 'notifications/initialized' }, { token });
     });
     const name = 'toolhost_mcp_requests_total';
-    for (const [asked, status] of [
+    for (const [methodLabel, status] of [
       ['tools/list', '2xx'],
       ['other', '2xx'],
       ['tools/list', '4xx'],
@@ -135,16 +135,16 @@ describe('metrics', () => {
       ['batch', '2xx'],
       ['notification', '2xx'],
     ] as const)
-      assert.equal(count(name, { method: asked, status }), 1, `${asked} ${status}`);
+      assert.equal(count(name, { method: methodLabel, status }), 1, `${methodLabel} ${status}`);
     assert.equal(count(name), 7);
     assert.ok(!later.text.includes('canary'));
   });
 
   it('count rejected credentials by kind at both entry points, and responses of the other entry points', async () => {
-    const { count } = await added(async () => {
+    const { count } = await measureIncrease(async () => {
       await toolhost.rpc('keyed', undefined, 'tools/list');
       await toolhost.rpc('keyed', 'wrong', 'tools/list');
-      await toolhost.rpc('keyed', await toolhost.key({ scopes: ['manage'] }), 'tools/list');
+      await toolhost.rpc('keyed', await toolhost.createKey({ scopes: ['manage'] }), 'tools/list');
       assert.equal((await fetch(`${toolhost.url}/api/v1/servers`)).status, 401);
       assert.equal((await toolhost.rest('GET', '/servers', { key: 'wrong' })).status, 401);
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
@@ -160,7 +160,7 @@ describe('metrics', () => {
   });
 
   it('[sec E] count blocked addresses by address class', async () => {
-    for (const [address, of] of [
+    for (const [address, addressClass] of [
       ['127.0.0.1', 'loopback'],
       ['192.168.1.1', 'private'],
       ['fd12::1', 'private'],
@@ -170,8 +170,8 @@ describe('metrics', () => {
       ['240.0.0.1', 'reserved'],
     ] as const) {
       addresses = ['203.0.114.1', address];
-      const { count } = await added(() => call('inside'));
-      assert.equal(count('toolhost_blocked_addresses_total', { class: of }), 1, address);
+      const { count } = await measureIncrease(() => call('inside'));
+      assert.equal(count('toolhost_blocked_addresses_total', { class: addressClass }), 1, address);
       assert.equal(count('toolhost_blocked_addresses_total'), 1);
     }
     assert.equal(getBlockedClass('::ffff:127.0.0.1'), 'loopback');
@@ -179,8 +179,8 @@ describe('metrics', () => {
   });
 
   it('count cache entries and outbound requests', async () => {
-    const { count, later } = await added(async () => {
-      const fresh = await toolhost.key();
+    const { count, later } = await measureIncrease(async () => {
+      const fresh = await toolhost.createKey();
       for (let n = 0; n < 3; n++) await toolhost.callTool('keyed', fresh, 'get');
     });
     assert.equal(count('toolhost_cache_misses_total', { cache: 'keys' }), 1);
@@ -190,22 +190,22 @@ describe('metrics', () => {
     assert.ok(later.value('toolhost_outbound_pools') >= 1);
     assert.ok(later.value('toolhost_outbound_connections') >= 1);
     upstream.take();
-    const held = call('held');
+    const heldCall = call('held');
     const request = await upstream.waitForRequest();
-    const during = await scrape(toolhost.url);
+    const during = await scrapeMetrics(toolhost.url);
     assert.equal(during.value('toolhost_outbound_requests', { state: 'running' }), 1);
     request.release({ body: {} });
-    await held;
+    await heldCall;
   });
 
   it('describe the state of the process and its database', async () => {
     const later = await eventually(async () => {
-      const { later } = await added(() => call('fine_canary_tool'));
+      const { later } = await measureIncrease(() => call('fine_canary_tool'));
       assert.ok(later.value('toolhost_call_records_waiting') > 0);
       return later;
     });
     await toolhost.rest('GET', '/calls');
-    assert.equal((await scrape(toolhost.url)).value('toolhost_call_records_waiting'), 0);
+    assert.equal((await scrapeMetrics(toolhost.url)).value('toolhost_call_records_waiting'), 0);
     assert.equal(later.value('toolhost_call_records_dropped_total'), 0);
     assert.equal(later.value('toolhost_database_up'), 1);
     assert.equal(later.value('toolhost_ready'), 1);
@@ -220,18 +220,18 @@ describe('metrics', () => {
 
   it('[sec C] contain no slug, tool, argument, credential, key, host, or workspace', async () => {
     await call('fine_canary_tool', { text: 'argument-canary' });
-    await toolhost.modern('keyed', key, 'tools/call', { name: 'get', arguments: {} });
-    const { text, families } = await scrape(toolhost.url);
+    await toolhost.statelessRpc('keyed', key, 'tools/call', { name: 'get', arguments: {} });
+    const { text, families } = await scrapeMetrics(toolhost.url);
     for (const secret of ['canary', 'keyed', 'fine', key, key.split('_')[1] as string, token, '127.0.0.1']) {
       assert.ok(!text.includes(secret), secret);
     }
     // The mode, not the workspace of the same name.
     assert.deepEqual(text.match(/\w+="local"/g), ['mode="local"']);
     const labels = [...families.values()].flatMap((family) => [...family.labels]);
-    const known =
+    const knownLabels =
       'access cache class database era event kind limit method mode node outcome state status version what'.split(' ');
     assert.deepEqual(
-      labels.filter((label) => !known.includes(label)),
+      labels.filter((label) => !knownLabels.includes(label)),
       [],
     );
   });
@@ -243,10 +243,10 @@ describe('metrics', () => {
       if (name === 'toolhost_database_up') for (const sample of samples) sample.value = 0;
       if (name === 'toolhost_changes_age_seconds') for (const sample of samples) sample.value = 99;
     }
-    const read = (processes: (typeof one)[]): Scrape => parseMetrics(formatMetrics(mergeMetrics(processes)));
+    const read = (processes: (typeof one)[]): ParsedMetrics => parseMetrics(formatMetrics(mergeMetrics(processes)));
     const [alone, both] = [read([one]), read([one, other])];
-    assert.equal(both.sum(calls), 2 * alone.sum(calls));
-    assert.ok(alone.sum(calls) > 0);
+    assert.equal(both.sum(callsMetric), 2 * alone.sum(callsMetric));
+    assert.ok(alone.sum(callsMetric) > 0);
     assert.equal(
       both.value('toolhost_call_duration_seconds_sum'),
       2 * alone.value('toolhost_call_duration_seconds_sum'),

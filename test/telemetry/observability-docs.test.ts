@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { metricRows } from '../../docs/metrics-page.ts';
-import { type Scrape, scrape } from '../support/toolhost/scrape.ts';
+import { type ParsedMetrics, scrapeMetrics } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const folder = resolve(import.meta.dirname, '..', '..', 'docs', 'operations');
@@ -19,48 +19,50 @@ const guide = read('observability.md');
 const reference = readFileSync(join(folder, '..', 'reference', 'metrics.md'), 'utf8');
 
 /** Returns the metric names in a text, without those that a histogram adds. */
-function metricsIn(text: string): string[] {
+function findMetricNames(text: string): string[] {
   return [...text.matchAll(/\b(?:toolhost|process|nodejs)_[a-z_]+[a-z]\b/g)].map(([name]) => name);
 }
 
 describe('guide, dashboard, and alerts', () => {
   let toolhost: TestToolhost;
-  let metrics: Scrape;
+  let metrics: ParsedMetrics;
   before(async () => {
     toolhost = await startToolhost();
-    metrics = await scrape(toolhost.url);
+    metrics = await scrapeMetrics(toolhost.url);
   });
   after(() => toolhost.stop());
 
-  const base = (name: string) => (metrics.families.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ''));
-  const unknown = (text: string) => metricsIn(text).filter((name) => !metrics.families.has(base(name)));
-  const expressions = () => [
+  const getFamilyName = (name: string) =>
+    metrics.families.has(name) ? name : name.replace(/_(bucket|sum|count)$/, '');
+  const findUnknownMetrics = (text: string) =>
+    findMetricNames(text).filter((name) => !metrics.families.has(getFamilyName(name)));
+  const getExpressions = () => [
     ...rules.map(({ expr }) => expr),
     ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
   ];
 
   it('name only existing metrics', () => {
     assert.ok(rules.length > 10 && panels.length > 25);
-    for (const text of [...expressions(), JSON.stringify(rules), guide, reference])
-      assert.deepEqual(unknown(text), [], text);
-    for (const { alert, expr } of rules) assert.ok(metricsIn(expr).length > 0, alert);
+    for (const text of [...getExpressions(), JSON.stringify(rules), guide, reference])
+      assert.deepEqual(findUnknownMetrics(text), [], text);
+    for (const { alert, expr } of rules) assert.ok(findMetricNames(expr).length > 0, alert);
     for (const { type, title, targets = [] } of panels) assert.equal(targets.length > 0, type !== 'row', title);
   });
 
   it('describe every metric like the code, and show it', () => {
-    const written = reference.split('\n').filter((line) => line.startsWith('| `'));
-    assert.deepEqual(written, metricRows(metrics.text), 'npm run docs');
-    const shown = new Set(expressions().flatMap(metricsIn).map(base));
+    const documented = reference.split('\n').filter((line) => line.startsWith('| `'));
+    assert.deepEqual(documented, metricRows(metrics.text), 'npm run docs');
+    const shown = new Set(getExpressions().flatMap(findMetricNames).map(getFamilyName));
     const hidden = [...metrics.families.keys()].filter((name) => !shown.has(name));
     assert.deepEqual(hidden, []);
   });
 
   it('use existing labels and values', () => {
-    for (const expr of expressions()) {
+    for (const expr of getExpressions()) {
       for (const [, name = '', matchers = ''] of expr.matchAll(/([a-z_]+)\{([^}]*)\}/g)) {
         for (const [, label = '', operator, values = ''] of matchers.matchAll(/([a-z]+)(=~|!=|=)"([^"]*)"/g)) {
           if (label === 'job') continue;
-          const family = metrics.families.get(base(name));
+          const family = metrics.families.get(getFamilyName(name));
           // Metrics without samples until their feature is used cannot be compared.
           if (family?.labels.size === 0) continue;
           for (const value of values.split('|')) {

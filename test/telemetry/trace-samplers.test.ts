@@ -5,7 +5,7 @@ import { startTracing } from '../../src/telemetry/tracing.ts';
 import { version } from '../../src/version.ts';
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-const aCall: ToolCall = {
+const call: ToolCall = {
   name: 'get',
   args: {},
   generation: 'modern',
@@ -32,19 +32,19 @@ describe('OTEL_TRACES_SAMPLER', () => {
     ['parentbased_traceidratio of 0', parentRatio, false, true],
     ['an invalid ratio', { ...ratio, OTEL_TRACES_SAMPLER_ARG: 'most' }, true, true],
   ];
-  for (const [name, env, ofOwn, ofCaller] of cases) {
-    it(`${ofOwn ? 'samples' : 'drops'} own traces and ${ofCaller ? 'samples' : 'drops'} those of callers with ${name}`, async () => {
+  for (const [name, env, samplesOwn, samplesCallers] of cases) {
+    it(`${samplesOwn ? 'samples' : 'drops'} own traces and ${samplesCallers ? 'samples' : 'drops'} those of callers with ${name}`, async () => {
       const { traceCall, stop } = startTracing({
         endpoint: 'http://127.0.0.1:9',
         version,
         env,
         onCollector: () => undefined,
       });
-      const kept = (parent: string | undefined) =>
-        traceCall('things', { ...aCall, traceparent: parent })
+      const isSampled = (parent: string | undefined) =>
+        traceCall('things', { ...call, traceparent: parent })
           .startRequest('GET', 'https://api.example.com')
           .traceparent.endsWith('-01');
-      assert.deepEqual([kept(undefined), kept(traceparent)], [ofOwn, ofCaller]);
+      assert.deepEqual([isSampled(undefined), isSampled(traceparent)], [samplesOwn, samplesCallers]);
       await stop();
     });
   }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { Resolve } from '../../src/outbound/connector.ts';
 import { version } from '../../src/version.ts';
-import { toolAt } from '../support/configs.ts';
+import { buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
-import { modernMeta, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -15,7 +15,7 @@ const parentId = 'b7ad6b7169203331';
 const traceparent = `00-${traceId}-${parentId}-01`;
 
 /** Waits until the collector has `count` spans. On a busy machine a service may end before they arrive. */
-const allSpans = (collector: TraceCollector, count: number) =>
+const waitForSpans = (collector: TraceCollector, count: number) =>
   eventually(() => assert.ok(collector.spans.length >= count, `${collector.spans.length} spans`));
 
 describe('traces of calls', () => {
@@ -27,15 +27,15 @@ describe('traces of calls', () => {
   beforeEach(async () => {
     [upstream, collector] = await Promise.all([startRecordingUpstream(), startTraceCollector()]);
     toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/` },
-      surroundings: { resolve },
+      runtimeOptions: { resolve },
     });
-    const tool = toolAt(`${upstream.url}/secret-path-canary/:id`, {
+    const tool = buildToolAt(`${upstream.url}/secret-path-canary/:id`, {
       name: 'get_thing',
       input_schema: { id: { type: 'string' }, q: { type: 'string', optional: true } },
     });
-    const inside = toolAt('https://inside.example.com/', { name: 'inside' });
+    const inside = buildToolAt('https://inside.example.com/', { name: 'inside' });
     await toolhost.createServer({ name: 'Things', slug: 'things', tools: [tool, inside] });
   });
   afterEach(() => Promise.all([upstream.close(), collector.close()]));
@@ -44,17 +44,17 @@ describe('traces of calls', () => {
   /**
    * Stops the service, which exports pending spans, waits for `count` spans, and returns the server and client spans.
    */
-  async function collected(count: number): Promise<{ servers: CollectedSpan[]; clients: CollectedSpan[] }> {
+  async function stopAndGetSpans(count: number): Promise<{ servers: CollectedSpan[]; clients: CollectedSpan[] }> {
     await toolhost.stop();
-    await allSpans(collector, count);
-    const of = (kind: number) => collector.spans.filter((span) => span.kind === kind);
-    return { servers: of(2), clients: of(3) };
+    await waitForSpans(collector, count);
+    const getSpans = (kind: number) => collector.spans.filter((span) => span.kind === kind);
+    return { servers: getSpans(2), clients: getSpans(3) };
   }
 
   it('have a server span and a client span, whose context is sent to the upstream', async () => {
     await toolhost.callTool('things', token, 'get_thing', args);
     const sent = upstream.requests[0]?.headers.traceparent;
-    const { servers, clients } = await collected(2);
+    const { servers, clients } = await stopAndGetSpans(2);
     const [[server], [client]] = [servers as [CollectedSpan], clients as [CollectedSpan]];
     assert.equal(collector.spans.length, 2);
     assert.equal(server.name, 'tools/call get_thing');
@@ -85,12 +85,12 @@ describe('traces of calls', () => {
   });
 
   it('[mcp 35] continue the trace of the caller from _meta or the header, with its state', async () => {
-    const meta = { ...modernMeta, traceparent, tracestate: 'vendor=one' };
-    await toolhost.modern('things', token, 'tools/call', { _meta: meta, name: 'get_thing', arguments: args });
+    const meta = { ...statelessMeta, traceparent, tracestate: 'vendor=one' };
+    await toolhost.statelessRpc('things', token, 'tools/call', { _meta: meta, name: 'get_thing', arguments: args });
     const headers = { traceparent, tracestate: 'vendor=two' };
     await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
     const sent = upstream.requests.map((request) => request.headers);
-    const { servers, clients } = await collected(4);
+    const { servers, clients } = await stopAndGetSpans(4);
     for (const [n, state] of ['vendor=one', 'vendor=two'].entries()) {
       const [server, client] = [servers[n] as CollectedSpan, clients[n] as CollectedSpan];
       assert.deepEqual([server.traceId, server.parentSpanId, server.traceState], [traceId, parentId, state]);
@@ -104,14 +104,14 @@ describe('traces of calls', () => {
     const headers = { traceparent: traceparent.replace(/01$/, '00') };
     await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
     assert.match(String(upstream.requests[0]?.headers.traceparent), new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
-    await collected(0);
+    await stopAndGetSpans(0);
     assert.deepEqual(collector.spans, []);
   });
 
   it("start a new trace if the caller's context is invalid", async () => {
     const headers = { traceparent: `00-${'0'.repeat(32)}-${parentId}-01`, tracestate: 'vendor=one' };
     await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
-    const { servers } = await collected(2);
+    const { servers } = await stopAndGetSpans(2);
     assert.equal(servers[0]?.parentSpanId, '');
     assert.equal(upstream.requests[0]?.headers.tracestate, undefined);
   });
@@ -121,7 +121,7 @@ describe('traces of calls', () => {
     await toolhost.callTool('things', token, 'get_thing', args);
     await toolhost.callTool('things', token, 'get_thing', { id: [5] });
     await toolhost.callTool('things', token, 'inside');
-    const { servers, clients } = await collected(5);
+    const { servers, clients } = await stopAndGetSpans(5);
     const errors = (spans: readonly CollectedSpan[]) =>
       spans.map(({ attributes, status, statusMessage }) => [attributes['error.type'], status, statusMessage]);
     assert.deepEqual(errors(servers), [
@@ -141,14 +141,14 @@ describe('trace of a call whose login is refreshed during it', () => {
   it('has a client span for each request', async () => {
     const collector = await startTraceCollector();
     const world = await startLoginWorld({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
-    const slug = await world.serve();
-    const { access_token } = await world.tokens(await world.client(slug));
+    const slug = await world.createServer();
+    const { access_token } = await world.getTokens(await world.registerClient(slug));
     world.upstream.take();
-    world.refuseFirstToken();
-    await world.call(slug, access_token);
+    world.rejectFirstToken();
+    await world.callTool(slug, access_token);
     const sent = world.upstream.take().map(({ headers }) => String(headers.traceparent).split('-')[2]);
     await world.stop();
-    await allSpans(collector, 3);
+    await waitForSpans(collector, 3);
     const clients = collector.spans.filter(({ kind }) => kind === 3);
     assert.deepEqual(
       clients.map(({ spanId, attributes }) => [spanId, attributes['http.response.status_code']]),

@@ -11,30 +11,30 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
-import { serverAt } from '../support/configs.ts';
+import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall, freshRequest, loadPauseMs, untilServed } from '../support/fresh-request.ts';
-import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
-import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
-import { clientWithId, registerClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
+import { freshCall, freshRequest, loadPauseMs, retryUntilServed } from '../support/fresh-request.ts';
+import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
+import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/hostile-provider.ts';
+import { clientWithId, expectTokens, registerClient, type Tokens } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { installPreviousVersion, type PreviousVersion } from '../support/toolhost/previous-version.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { freePort } from '../support/upstreams/listener.ts';
+import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { type RoundRobin, startRoundRobin } from '../support/upstreams/round-robin.ts';
 
 const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
-const login = { authentication: { type: 'Bearer' } };
-const ready = { authentication: { type: 'Bearer', token: 'of-the-server' } };
+const forwarding = { authentication: { type: 'Bearer' } };
+const withToken = { authentication: { type: 'Bearer', token: 'of-the-server' } };
 
 /** Configuration fields that the newer version has and the older one may not have, with an example value each. */
 const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 
 /** Number of times that each kind of request must succeed during one step of the upgrade. */
-const timesInStep = 15;
+const minSuccessesPerStep = 15;
 
 const [, , commit] = process.argv;
 if (commit === undefined) throw new Error('name the commit of the earlier version, such as v0.1.0');
@@ -42,8 +42,8 @@ if (commit === undefined) throw new Error('name the commit of the earlier versio
 describe(`version ${commit} and this one on one PostgreSQL database`, () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
-  let provider: HostileProvider;
-  let identity: ForgingProvider;
+  let provider: AdversarialProvider;
+  let identity: ForgedTokenProvider;
   let previous: PreviousVersion;
   let proxy: RoundRobin;
   let folder: string;
@@ -52,8 +52,8 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     [postgres, upstream, provider, identity, previous, proxy] = await Promise.all([
       startPostgres(),
       startRecordingUpstream(),
-      startHostileProvider(),
-      startForgingProvider(),
+      startAdversarialProvider(),
+      startForgedTokenProvider(),
       installPreviousVersion(commit),
       startRoundRobin(),
     ]);
@@ -91,8 +91,10 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
    * them. The log has one line per minute for such failures, so after a timeout the other failures of that minute look
    * the same.
    */
-  async function isShortOfTime(said: string): Promise<boolean> {
-    if (!/the database does not (answer|respond)|lost while the change was stored|lost during the commit/i.test(said))
+  async function isDatabaseTimeout(message: string): Promise<boolean> {
+    if (
+      !/the database does not (answer|respond)|lost while the change was stored|lost during the commit/i.test(message)
+    )
       return false;
     const older = started.filter(({ isOlder }) => isOlder);
     // The log line may arrive after the response.
@@ -106,20 +108,20 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
    * Retries only if the workspace sent too many requests, or if the database exceeded the timeouts of the older
    * version.
    */
-  const served = <Said extends { status: number; text: string; headers: Headers | IncomingHttpHeaders }>(
-    ask: () => Promise<Said>,
-  ) => untilServed(ask, ({ status, text }) => status === 429 || (status === 503 && isShortOfTime(text)));
+  const untilServedInTime = <Result extends { status: number; text: string; headers: Headers | IncomingHttpHeaders }>(
+    send: () => Promise<Result>,
+  ) => retryUntilServed(send, ({ status, text }) => status === 429 || (status === 503 && isDatabaseTimeout(text)));
 
   async function startReplica(program?: string): Promise<Replica> {
-    const PORT = String(await freePort());
+    const PORT = String(await findFreePort());
     const child = await startChildToolhost({ ...env, PORT }, program);
     const url = `http://127.0.0.1:${PORT}`;
     started.push({ child, isOlder: program !== undefined });
     proxy.add(url);
-    await proxy.seen(url, true);
+    await proxy.waitForReadiness(url, true);
     return { child, url };
   }
-  async function leave({ child, url }: Replica): Promise<void> {
+  async function stopReplica({ child, url }: Replica): Promise<void> {
     await proxy.remove(url);
     assert.equal(await child.end(), 0, child.output());
     assert.doesNotMatch(child.output(), /"level":[56]0/);
@@ -127,8 +129,8 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
 
   /** Signs a person in at the dashboard, and returns the session cookie. */
   async function signIn(browser: Browser): Promise<string> {
-    const { searchParams: sent } = next(await browser.get(`${proxy.url}/login`));
-    identity.issue(sent.get('nonce') ?? assert.fail());
+    const { searchParams: sent } = getNextUrl(await browser.get(`${proxy.url}/login`));
+    identity.setIdToken(sent.get('nonce') ?? assert.fail());
     const query = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: identity.url };
     await browser.get(`${proxy.url}/login/callback?${new URLSearchParams(query)}`);
     return browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
@@ -149,7 +151,7 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
       try {
         return await logInOnce(slug);
       } catch (error) {
-        if (!(await isShortOfTime(String(error)))) throw error;
+        if (!(await isDatabaseTimeout(String(error)))) throw error;
       }
     }
   }
@@ -159,9 +161,9 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     const person = createBrowser(nextAddress());
     const { url, verifier } = client.authorization();
     const departure = await person.press(await person.get(url), 'Allow and log in');
-    const back = next(await person.get(next(await person.get(next(departure)))));
+    const back = getNextUrl(await person.get(getNextUrl(await person.get(getNextUrl(departure)))));
     const redeemed = await client.redeem(back.searchParams.get('code') ?? '', verifier);
-    return { clientId: client.id, tokens: tokensOf(redeemed) };
+    return { clientId: client.id, tokens: expectTokens(redeemed) };
   }
 
   it('serve side by side without failing a call, login, change, or session, lose no call record, and allow going back', async () => {
@@ -169,118 +171,129 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     const session = await signIn(createBrowser());
     const asPerson = async (method: string, path: string, body?: Json): Promise<Json> => {
       const headers = { cookie: `toolhost-session=${session}`, origin: proxy.url, 'sec-fetch-site': 'same-origin' };
-      const reply = await served(() =>
+      const reply = await untilServedInTime(() =>
         freshRequest(`${proxy.url}/api/v1${path}`, { method, headers, ...(body && { body }) }),
       );
       assert.ok(reply.status < 300, `${method} ${path}: ${reply.status} ${reply.text}\n${logs()}`);
       return reply.body;
     };
-    await asPerson('POST', '/servers', serverAt('stored', upstream.url, stored));
+    await asPerson('POST', '/servers', buildServerAt('stored', upstream.url, stored));
     await asPerson('PUT', '/servers/stored/secrets/TOKEN', { value: 'secret-0' });
-    await asPerson('POST', '/servers', serverAt('changed', upstream.url, stored));
-    await asPerson('POST', '/servers', serverAt('people', upstream.url, { ...login, oauth: provider.oauth() }));
+    await asPerson('POST', '/servers', buildServerAt('changed', upstream.url, stored));
+    await asPerson(
+      'POST',
+      '/servers',
+      buildServerAt('people', upstream.url, { ...forwarding, oauth: provider.oauth() }),
+    );
     const { key } = await asPerson('POST', '/keys', { name: 'agent', scopes: ['call', 'manage'] });
     const agent = { key: String(key) };
 
     let over = false;
     const counts: Record<string, number> = {};
-    const callsOf: Record<string, number> = {};
+    const callCounts: Record<string, number> = {};
     /** Makes one call, which must succeed. */
     const call = async (slug: string, token: string) => {
-      const reply = await served(() => freshCall(proxy.url, slug, { key: token }));
+      const reply = await untilServedInTime(() => freshCall(proxy.url, slug, { key: token }));
       assert.equal(reply.status, 200, `${reply.text}\n${logs()}`);
       assert.match(reply.text, /something/);
-      callsOf[slug] = (callsOf[slug] ?? 0) + 1;
+      callCounts[slug] = (callCounts[slug] ?? 0) + 1;
     };
     /** Repeats one kind of work until the upgrade is over. */
-    const keep = async (kind: string, work: (n: number) => Promise<void>) => {
+    const repeat = async (kind: string, work: (n: number) => Promise<void>) => {
       for (let n = 0; !over; n += 1) {
         await work(n);
         counts[kind] = (counts[kind] ?? 0) + 1;
         await delay(loadPauseMs);
       }
     };
-    let last = { secret: '', description: '' };
-    const kept = await logIn('people');
+    let lastStored = { secret: '', description: '' };
+    const sharedLogin = await logIn('people');
     const load = Promise.all([
-      keep('calls', () => call('stored', agent.key)),
-      keep('keys', async (n) => {
-        const made = await asPerson('POST', '/keys', { name: `key ${n}`, scopes: ['call'], servers: ['stored'] });
-        await call('stored', String(made.key));
-        await asPerson('DELETE', `/keys/${made.id}`);
+      repeat('calls', () => call('stored', agent.key)),
+      repeat('keys', async (n) => {
+        const created = await asPerson('POST', '/keys', { name: `key ${n}`, scopes: ['call'], servers: ['stored'] });
+        await call('stored', String(created.key));
+        await asPerson('DELETE', `/keys/${created.id}`);
       }),
-      keep('refreshed', async () => {
-        const client = clientWithId(kept.clientId, { issuer: `${proxy.url}/mcp/people`, address: nextAddress() });
-        kept.tokens = tokensOf(await served(() => client.refresh(kept.tokens.refresh_token)));
-        await call('people', kept.tokens.access_token);
+      repeat('refreshed', async () => {
+        const client = clientWithId(sharedLogin.clientId, {
+          issuer: `${proxy.url}/mcp/people`,
+          address: nextAddress(),
+        });
+        sharedLogin.tokens = expectTokens(
+          await untilServedInTime(() => client.refresh(sharedLogin.tokens.refresh_token)),
+        );
+        await call('people', sharedLogin.tokens.access_token);
       }),
-      keep('logins', async () => {
-        const { tokens: own } = await logIn('people');
-        await call('people', own.access_token);
+      repeat('logins', async () => {
+        const { tokens: newTokens } = await logIn('people');
+        await call('people', newTokens.access_token);
       }),
-      keep('changes', async (n) => {
+      repeat('changes', async (n) => {
         const [value, description] = [`secret-${n + 1}`, `Change ${n}`];
         const path = `${proxy.url}/api/v1/servers/changed`;
-        const patched = await served(() => freshRequest(path, { ...agent, method: 'PATCH', body: { description } }));
+        const patched = await untilServedInTime(() =>
+          freshRequest(path, { ...agent, method: 'PATCH', body: { description } }),
+        );
         assert.equal(patched.status, 200, `${patched.text}\n${logs()}`);
         await asPerson('PUT', '/servers/changed/secrets/TOKEN', { value });
-        last = { secret: value, description };
+        lastStored = { secret: value, description };
       }),
-      keep('sessions', async () => {
+      repeat('sessions', async () => {
         await asPerson('GET', '/session');
         await asPerson('GET', '/servers');
         await asPerson('GET', '/servers/stored');
       }),
     ]);
     /** Waits until each kind of work has succeeded often with the current processes. */
-    const settled = async () => {
+    const waitForNextStep = async () => {
       const before = { ...counts };
       const isDone = () =>
         ['calls', 'keys', 'refreshed', 'logins', 'changes', 'sessions'].every(
-          (kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + timesInStep,
+          (kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + minSuccessesPerStep,
         );
       while (!isDone() && !over) await delay(loadPauseMs);
     };
     const running = new Set([old]);
     try {
-      await Promise.race([load, settled()]);
+      await Promise.race([load, waitForNextStep()]);
       const first = await startReplica();
       running.add(first);
-      await Promise.race([load, settled()]);
-      await handleLaterFields(agent.key, [old, first]);
-      await leave(old);
+      await Promise.race([load, waitForNextStep()]);
+      await assertLaterFieldsRefused(agent.key, [old, first]);
+      await stopReplica(old);
       running.delete(old);
-      await Promise.race([load, settled()]);
+      await Promise.race([load, waitForNextStep()]);
       // The older version starts on the database of the newer one again.
-      const again = await startReplica(previous.program);
-      running.add(again);
-      await leave(first);
+      const olderAgain = await startReplica(previous.program);
+      running.add(olderAgain);
+      await stopReplica(first);
       running.delete(first);
-      await Promise.race([load, settled()]);
+      await Promise.race([load, waitForNextStep()]);
     } finally {
       over = true;
       await Promise.allSettled([load]);
-      for (const replica of running) await leave(replica);
+      for (const replica of running) await stopReplica(replica);
     }
     await load;
-    assert.equal((await recordsOf('stored')).length, callsOf.stored);
-    assert.equal((await recordsOf('people')).length, callsOf.people);
+    assert.equal((await getCallRecords('stored')).length, callCounts.stored);
+    assert.equal((await getCallRecords('people')).length, callCounts.people);
     const end = await startReplica();
     const { server } = await asPerson('GET', '/servers/changed');
-    assert.equal((server as Json).description, last.description);
+    assert.equal((server as Json).description, lastStored.description);
     upstream.take();
     await freshCall(proxy.url, 'changed', agent);
-    assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${last.secret}`);
-    await leave(end);
+    assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${lastStored.secret}`);
+    await stopReplica(end);
   });
 
   /**
    * Asserts that the older version refuses data that only the newer one knows: a configuration with a field of a later
    * version, both an invented one and each of `laterFields`, and a key with an unknown restriction.
    */
-  async function handleLaterFields(key: string, [older, newer]: readonly [Replica, Replica]): Promise<void> {
+  async function assertLaterFieldsRefused(key: string, [older, newer]: readonly [Replica, Replica]): Promise<void> {
     const headers = { host: new URL(proxy.url).host };
-    const make = async (path: string, body: Json): Promise<Json> => {
+    const create = async (path: string, body: Json): Promise<Json> => {
       const reply = await freshRequest(`${newer.url}/api/v1${path}`, { key, headers, body });
       assert.equal(reply.status, 201, reply.text);
       return reply.body;
@@ -288,30 +301,30 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     const known = Object.keys(
       (await freshRequest(`${older.url}/schema/server.json`, { headers })).body.properties as Json,
     );
-    await make('/servers', serverAt('later', upstream.url, stored));
-    await inDatabase(
+    await create('/servers', buildServerAt('later', upstream.url, stored));
+    await queryDatabase(
       `update servers set config = replace(config, '{"name"', '{"futuristic":1,"name"') where slug = 'later'`,
     );
-    const answers = async (replica: Replica, slug: string, status: number, said: RegExp, token = key) => {
+    const assertResponse = async (replica: Replica, slug: string, status: number, pattern: RegExp, token = key) => {
       await eventually(async () => {
         const reply = await freshCall(replica.url, slug, { key: token, headers });
         assert.equal(reply.status, status, reply.text);
-        assert.match(reply.text, said);
+        assert.match(reply.text, pattern);
       }, 20_000);
     };
-    for (const replica of [older, newer]) await answers(replica, 'later', 503, /futuristic/);
+    for (const replica of [older, newer]) await assertResponse(replica, 'later', 503, /futuristic/);
     for (const [field, value] of Object.entries(laterFields)) {
       const slug = `later-${field}`;
-      await make('/servers', serverAt(slug, upstream.url, { ...ready, [field]: value }));
-      await answers(newer, slug, 200, /something/);
-      if (known.includes(field)) await answers(older, slug, 200, /something/);
-      else await answers(older, slug, 503, new RegExp(field));
+      await create('/servers', buildServerAt(slug, upstream.url, { ...withToken, [field]: value }));
+      await assertResponse(newer, slug, 200, /something/);
+      if (known.includes(field)) await assertResponse(older, slug, 200, /something/);
+      else await assertResponse(older, slug, 503, new RegExp(field));
     }
-    const limited = await make('/keys', { name: 'of a view', scopes: ['call'], views: ['later-views/reading'] });
-    for (const replica of [older, newer]) await answers(replica, 'stored', 403, /may not/, String(limited.key));
+    const limited = await create('/keys', { name: 'of a view', scopes: ['call'], views: ['later-views/reading'] });
+    for (const replica of [older, newer]) await assertResponse(replica, 'stored', 403, /may not/, String(limited.key));
   }
 
-  async function inDatabase(text: string, values: unknown[] = []): Promise<Json[]> {
+  async function queryDatabase(text: string, values: unknown[] = []): Promise<Json[]> {
     const client = new pg.Client({ connectionString: env.DATABASE_URL });
     await client.connect();
     try {
@@ -321,5 +334,6 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     }
   }
 
-  const recordsOf = (slug: string) => inDatabase(`select id from calls where slug = $1 and outcome = 'ok'`, [slug]);
+  const getCallRecords = (slug: string) =>
+    queryDatabase(`select id from calls where slug = $1 and outcome = 'ok'`, [slug]);
 });

@@ -1,4 +1,4 @@
 import { claudeCode } from '../../support/agents/agent-kinds.ts';
-import { checkAgent } from '../../support/agents/agent-rules.ts';
+import { testAgent } from '../../support/agents/agent-rules.ts';
 
-checkAgent(claudeCode);
+testAgent(claudeCode);

@@ -1,4 +1,4 @@
 import { openCode } from '../../support/agents/agent-kinds.ts';
-import { checkAgent } from '../../support/agents/agent-rules.ts';
+import { testAgent } from '../../support/agents/agent-rules.ts';
 
-checkAgent(openCode);
+testAgent(openCode);

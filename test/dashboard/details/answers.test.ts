@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
-import { button, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
+import { assertFieldError, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
-import { holdAnswers } from '../../support/upstreams/held-answers.ts';
+import { holdResponses } from '../../support/upstreams/held-answers.ts';
 
 /**
  * Watches the editor at every change of the page: messages about the slug must quote the slug on screen, and the list of
  * problems must have one line per field.
  */
-const watchSlug = `window.slugFaults = [];
+const watchSlugScript = `window.slugFaults = [];
 new MutationObserver(() => {
   const input = document.getElementById('field-slug');
   if (!input) return;
@@ -26,7 +26,7 @@ new MutationObserver(() => {
   if (own.length > 1) window.slugFaults.push(own.join(' | '));
 }).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });`;
 
-const faults = (page: Page) => page.evaluate('window.slugFaults');
+const readSlugErrors = (page: Page) => page.evaluate('window.slugFaults');
 
 describe('the validation of a new server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -40,11 +40,11 @@ describe('the validation of a new server', { concurrency: 2 }, () => {
     const step = fc.record({ text, isSaved: fc.boolean(), answers: fc.nat(3) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 7 }), async (steps) => {
-        await dashboard.at('/servers/new?from=form', async (page) => {
-          await page.evaluate(watchSlug);
-          const answers = [
-            await holdAnswers(page, 'POST', '/api/v1/check'),
-            await holdAnswers(page, 'POST', '/api/v1/servers'),
+        await dashboard.withPage('/servers/new?from=form', async (page) => {
+          await page.evaluate(watchSlugScript);
+          const heldResponses = [
+            await holdResponses(page, 'POST', '/api/v1/check'),
+            await holdResponses(page, 'POST', '/api/v1/servers'),
           ];
           for (const { text: slug, isSaved, answers: count } of steps) {
             // The form is disabled while a new server is being created.
@@ -52,14 +52,14 @@ describe('the validation of a new server', { concurrency: 2 }, () => {
               await field(page, 'Slug').fill(slug);
               if (isSaved) await button(page, 'Create server').click();
             }
-            for (let turn = 0; turn < count; turn++) await answers[turn % 2]?.release();
+            for (let turn = 0; turn < count; turn++) await heldResponses[turn % 2]?.releaseNewest();
           }
-          for (const held of answers) await held.stop();
+          for (const held of heldResponses) await held.releaseAll();
           await eventually(async () => assert.equal(await isSaving(page), false));
           await field(page, 'Slug').fill('Last one');
           await button(page, 'Create server').click();
-          await saysAtField(field(page, 'Slug'), /found "Last one"/i);
-          assert.deepEqual(await faults(page), []);
+          await assertFieldError(field(page, 'Slug'), /found "Last one"/i);
+          assert.deepEqual(await readSlugErrors(page), []);
         });
       }),
       { numRuns: 4, endOnFailure: true },

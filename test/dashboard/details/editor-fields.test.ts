@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { button, type Dashboard, field, selectOption, startDashboard, tab } from '../../support/browser/dashboard.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const tool = {
@@ -18,13 +18,13 @@ describe('the editor form', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  const configOf = async (slug: string) =>
+  const getStoredConfig = async (slug: string) =>
     (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
 
   it('[conf 4] adds a second credential with the fields of its type', async () => {
     const authentication = { type: 'ApiKey', header: 'DD-API-KEY', token: '{{API}}' };
     await dashboard.toolhost.createServer({ name: 'Two', slug: 'two-keys', tools: [tool], authentication });
-    await dashboard.at('/servers/two-keys/settings', async (page) => {
+    await dashboard.withPage('/servers/two-keys/settings', async (page) => {
       await button(page, 'Add credential').click();
       const types = page.getByRole('combobox', { name: 'Credential type' });
       await types.nth(1).click();
@@ -35,9 +35,9 @@ describe('the editor form', { concurrency: 2 }, () => {
       await field(page, 'Token endpoint').fill('https://login.example.com/token');
       await field(page, 'Client ID').fill('my-client');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
     });
-    assert.deepEqual((await configOf('two-keys')).authentication, [
+    assert.deepEqual((await getStoredConfig('two-keys')).authentication, [
       authentication,
       {
         type: 'ClientCredentials',
@@ -51,15 +51,15 @@ describe('the editor form', { concurrency: 2 }, () => {
   it('[conf 4] assigns a named credential of the server to a tool', async () => {
     const credentials = { admin: { type: 'Bearer', token: '{{ADMIN}}' } };
     await dashboard.toolhost.createServer({ name: 'Named', slug: 'named-keys', tools: [tool], credentials });
-    await dashboard.at('/servers/named-keys/tools?tool=run', async (page) => {
-      await choose(page, 'Credential', 'admin');
+    await dashboard.withPage('/servers/named-keys/tools?tool=run', async (page) => {
+      await selectOption(page, 'Credential', 'admin');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
       await button(page, 'Close').click();
       await tab(page, 'Settings').click();
       await page.getByText('Credential admin, for tools that use it').waitFor();
     });
-    const config = await configOf('named-keys');
+    const config = await getStoredConfig('named-keys');
     assert.deepEqual([config.credentials, (config.tools as Json[])[0]?.credential], [credentials, 'admin']);
   });
 
@@ -69,7 +69,7 @@ describe('the editor form', { concurrency: 2 }, () => {
       slug: 'wide',
       tools: [{ ...tool, url: 'https://api.example.com/v1/x' }],
     });
-    await dashboard.at('/servers/wide/settings', async (page) => {
+    await dashboard.withPage('/servers/wide/settings', async (page) => {
       await button(page, 'Base URL, headers, and variables').click();
       await field(page, 'Base URL').fill('https://{{host}}/v1');
       await button(page, 'Add shared header').click();
@@ -80,9 +80,9 @@ describe('the editor form', { concurrency: 2 }, () => {
       await field(page, 'Value of variable 1').fill('staging.example.com');
       await field(page, 'Description of variable 1').fill('The host of the API');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
     });
-    const { base_url, headers, variables } = await configOf('wide');
+    const { base_url, headers, variables } = await getStoredConfig('wide');
     assert.deepEqual(
       { base_url, headers, variables },
       {
@@ -91,7 +91,7 @@ describe('the editor form', { concurrency: 2 }, () => {
         variables: { host: { value: 'staging.example.com', description: 'The host of the API' } },
       },
     );
-    await dashboard.at('/servers/wide/secrets', async (page) => {
+    await dashboard.withPage('/servers/wide/secrets', async (page) => {
       await page.getByRole('heading').first().waitFor();
       assert.equal(await page.getByText('host has no value').count(), 0);
     });
@@ -107,7 +107,7 @@ describe('the editor form', { concurrency: 2 }, () => {
       url: 'https://api.example.com/files',
     };
     await toolhost.createServer({ name: 'Sent', slug: 'sent', tools: [{ ...tool, input_schema, body: 'multipart' }] });
-    await dashboard.at('/servers/sent/tools?tool=run', async (page) => {
+    await dashboard.withPage('/servers/sent/tools?tool=run', async (page) => {
       const open = async (name: string, nth: number) => {
         await button(page, `Details of ${name}`).click();
         await button(page, 'Request encoding').nth(nth).click();
@@ -118,11 +118,11 @@ describe('the editor form', { concurrency: 2 }, () => {
       await field(page, 'File name (file)').fill('scan.png');
       await field(page, 'Media type (file)').fill('image/png');
       await open('tags', 1);
-      await choose(page, 'Serialization (tags)', 'a[0]=1, a[b][0]=1');
+      await selectOption(page, 'Serialization (tags)', 'a[0]=1, a[b][0]=1');
       await open('version', 2);
       await field(page, 'Constant (version)').fill('2026-01');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
     });
     const { body } = await toolhost.rest('GET', '/servers/sent');
     const [stored] = (body.config as Json).tools as Json[];
@@ -137,7 +137,7 @@ describe('the editor form', { concurrency: 2 }, () => {
       tags: { type: 'array', style: 'indices' },
       version: { type: 'string', value: '2026-01' },
     });
-    await dashboard.at('/servers/sent/try', async (page) => {
+    await dashboard.withPage('/servers/sent/try', async (page) => {
       await page.getByLabel(/^tags/).first().waitFor();
       assert.equal(await page.getByLabel(/^version/).count(), 0);
     });
@@ -153,7 +153,7 @@ describe('the editor form', { concurrency: 2 }, () => {
       input_schema: { id: { type: 'string' } },
     };
     await toolhost.createServer({ name: 'Answered', slug: 'answered', tools: [tool] });
-    await dashboard.at('/servers/answered/tools?tool=run', async (page) => {
+    await dashboard.withPage('/servers/answered/tools?tool=run', async (page) => {
       await button(page, 'Advanced').click();
       const headers = page.getByRole('combobox', { name: 'Response headers', exact: true });
       await headers.fill('Set-Cookie');
@@ -165,11 +165,11 @@ describe('the editor form', { concurrency: 2 }, () => {
       await headers.press('Backspace');
       await headers.fill('ETag');
       await page.keyboard.press('Enter');
-      await choose(page, 'Redirects', 'Follow up to 3');
+      await selectOption(page, 'Redirects', 'Follow up to 3');
       await button(page, 'Details of id').click();
       await field(page, 'Pattern (id)').fill('^[a-z]+$');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
     });
     const { body } = await toolhost.rest('GET', '/servers/answered');
     const [stored] = (body.config as Json).tools as Json[];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CDPSession, Page } from 'playwright-core';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { button, type Dashboard, field, jsonOf, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, type Dashboard, field, getJsonEditor, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 describe('the editor of a server with many tools', { concurrency: 2 }, () => {
@@ -11,11 +11,11 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     dashboard = await startDashboard();
     // A busy machine may reject the large configuration at first.
     for (const count of [4, 40, 1000])
-      await eventually(() => dashboard.toolhost.createServer(withTools(count)), 60_000);
+      await eventually(() => dashboard.toolhost.createServer(createConfig(count)), 60_000);
   });
   after(() => dashboard?.stop());
 
-  const withTools = (count: number) => {
+  const createConfig = (count: number) => {
     const tools = Array.from({ length: count }, (_, index) => ({
       name: `tool_${index}`,
       description: `Reads the things of group ${index % 10}.`,
@@ -28,7 +28,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   };
 
   /** Measures the function calls of an interaction, as counted by V8, and the DOM nodes of the page after it. */
-  async function costOf(page: Page, use: () => Promise<void>): Promise<Cost> {
+  async function measureCost(page: Page, use: () => Promise<void>): Promise<Cost> {
     const session: CDPSession = await page.context().newCDPSession(page);
     await session.send('Profiler.enable');
     await session.send('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
@@ -46,7 +46,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   it('does the same work per keystroke with 1,000 tools as with 4', async () => {
     const costs: Cost[] = [];
     for (const count of [4, 40, 1000]) {
-      await dashboard.at(`/servers/sized-${count}/tools`, async (page) => {
+      await dashboard.withPage(`/servers/sized-${count}/tools`, async (page) => {
         await page.getByText('Form', { exact: true }).click();
         await button(page.getByRole('table', { name: 'Tools' }), 'tool_2').click();
         const text = field(page, 'Tool description');
@@ -61,19 +61,19 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
         };
         // Waits until the work of opening the page has ended.
         await type();
-        costs.push(await costOf(page, type));
+        costs.push(await measureCost(page, type));
       });
     }
-    const [few, some, many] = costs as [Cost, Cost, Cost];
+    const [few, forty, many] = costs as [Cost, Cost, Cost];
     const seen = JSON.stringify(costs);
     assert.ok(few.calls > 100, seen);
-    assert.ok(many.calls < few.calls * 1.2 && some.calls < few.calls * 1.2, seen);
+    assert.ok(many.calls < few.calls * 1.2 && forty.calls < few.calls * 1.2, seen);
     // The table renders only the rows that fit in it.
-    assert.ok(many.nodes < some.nodes * 1.1 && many.nodes < few.nodes * 2, seen);
+    assert.ok(many.nodes < forty.nodes * 1.1 && many.nodes < few.nodes * 2, seen);
   });
 
   it('filters tools, opens one with the keyboard, and restores it from its URL, also after a rename', async () => {
-    await dashboard.at('/servers/sized-1000/tools', async (page) => {
+    await dashboard.withPage('/servers/sized-1000/tools', async (page) => {
       const table = page.getByRole('table', { name: 'Tools' });
       await table.waitFor();
       const height = Number(await page.evaluate('document.body.scrollHeight'));
@@ -104,9 +104,9 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   });
 
   it('finds text in the JSON that is not rendered, and returns the focus', async () => {
-    await dashboard.at('/servers/sized-1000/tools', async (page) => {
+    await dashboard.withPage('/servers/sized-1000/tools', async (page) => {
       await page.getByText('JSON', { exact: true }).click();
-      const { json } = jsonOf(page);
+      const { json } = getJsonEditor(page);
       await json.focus();
       assert.equal(await json.getByText('"tool_900"').count(), 0);
       await page.keyboard.press('Control+f');
@@ -131,7 +131,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       dashboard.config('moving', { authentication, base_url, tools: [{ ...tool, url: '/items' }] }),
     );
     await dashboard.toolhost.rest('PUT', '/servers/moving/secrets/KEY', { body: { value: 'the-key-of-the-api' } });
-    await dashboard.at('/servers/moving/settings', async (page) => {
+    await dashboard.withPage('/servers/moving/settings', async (page) => {
       await field(page, 'Base URL').fill('https://api.example.org');
       const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
       await alert.getByText('Save first, then set it under Secrets.').waitFor();

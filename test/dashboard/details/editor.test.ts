@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, jsonOf, startDashboard, tab } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import {
+  button,
+  type Dashboard,
+  field,
+  getJsonEditor,
+  selectOption,
+  startDashboard,
+  tab,
+} from '../../support/browser/dashboard.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
@@ -12,14 +20,14 @@ describe('the editor of a server', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  const toolsOf = async (slug: string) => {
+  const getToolNames = async (slug: string) => {
     const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
     return ((body.config as Json).tools as { name: string }[]).map(({ name }) => name);
   };
 
   it('completes names and values in the JSON', async () => {
-    await dashboard.at('/servers/new?from=json', async (page) => {
-      const { json, text } = jsonOf(page);
+    await dashboard.withPage('/servers/new?from=json', async (page) => {
+      const { json, text } = getJsonEditor(page);
       const option = (name: string) => page.getByRole('option', { name, exact: true });
       await json.pressSequentially('{ "desc');
       await option('description').click();
@@ -36,8 +44,8 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('marks errors in the JSON, folds it, and releases the focus with Tab and Escape', async () => {
     await dashboard.toolhost.createServer(dashboard.config('marked'));
-    await dashboard.at('/servers/marked/settings', async (page) => {
-      const { json, text } = jsonOf(page);
+    await dashboard.withPage('/servers/marked/settings', async (page) => {
+      const { json, text } = getJsonEditor(page);
       const marked = json.locator('.cm-lintRange-error');
       await json.fill((await text()).replace('"slug": "marked"', '"slug": "Not a slug!"'));
       await eventually(async () => assert.equal(await marked.textContent(), '"slug"'));
@@ -57,7 +65,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('shows warnings next to their fields and allows saving with them', async () => {
     await dashboard.toolhost.createServer(dashboard.config('warned'));
-    await dashboard.at('/servers/warned/settings', async (page) => {
+    await dashboard.withPage('/servers/warned/settings', async (page) => {
       await page.getByRole('radio', { name: 'Stored credential' }).check();
       const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
       await warning.first().waitFor();
@@ -74,8 +82,8 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const input_schema = { channel: { type: 'integer', value: id }, price: { type: 'number', optional: true } };
     const tools = [{ ...tool, url: 'https://api.example.com/things', input_schema }];
     await dashboard.toolhost.createServer(dashboard.config('digits', { tools }));
-    await dashboard.at('/servers/digits/tools', async (page) => {
-      const { json, text } = jsonOf(page);
+    await dashboard.withPage('/servers/digits/tools', async (page) => {
+      const { json, text } = getJsonEditor(page);
       const shown = await text();
       assert.match(shown, /"value": 1092839482938472939/);
       await json.fill(shown.replace('"optional": true', '"default": 1.10'));
@@ -90,7 +98,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const [tool] = dashboard.config('many').tools as Json[];
     const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));
     await dashboard.toolhost.createServer(dashboard.config('many', { tools }));
-    await dashboard.at('/servers/many/tools', async (page) => {
+    await dashboard.withPage('/servers/many/tools', async (page) => {
       await button(page, 'first').click();
       await button(page, 'Duplicate first').click();
       assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
@@ -101,7 +109,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await items.nth(2).locator('[draggable=true]').dragTo(items.nth(0));
       await button(page, 'Save').click();
       await page.getByText('All changes saved').waitFor();
-      assert.deepEqual(await toolsOf('many'), ['third', 'first', 'first_2']);
+      assert.deepEqual(await getToolNames('many'), ['third', 'first', 'first_2']);
     });
   });
 
@@ -114,31 +122,31 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       scopes: ['read'],
     };
     await dashboard.toolhost.createServer(dashboard.config('sealed', { oauth }));
-    await dashboard.at('/servers/sealed/settings', async (page) => {
+    await dashboard.withPage('/servers/sealed/settings', async (page) => {
       const secret = page.locator('input[type=password]');
       await secret.waitFor();
       assert.equal(await secret.inputValue(), '');
       assert.ok(!(await page.content()).includes('first-secret'));
-      assert.ok(!(await jsonOf(page).text()).includes('first-sec'));
+      assert.ok(!(await getJsonEditor(page).text()).includes('first-sec'));
       const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
       await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
       await button(page, 'Copy callback URL').waitFor();
       await tab(page, 'Tools').click();
       await button(page, 'read').click();
-      await choose(page, 'Method', 'POST');
+      await selectOption(page, 'Method', 'POST');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
       await button(page, 'Close').click();
       await tab(page, 'Settings').click();
       await secret.fill('second-secret-of-the-client');
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 3');
+      await waitForToast(page, 'Saved as version 3');
       await eventually(async () => assert.ok(!(await page.content()).includes('second-secret')));
     });
   });
 
   it('starts from the sample API with all fields filled in', async () => {
-    await dashboard.at('/servers/new', async (page) => {
+    await dashboard.withPage('/servers/new', async (page) => {
       await page.getByRole('link', { name: /From the sample API/ }).click();
       await field(page, 'Name').waitFor();
       assert.notEqual(await field(page, 'Name').inputValue(), '');

@@ -4,7 +4,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { alert, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
-const notice = 'Someone else changed this server';
+const conflictTitle = 'Someone else changed this server';
 
 describe('an unsaved edit in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -13,68 +13,71 @@ describe('an unsaved edit in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  const stored = async (slug: string) => {
+  const getStoredConfig = async (slug: string) => {
     const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
     return { version: (body.server as Json).version, ...(body.config as Json) } as Json;
   };
 
   /** Opens the editor of a new server and types a description. */
-  async function edit(slug: string, use: (page: Page, context: BrowserContext) => Promise<void>): Promise<void> {
+  async function withUnsavedEdit(
+    slug: string,
+    use: (page: Page, context: BrowserContext) => Promise<void>,
+  ): Promise<void> {
     await dashboard.toolhost.createServer(dashboard.config(slug));
-    await dashboard.at(`/servers/${slug}/settings`, async (page, context) => {
+    await dashboard.withPage(`/servers/${slug}/settings`, async (page, context) => {
       await field(page, 'Description').fill('My long text');
       await use(page, context);
     });
   }
 
-  async function saveInConflict(page: Page, slug: string, theirs: Json): Promise<void> {
-    const { status } = await dashboard.toolhost.rest('PATCH', `/servers/${slug}`, { body: theirs });
+  async function saveInConflict(page: Page, slug: string, otherChanges: Json): Promise<void> {
+    const { status } = await dashboard.toolhost.rest('PATCH', `/servers/${slug}`, { body: otherChanges });
     assert.equal(status, 200);
     await button(page, 'Save').click();
-    await alert(page, notice).waitFor();
+    await alert(page, conflictTitle).waitFor();
     assert.equal(await field(page, 'Description').inputValue(), 'My long text');
   }
 
   it('reports a newer version and can be saved on top of it if both changed different fields', async () => {
-    await edit('merged', async (page) => {
+    await withUnsavedEdit('merged', async (page) => {
       await saveInConflict(page, 'merged', { name: 'Their name' });
       await page.getByRole('region', { name: 'Changes from version 1 to version 2' }).getByText('Their name').waitFor();
       await button(page, 'Keep my changes').click();
-      await alert(page, notice).waitFor({ state: 'hidden' });
+      await alert(page, conflictTitle).waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Name').inputValue(), 'Their name');
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await button(page, 'Save').click();
       await page.getByText('All changes saved').waitFor();
-      const { version, name, description } = await stored('merged');
+      const { version, name, description } = await getStoredConfig('merged');
       assert.deepEqual([version, name, description], [3, 'Their name', 'My long text']);
-      assert.equal(await alert(page, notice).count(), 0);
+      assert.equal(await alert(page, conflictTitle).count(), 0);
     });
   });
 
   it('overrides a newer change of the same field if the user keeps it', async () => {
-    await edit('same-field', async (page) => {
+    await withUnsavedEdit('same-field', async (page) => {
       await saveInConflict(page, 'same-field', { description: 'Their text' });
       await button(page, 'Keep my changes').click();
-      await alert(page, notice).waitFor({ state: 'hidden' });
+      await alert(page, conflictTitle).waitFor({ state: 'hidden' });
       await button(page, 'Save').click();
       await page.getByText('All changes saved').waitFor();
-      assert.equal((await stored('same-field')).description, 'My long text');
+      assert.equal((await getStoredConfig('same-field')).description, 'My long text');
     });
   });
 
   it('can be discarded in favor of a newer version', async () => {
-    await edit('given-way', async (page) => {
+    await withUnsavedEdit('given-way', async (page) => {
       await saveInConflict(page, 'given-way', { description: 'Their text' });
       await button(page, 'Discard my changes').click();
-      await alert(page, notice).waitFor({ state: 'hidden' });
+      await alert(page, conflictTitle).waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Description').inputValue(), 'Their text');
       assert.equal(await button(page, 'Save').isDisabled(), true);
-      assert.equal((await stored('given-way')).version, 2);
+      assert.equal((await getStoredConfig('given-way')).version, 2);
     });
   });
 
   it('survives the end of the session', async () => {
-    await edit('ended', async (page, context) => {
+    await withUnsavedEdit('ended', async (page, context) => {
       await context.clearCookies();
       await button(page, 'Save').click();
       await alert(page, 'Your session has ended').waitFor();
@@ -90,12 +93,12 @@ describe('an unsaved edit in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await button(page, 'Save').click();
       await page.getByText('All changes saved').waitFor();
-      assert.equal((await stored('ended')).description, 'My long text');
+      assert.equal((await getStoredConfig('ended')).description, 'My long text');
     });
   });
 
   it('survives a lost connection, which is reported and recovers automatically', async () => {
-    await edit('offline', async (page, context) => {
+    await withUnsavedEdit('offline', async (page, context) => {
       await context.setOffline(true);
       await button(page, 'Save').click();
       await alert(page, 'The service is unreachable').waitFor();
@@ -106,19 +109,19 @@ describe('an unsaved edit in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await button(page, 'Save').click();
       await page.getByText('All changes saved').waitFor();
-      assert.equal((await stored('offline')).description, 'My long text');
+      assert.equal((await getStoredConfig('offline')).description, 'My long text');
     });
   });
 
   it('asks for confirmation before the user leaves the page in any way', async () => {
-    await edit('left', async (page) => {
+    await withUnsavedEdit('left', async (page) => {
       await page.getByRole('link', { name: 'API keys', exact: true }).click();
       const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
       await button(dialog, 'Stay').click();
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
-      const asked = page.waitForEvent('dialog');
+      const leavePrompt = page.waitForEvent('dialog');
       await page.evaluate('void location.assign("/keys")');
-      assert.equal((await asked).type(), 'beforeunload');
+      assert.equal((await leavePrompt).type(), 'beforeunload');
       assert.equal(await field(page, 'Description').inputValue(), 'My long text');
       await page.getByRole('link', { name: 'API keys', exact: true }).click();
       await button(dialog, 'Discard and leave').click();

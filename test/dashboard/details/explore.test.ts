@@ -38,38 +38,38 @@ describe('a call in the dashboard', () => {
   after(() => dashboard?.stop());
 
   /** Calls a tool as an agent and returns the id of the call record. */
-  const called = async (tool: string, args: Json): Promise<string> => {
+  const recordCall = async (tool: string, args: Json): Promise<string> => {
     const { toolhost } = dashboard;
-    await toolhost.callTool('seen', await toolhost.key(), tool, args);
+    await toolhost.callTool('seen', await toolhost.createKey(), tool, args);
     const { calls } = (await toolhost.rest('GET', `/calls?slug=seen&tool=${tool}&limit=1`)).body as { calls: Json[] };
     return String(calls[0]?.id);
   };
   const result = (page: Page) => page.getByRole('region', { name: 'Result' });
 
   it('[agent 5] shows the API response next to the result for the agent, with the tokens of both', async () => {
-    await dashboard.at('/servers/seen/try?tool=read', async (page) => {
+    await dashboard.withPage('/servers/seen/try?tool=read', async (page) => {
       await field(page, 'name').fill('n');
       await button(page, 'Call tool').click();
-      const said = result(page).getByRole('region', { name: 'API response' });
-      await said.getByText('200', { exact: true }).waitFor();
-      await said.getByText(/^\d+ B, about \d+ tokens$/).waitFor();
-      await said.getByText('x-total-count: 1').waitFor();
-      assert.doesNotMatch((await said.textContent()) ?? '', /x-noise/);
-      await button(said, /more headers$/).click();
-      await said.getByText('x-noise: n').waitFor();
-      await said.getByRole('region', { name: 'response body' }).getByText('"links"').waitFor();
-      const got = result(page).getByRole('region', { name: 'Sent to agent' });
-      await got.getByText(/^about \d+ tokens, 9\d% less$/).waitFor();
-      assert.doesNotMatch((await got.textContent()) ?? '', /links/);
+      const apiResponse = result(page).getByRole('region', { name: 'API response' });
+      await apiResponse.getByText('200', { exact: true }).waitFor();
+      await apiResponse.getByText(/^\d+ B, about \d+ tokens$/).waitFor();
+      await apiResponse.getByText('x-total-count: 1').waitFor();
+      assert.doesNotMatch((await apiResponse.textContent()) ?? '', /x-noise/);
+      await button(apiResponse, /more headers$/).click();
+      await apiResponse.getByText('x-noise: n').waitFor();
+      await apiResponse.getByRole('region', { name: 'response body' }).getByText('"links"').waitFor();
+      const agentResult = result(page).getByRole('region', { name: 'Sent to agent' });
+      await agentResult.getByText(/^about \d+ tokens, 9\d% less$/).waitFor();
+      assert.doesNotMatch((await agentResult.textContent()) ?? '', /links/);
       await checkPage(page);
     });
   });
 
   it('[agent 5] opens in Try it from its record, sends nothing automatically, and confirms a write', async () => {
     const args = { name: 'it\'s "x"', tags: [], note: '', size: { a: [1, 'b'] } };
-    await called('write', args);
+    await recordCall('write', args);
     const { upstream } = dashboard;
-    await dashboard.at('/calls?server=seen&tool=write', async (page) => {
+    await dashboard.withPage('/calls?server=seen&tool=write', async (page) => {
       await button(page, /^write/)
         .first()
         .click();
@@ -98,8 +98,8 @@ describe('a call in the dashboard', () => {
       await result(page).getByText('OK', { exact: true }).waitFor();
       const sent = upstream.take().map(({ body }) => JSON.parse(body.toString('utf8')) as Json);
       assert.deepEqual(sent, [args], 'the replayed arguments differ from the recorded ones');
-      const said = result(page).getByRole('region', { name: 'API response' });
-      assert.match((await said.textContent()) ?? '', /"key": "\[redacted\]"/);
+      const apiResponse = result(page).getByRole('region', { name: 'API response' });
+      assert.match((await apiResponse.textContent()) ?? '', /"key": "\[redacted\]"/);
       await page.setViewportSize({ width: 400, height: 900 });
       await page.emulateMedia({ colorScheme: 'dark' });
       await checkPage(page);
@@ -108,39 +108,39 @@ describe('a call in the dashboard', () => {
 
   it('[agent 5] says why it cannot be replayed and which arguments were redacted', async () => {
     const { toolhost } = dashboard;
-    const gone = await called('gone', { name: 'n' });
-    const redacted = await called('write', { name: `Key ${secret}` });
+    const gone = await recordCall('gone', { name: 'n' });
+    const redacted = await recordCall('write', { name: `Key ${secret}` });
     await toolhost.rest('PATCH', '/servers/seen/tools/gone', { body: { disabled: true } });
     const refusals: [id: string, text: RegExp][] = [
       [gone, /Its tool gone is disabled or no longer exists/],
       ['call_unknown', /The call no longer exists/],
     ];
     for (const [id, text] of refusals) {
-      await dashboard.at(`/servers/seen/try?replay=${id}`, async (page) => {
+      await dashboard.withPage(`/servers/seen/try?replay=${id}`, async (page) => {
         await page.getByText(text).waitFor();
         assert.equal(await field(page, 'name').inputValue(), '');
       });
     }
-    await dashboard.at(`/servers/seen/try?replay=${redacted}`, async (page) => {
+    await dashboard.withPage(`/servers/seen/try?replay=${redacted}`, async (page) => {
       await page.getByText(/Enter them again where it says \[redacted\]/).waitFor();
       assert.equal(await field(page, 'name').inputValue(), 'Key [redacted]');
     });
   });
 
   it('[agent 5] can be copied as an MCP request and as code, without a credential', async () => {
-    await dashboard.at('/servers/seen/try?tool=read', async (page, context) => {
+    await dashboard.withPage('/servers/seen/try?tool=read', async (page, context) => {
       await context.grantPermissions(['clipboard-read', 'clipboard-write']);
       await field(page, 'name').fill("it's");
       await button(page, 'Copy as MCP request or code').click();
-      const shows = async (form: string, text: RegExp) => {
+      const assertCallFormat = async (form: string, text: RegExp) => {
         await page.getByRole('radiogroup', { name: 'Call format' }).getByText(form, { exact: true }).click();
         const code = page.getByRole('region', { name: `call as ${form}` });
         await eventually(async () => assert.match((await code.textContent()) ?? '', text));
       };
-      await shows('curl', /-H "Authorization: Bearer \$TOOLHOST_API_KEY"[\s\S]*"name":"it'\\''s"/);
-      await shows('TypeScript', /process\.env\.TOOLHOST_API_KEY[\s\S]*\{"name": "it's"\}/);
-      await shows('Python', /os\.environ\["TOOLHOST_API_KEY"\][\s\S]*\{"name": "it's"\}/);
-      await shows('MCP', /"method": "tools\/call"/);
+      await assertCallFormat('curl', /-H "Authorization: Bearer \$TOOLHOST_API_KEY"[\s\S]*"name":"it'\\''s"/);
+      await assertCallFormat('TypeScript', /process\.env\.TOOLHOST_API_KEY[\s\S]*\{"name": "it's"\}/);
+      await assertCallFormat('Python', /os\.environ\["TOOLHOST_API_KEY"\][\s\S]*\{"name": "it's"\}/);
+      await assertCallFormat('MCP', /"method": "tools\/call"/);
       await button(page, 'Copy call as MCP').click();
       const copied = JSON.parse(String(await page.evaluate('navigator.clipboard.readText()'))) as Json;
       assert.deepEqual(copied.params, { name: 'read', arguments: { name: "it's" } });

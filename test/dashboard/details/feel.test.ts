@@ -3,12 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import type { Page, Route } from 'playwright-core';
 import { button, type Dashboard, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
-import { drawn } from '../../support/upstreams/held-answers.ts';
+import { waitForRender } from '../../support/upstreams/held-answers.ts';
 
 /** Maximum cumulative layout shift of a page while it loads. */
-const mostShift = 0.1;
+const maxLayoutShift = 0.1;
 
-const measureShifts = `window.shifted = 0;
+const measureShiftsScript = `window.shifted = 0;
 new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
 }).observe({ type: 'layout-shift', buffered: true });`;
@@ -19,33 +19,33 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
     dashboard = await startDashboard();
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('felt'));
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     for (const args of [{ count: 1 }, { count: 2 }, {}]) await toolhost.callTool('felt', key, 'read', args);
   });
   after(() => dashboard?.stop());
 
-  async function loaded(page: Page): Promise<void> {
+  async function waitUntilLoaded(page: Page): Promise<void> {
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.waitForLoadState('networkidle');
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
   }
 
   /** Delays a response until the page has been drawn without it, so a shift becomes visible. */
-  const afterDrawing = (page: Page) => async (route: Route) => {
+  const delayUntilDrawn = (page: Page) => async (route: Route) => {
     const response = await route.fetch();
     if (!route.request().url().endsWith('/session')) {
       await page.locator('h1, [role=status]').first().waitFor();
-      await drawn(page);
+      await waitForRender(page);
     }
     await route.fulfill({ response });
   };
 
   for (const width of [400, 1440]) {
     it(`does not shift its layout while late responses arrive, ${width} px wide`, async () => {
-      await dashboard.at(
+      await dashboard.withPage(
         '/servers',
         async (page) => {
-          await page.addInitScript(measureShifts);
+          await page.addInitScript(measureShiftsScript);
           for (const path of [
             '/servers',
             '/servers/felt',
@@ -56,11 +56,11 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
             '/audit',
             '/settings',
           ]) {
-            await page.route((url) => url.pathname.startsWith('/api/v1/'), afterDrawing(page));
+            await page.route((url) => url.pathname.startsWith('/api/v1/'), delayUntilDrawn(page));
             await page.goto(path);
-            await loaded(page);
+            await waitUntilLoaded(page);
             const shifted = Number(await page.evaluate('window.shifted'));
-            assert.ok(shifted < mostShift, `${path}: ${shifted}`);
+            assert.ok(shifted < maxLayoutShift, `${path}: ${shifted}`);
             // Pages that poll may still wait for a response when they are left.
             await page.unrouteAll({ behavior: 'ignoreErrors' });
           }
@@ -81,18 +81,18 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
         const exact = at.toLocaleString('en', { timeZone: timezoneId, dateStyle: 'medium', timeStyle: 'long' });
         assert.equal(await time.getAttribute('title'), exact);
         await page.getByRole('link', { name: 'Servers', exact: true }).click();
-        const ago = page.getByRole('table', { name: 'Servers' }).locator('time').first();
-        assert.match((await ago.textContent()) ?? '', /ago|just now/);
-        const changedAt = new Date((await ago.getAttribute('datetime')) ?? '');
+        const relativeTime = page.getByRole('table', { name: 'Servers' }).locator('time').first();
+        assert.match((await relativeTime.textContent()) ?? '', /ago|just now/);
+        const changedAt = new Date((await relativeTime.getAttribute('datetime')) ?? '');
         const day = changedAt.toLocaleString('en', { timeZone: timezoneId, dateStyle: 'medium' });
-        assert.ok((await ago.getAttribute('title'))?.includes(day));
+        assert.ok((await relativeTime.getAttribute('title'))?.includes(day));
       };
-      await dashboard.at('/audit', use, { options: { timezoneId, viewport: { width: 1440, height: 900 } } });
+      await dashboard.withPage('/audit', use, { options: { timezoneId, viewport: { width: 1440, height: 900 } } });
     }
   });
 
   it('has a URL for its current state, and the back button restores the previous state', async () => {
-    await dashboard.at('/calls?outcome=invalid_arguments', async (page) => {
+    await dashboard.withPage('/calls?outcome=invalid_arguments', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls' }).getByRole('row');
       await rows.filter({ hasText: 'Invalid arguments' }).waitFor();
       assert.equal(await rows.count(), 2, 'expected the header row and one call');
@@ -131,16 +131,16 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
   ] as const;
 
   it('shows for every list that it is loading, or why it failed, with a retry button', async () => {
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       for (const [path, source, table] of lists) {
         const held = Promise.withResolvers<void>();
-        const again = Promise.withResolvers<void>();
+        const retried = Promise.withResolvers<void>();
         let isRefused = true;
-        const mine = (url: URL) => url.pathname === `/api/v1${source}`;
-        await page.route(mine, async (route) => {
+        const isListRequest = (url: URL) => url.pathname === `/api/v1${source}`;
+        await page.route(isListRequest, async (route) => {
           await held.promise;
           if (!isRefused) {
-            await again.promise;
+            await retried.promise;
             return route.fallback();
           }
           await route.fulfill({
@@ -157,9 +157,9 @@ describe('a page of the dashboard', { concurrency: 2 }, () => {
         // Some lists poll: their response must not remove the button before it is pressed.
         isRefused = false;
         await button(alert, 'Try again').click();
-        again.resolve();
+        retried.resolve();
         await alert.waitFor({ state: 'hidden' });
-        await page.unroute(mine);
+        await page.unroute(isListRequest);
         if (table) await page.getByRole('table', { name: table, exact: true }).waitFor();
         else await page.getByRole('heading', { level: 2 }).first().waitFor();
       }

@@ -15,7 +15,7 @@ describe('the gallery in the dashboard', () => {
   after(() => dashboard?.stop());
 
   it('[imp 7] creates a server from an example and lists the secret to set', async () => {
-    await dashboard.at('/servers/new', async (page) => {
+    await dashboard.withPage('/servers/new', async (page) => {
       await page.getByText('From an example').click();
       await page.getByRole('heading', { name: 'Start from an example' }).waitFor();
       assert.equal(await page.getByText(/^Requires /).count(), 8);

@@ -3,16 +3,16 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkPage } from '../../support/browser/check-page.ts';
 import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import { openApi } from '../../support/import/plan-of.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
 
 /** Returns an OpenAPI document with one GET operation per summary; an undefined summary omits the operation. */
-function shop(address: string, summaries: readonly (string | undefined)[]): string {
+function createDocument(address: string, createSummaries: readonly (string | undefined)[]): string {
   const paths: Json = {};
-  for (const [index, summary] of summaries.entries()) {
+  for (const [index, summary] of createSummaries.entries()) {
     if (summary === undefined) continue;
     const tags = [`Tag ${Math.floor(index / 10)}`];
     paths[`/things${index}/{id}`] = { parameters: [id], get: { operationId: `getThing${index}`, summary, tags } };
@@ -20,8 +20,8 @@ function shop(address: string, summaries: readonly (string | undefined)[]): stri
   return JSON.stringify(openApi(paths, { servers: [{ url: address }] }));
 }
 
-const summaries = (count: number, of = 'Get one of the things number') =>
-  Array.from({ length: count }, (_, index) => `${of} ${index}`);
+const summaries = (count: number, prefix = 'Get one of the things number') =>
+  Array.from({ length: count }, (_, index) => `${prefix} ${index}`);
 
 describe('a reimport in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -30,21 +30,21 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  const imported = async (slug: string, count: number, include = ['*']) => {
-    const document = shop(dashboard.upstream.url, summaries(count));
+  const importServer = async (slug: string, count: number, include = ['*']) => {
+    const document = createDocument(dashboard.upstream.url, summaries(count));
     const body = { mode: 'create', document, slug, include };
     const reply = await dashboard.toolhost.rest('POST', '/import', { body });
     assert.equal(reply.status, 200, reply.text);
   };
-  const descriptionOf = async (slug: string, tool: string) => {
+  const getToolDescription = async (slug: string, tool: string) => {
     const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
     const { tools } = body.config as { tools: { name: string; description: string; disabled?: boolean }[] };
     const found = tools.find(({ name }) => name === tool);
     return found?.disabled ? 'disabled' : found?.description;
   };
-  const edit = (slug: string, tool: string, fields: Json) =>
+  const editTool = (slug: string, tool: string, fields: Json) =>
     dashboard.toolhost.rest('PATCH', `/servers/${slug}/tools/${tool}`, { body: fields });
-  const read = async (page: Page, document: string) => {
+  const readDescription = async (page: Page, document: string) => {
     await field(page, 'Or paste text').fill(document);
     await button(page, 'Read description').click();
     await page.getByRole('heading', { name: 'Changes', exact: true }).waitFor();
@@ -52,15 +52,15 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
 
   it('[imp 5] shows the merge, resolves conflicts both ways, adds new operations, and is undone with one click', async () => {
     const { upstream } = dashboard;
-    await imported('merged', 6);
-    for (const n of [0, 1]) await edit('merged', `get_thing${n}`, { description: `My own words for thing ${n}.` });
-    await edit('merged', 'get_thing2', { title: 'Third thing' });
+    await importServer('merged', 6);
+    for (const n of [0, 1]) await editTool('merged', `get_thing${n}`, { description: `My own words for thing ${n}.` });
+    await editTool('merged', 'get_thing2', { title: 'Third thing' });
     const changed: (string | undefined)[] = summaries(8);
     for (const n of [0, 1, 2]) changed[n] = `Another summary of thing ${n}`;
     changed[5] = undefined;
-    await dashboard.at('/servers/merged', async (page) => {
+    await dashboard.withPage('/servers/merged', async (page) => {
       await page.getByRole('link', { name: 'Import', exact: true }).click();
-      await read(page, shop(upstream.url, changed));
+      await readDescription(page, createDocument(upstream.url, changed));
       const conflicts = page.getByRole('region', { name: '2 conflicts' });
       await conflicts.getByText('My own words for thing 0.').waitFor();
       const choice = (n: number) => conflicts.getByRole('radiogroup', { name: `get_thing${n}: description` });
@@ -86,27 +86,27 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
       await page.getByText('Tools changed: 2, added: 1, disabled: 1.').waitFor();
       await button(page, 'Save as new version').click();
       await page.getByText('Saved as version 5').waitFor();
-      assert.equal(await descriptionOf('merged', 'get_thing0'), 'My own words for thing 0.');
-      assert.equal(await descriptionOf('merged', 'get_thing1'), 'Another summary of thing 1');
-      assert.equal(await descriptionOf('merged', 'get_thing5'), 'disabled');
-      assert.equal(await descriptionOf('merged', 'get_thing6'), undefined);
-      assert.equal(await descriptionOf('merged', 'get_thing7'), 'Get one of the things number 7');
+      assert.equal(await getToolDescription('merged', 'get_thing0'), 'My own words for thing 0.');
+      assert.equal(await getToolDescription('merged', 'get_thing1'), 'Another summary of thing 1');
+      assert.equal(await getToolDescription('merged', 'get_thing5'), 'disabled');
+      assert.equal(await getToolDescription('merged', 'get_thing6'), undefined);
+      assert.equal(await getToolDescription('merged', 'get_thing7'), 'Get one of the things number 7');
       await button(page, 'Undo: restore version 4').click();
-      await toasted(page, 'Restored version 4 as version 6');
-      assert.equal(await descriptionOf('merged', 'get_thing1'), 'My own words for thing 1.');
+      await waitForToast(page, 'Restored version 4 as version 6');
+      assert.equal(await getToolDescription('merged', 'get_thing1'), 'My own words for thing 1.');
     });
   });
 
   it('[imp 5] stays usable with 600 operations of which 200 changed, in a narrow window and by keyboard', async () => {
     const { upstream } = dashboard;
     const some = Array.from({ length: 200 }, (_, index) => `getThing${index}`);
-    await imported('large', 600, some);
-    await edit('large', 'get_thing3', { description: 'My own words for thing 3.' });
+    await importServer('large', 600, some);
+    await editTool('large', 'get_thing3', { description: 'My own words for thing 3.' });
     const changed = [...summaries(200, 'Now get the thing number'), ...summaries(600).slice(200)];
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers/large/import',
       async (page) => {
-        await read(page, shop(upstream.url, changed));
+        await readDescription(page, createDocument(upstream.url, changed));
         const count = () => page.evaluate<number>('document.querySelectorAll("main *").length');
         assert.ok((await count()) < 1500, `${await count()} elements`);
         const more = page.getByRole('button', { name: /^Show more updated tools/ });
@@ -138,14 +138,14 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
   it('[imp 5] enables daily checks, and the server list links from a changed API to the reimport', async () => {
     const { toolhost, upstream } = dashboard;
     const url = `${upstream.url}/api.json`;
-    const serves = (of: readonly string[]) =>
-      upstream.on('GET /api.json', () => ({ body: JSON.parse(shop(upstream.url, of)) }));
-    serves(summaries(2));
+    const serveDescription = (summaries: readonly string[]) =>
+      upstream.on('GET /api.json', () => ({ body: JSON.parse(createDocument(upstream.url, summaries)) }));
+    serveDescription(summaries(2));
     await toolhost.rest('POST', '/import', { body: { mode: 'create', url, slug: 'drifting', include: ['*'] } });
-    await dashboard.at('/servers/drifting/import', async (page) => {
+    await dashboard.withPage('/servers/drifting/import', async (page) => {
       await page.getByRole('switch', { name: 'Check daily' }).click();
-      await toasted(page, 'The description is now checked daily');
-      serves(summaries(3));
+      await waitForToast(page, 'The description is now checked daily');
+      serveDescription(summaries(3));
       await button(page, 'Check now').click();
       await page.getByText('Since the last import: 1 new operation.').waitFor();
       await checkPage(page);
@@ -165,13 +165,13 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
   it('[imp 5] is offered only for imported servers and is unavailable to viewers', async () => {
     const { toolhost } = dashboard;
     await toolhost.createServer(dashboard.config('by-hand'));
-    await imported('viewed', 2);
+    await importServer('viewed', 2);
     const viewer = { person: { name: 'Vera', role: 'viewer' as const } };
-    await dashboard.at('/servers/by-hand', async (page) => {
+    await dashboard.withPage('/servers/by-hand', async (page) => {
       await page.getByRole('link', { name: 'Versions', exact: true }).waitFor();
       assert.equal(await page.getByRole('link', { name: 'Import', exact: true }).count(), 0);
     });
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers/viewed/import',
       async (page) => {
         await page.getByText('Only editors and owners can reimport a description.').waitFor();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../../support/browser/check-page.ts';
 import { alert, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
-import { largeShop } from '../../support/import/large-shop.ts';
+import { createLargeShop } from '../../support/import/large-shop.ts';
 
 describe('an import in the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -12,7 +12,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
   after(() => dashboard?.stop());
 
   it('[imp 4] reports an invalid description and keeps the input', async () => {
-    await dashboard.at('/servers/new/import', async (page) => {
+    await dashboard.withPage('/servers/new/import', async (page) => {
       await field(page, 'Or paste text').fill('{"openapi": "3.1.0"');
       await button(page, 'Read description').click();
       await alert(page, 'Description not read').waitFor();
@@ -23,10 +23,10 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
   it('[imp 4] works by keyboard in a narrow window and is unavailable to viewers', async () => {
     const narrow = { options: { viewport: { width: 400, height: 800 } } };
     const { upstream } = dashboard;
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers/new/import',
       async (page) => {
-        await field(page, 'Or paste text').fill(largeShop(upstream.url));
+        await field(page, 'Or paste text').fill(createLargeShop(upstream.url));
         await button(page, 'Read description').focus();
         await page.keyboard.press('Enter');
         const group = page.getByRole('button', { name: /operations in Tag 3$/ });
@@ -41,7 +41,7 @@ describe('an import in the dashboard', { concurrency: 2 }, () => {
       },
       narrow,
     );
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers/new/import',
       async (page) => {
         await page.getByText('Only editors and owners can create servers.').waitFor();

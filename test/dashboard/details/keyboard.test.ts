@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
-import { isFocused, mostStops, tabTo } from '../../support/browser/keyboard.ts';
+import { isFocused, maxTabStops, tabTo } from '../../support/browser/keyboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** Returns the focused element if neither it nor its surroundings look different with the focus. */
-const unseenFocus = `(() => {
+const findInvisibleFocus = `(() => {
   const element = document.activeElement;
   if (!element || element === document.body) return 'nothing';
   const near = ['label', '.mantine-Input-input', '.cm-editor'].map((around) => element.closest(around));
@@ -24,7 +24,7 @@ const unseenFocus = `(() => {
 })()`;
 
 /** Returns the focused element if the save bar covers a part of it. */
-const behindSaveBar = `(() => {
+const findFocusBehindSaveBar = `(() => {
   const element = document.activeElement;
   const bar = document.querySelector('.th-save-bar');
   if (!element || element === document.body) return 'nothing';
@@ -76,7 +76,7 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
       await page.goto('/servers');
       await tabTo(page, page.getByRole('link', { name: 'By keyboard' }));
     };
-    await dashboard.at('/servers', use, { options });
+    await dashboard.withPage('/servers', use, { options });
   });
 
   it('traps the focus in a dialog, closes it with Escape, and returns the focus', async () => {
@@ -94,7 +94,7 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
       await dialog.waitFor({ state: 'hidden' });
       await eventually(async () => assert.equal(await opener.evaluate(isFocused), true));
     };
-    await dashboard.at('/keys', use, { options });
+    await dashboard.withPage('/keys', use, { options });
   });
 
   it('shows a visible focus at every tab stop', async () => {
@@ -112,15 +112,15 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
         await page.goto(path);
         await page.getByRole('heading', { level: 1 }).waitFor();
         await page.waitForLoadState('networkidle');
-        for (let stop = 0; stop < mostStops; stop++) {
+        for (let stop = 0; stop < maxTabStops; stop++) {
           await page.keyboard.press('Tab');
-          const unseen = await page.evaluate(unseenFocus);
-          if (unseen === 'nothing') break;
-          assert.equal(unseen, '', path);
+          const invisibleFocus = await page.evaluate(findInvisibleFocus);
+          if (invisibleFocus === 'nothing') break;
+          assert.equal(invisibleFocus, '', path);
         }
       }
     };
-    await dashboard.at('/servers', use, { options });
+    await dashboard.withPage('/servers', use, { options });
   });
 
   it('hides no tab stop behind the save bar', async () => {
@@ -129,15 +129,15 @@ describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
         await button(page, 'Save').waitFor();
         await page.waitForLoadState('networkidle');
         let stops = 0;
-        for (; stops < mostStops; stops++) {
+        for (; stops < maxTabStops; stops++) {
           await page.keyboard.press('Tab');
-          const hidden = await page.evaluate(behindSaveBar);
-          if (hidden === 'nothing') break;
-          assert.equal(hidden, '', `${viewport.width} px`);
+          const coveredFocus = await page.evaluate(findFocusBehindSaveBar);
+          if (coveredFocus === 'nothing') break;
+          assert.equal(coveredFocus, '', `${viewport.width} px`);
         }
         assert.ok(stops > 15, `${stops} stops`);
       };
-      await dashboard.at('/servers/keyed/tools', use, { options: { ...options, viewport } });
+      await dashboard.withPage('/servers/keyed/tools', use, { options: { ...options, viewport } });
     }
   });
 });

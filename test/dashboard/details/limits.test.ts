@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '../../support/browser/chromium.ts';
-import { button, contextOf, field } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
-import { serverAt } from '../../support/configs.ts';
-import { operate } from '../../support/toolhost/operate.ts';
+import { button, createSignedInContext, field } from '../../support/browser/dashboard.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
+import { buildServerAt } from '../../support/configs.ts';
+import { runOperatorOperation } from '../../support/toolhost/operate.ts';
 import { startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 
@@ -16,10 +16,10 @@ describe('the limits section of the dashboard', () => {
   before(async () => {
     upstream = await startRecordingUpstream();
     toolhost = await startToolhost({
-      egress: [upstream.port],
+      egressPorts: [upstream.port],
       env: { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '0' },
       // An open circuit stays open while the page loads.
-      surroundings: { clock: () => 0 },
+      runtimeOptions: { clock: () => 0 },
     });
     browser = await launchChromium();
   });
@@ -28,10 +28,15 @@ describe('the limits section of the dashboard', () => {
     await Promise.all([toolhost?.stop(), upstream?.close()]);
   });
 
-  const limitsOf = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
-  async function optionsOf(slug: string, use: (page: Page) => Promise<void>) {
-    await toolhost.createServer(serverAt(slug, upstream.url));
-    const context = await contextOf(browser, toolhost, { name: 'Anna' }, { viewport: { width: 400, height: 900 } });
+  const getLimits = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
+  async function withOptionsPage(slug: string, use: (page: Page) => Promise<void>) {
+    await toolhost.createServer(buildServerAt(slug, upstream.url));
+    const context = await createSignedInContext(
+      browser,
+      toolhost,
+      { name: 'Anna' },
+      { viewport: { width: 400, height: 900 } },
+    );
     try {
       const page = await context.newPage();
       await page.goto(`/servers/${slug}/options`);
@@ -43,7 +48,7 @@ describe('the limits section of the dashboard', () => {
   }
 
   it('[find A5] shows quotas with usage and retention in the settings', async () => {
-    await optionsOf('counted', async (page) => {
+    await withOptionsPage('counted', async (page) => {
       await page.goto('/settings');
       const row = (name: string) => page.getByRole('row').filter({ hasText: name });
       await row('Servers').getByText('1,000', { exact: true }).waitFor();
@@ -53,7 +58,7 @@ describe('the limits section of the dashboard', () => {
   });
 
   it('sets limits by keyboard, shows the workspace limit that caps them, and restores defaults', async () => {
-    await optionsOf('limited', async (page) => {
+    await withOptionsPage('limited', async (page) => {
       const rate = field(page, 'Calls per second');
       assert.equal(await rate.getAttribute('placeholder'), '60');
       await page.getByText('Default. Workspace limit: 300.').waitFor();
@@ -63,24 +68,24 @@ describe('the limits section of the dashboard', () => {
       await page.keyboard.press('Tab');
       await page.keyboard.type('9000');
       await page.keyboard.press('Enter');
-      await toasted(page, 'Saved the limits');
+      await waitForToast(page, 'Saved the limits');
       await page.getByText('The workspace limit of 250 applies.').waitFor();
-      const { calls_per_second, concurrent_calls } = await limitsOf('limited');
+      const { calls_per_second, concurrent_calls } = await getLimits('limited');
       assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
       assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });
 
       await button(page, 'Use defaults').click();
-      await toasted(page, 'Restored the default limits');
+      await waitForToast(page, 'Restored the default limits');
       await button(page, 'Use defaults').waitFor({ state: 'detached' });
       assert.equal(await rate.inputValue(), '');
-      assert.deepEqual((await limitsOf('limited')).calls_per_second, { limit: 60, from: 'default' });
+      assert.deepEqual((await getLimits('limited')).calls_per_second, { limit: 60, from: 'default' });
     });
   });
 
   it('shows current usage and an open circuit breaker', async () => {
     upstream.on('*', () => ({ status: 503, body: {} }));
-    await operate(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
-    await optionsOf('failing', async (page) => {
+    await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
+    await withOptionsPage('failing', async (page) => {
       await page.getByText('Healthy').waitFor();
       await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
       await page.reload();

@@ -15,55 +15,56 @@ const views = [
 
 type State = readonly [path: string, ready: (page: Page) => Promise<void>, more?: (page: Page) => Promise<void>];
 
-const heading = (name: string | RegExp) => (page: Page) => page.getByRole('heading', { level: 1, name }).waitFor();
-const loaded = (table: string) => (page: Page) => page.getByRole('table', { name: table }).first().waitFor();
+const waitForHeading = (name: string | RegExp) => (page: Page) =>
+  page.getByRole('heading', { level: 1, name }).waitFor();
+const waitForTable = (table: string) => (page: Page) => page.getByRole('table', { name: table }).first().waitFor();
 
 /** Pages of a workspace with content. */
 const pages: readonly State[] = [
-  ['/servers', loaded('Servers')],
-  ['/servers/new', heading('New server')],
-  ['/servers/new/gallery', heading('Start from an example')],
-  ['/servers/new?from=form', heading('New server'), (page) => button(page, 'Create server').click()],
-  ['/servers/new?from=json', heading('New server')],
-  ['/', loaded('Failures')],
-  ['/servers/items', loaded('Failures')],
-  ['/servers/items/tools', loaded('Tools'), (page) => page.getByRole('checkbox').first().click()],
-  ['/servers/items/tools?tool=read', heading('Items'), (page) => button(page, 'Advanced').click()],
-  ['/servers/people', heading('People')],
-  ['/servers/people/settings', heading('People'), (page) => button(page, 'Advanced login settings').click()],
-  ['/servers/items/calls', loaded('Calls')],
-  ['/servers/items/try', heading('Items'), callTool],
-  ['/servers/items/try?tool=read', heading('Items'), (page) => button(page, 'Call tool').click()],
-  ['/servers/items/connect', heading('Items'), (page) => button(page, 'Check connection').click()],
-  ['/servers/people/connect', heading('People')],
-  ['/servers/items/secrets', loaded('Secrets')],
-  ['/servers/people/logins', heading('People')],
-  ['/servers/items/versions', heading('Items'), (page) => button(page, 'Compare version 1').click()],
-  ['/servers/items/versions', heading('Items'), (page) => button(page, 'Restore version 1').click()],
-  ['/servers/items/options', heading('Items')],
-  ['/servers/items/options', heading('Items'), askToDelete],
-  ['/servers/unknown', heading('Page not found')],
-  ['/keys', loaded('API keys')],
-  ['/keys', loaded('API keys'), (page) => button(page, 'New API key').click()],
-  ['/keys', loaded('API keys'), makeKey],
-  ['/calls', loaded('Calls'), (page) => button(page, 'By tool').click()],
-  ['/calls', loaded('Calls'), (page) => button(page, /read/).first().click()],
-  ['/audit', loaded('Changes')],
-  ['/usage', loaded('Usage by key and server')],
-  ['/notifications', heading('Notifications'), (page) => button(page, 'New webhook').click()],
-  ['/settings', loaded('Members')],
-  ['/keys', loaded('API keys'), loseConnection],
+  ['/servers', waitForTable('Servers')],
+  ['/servers/new', waitForHeading('New server')],
+  ['/servers/new/gallery', waitForHeading('Start from an example')],
+  ['/servers/new?from=form', waitForHeading('New server'), (page) => button(page, 'Create server').click()],
+  ['/servers/new?from=json', waitForHeading('New server')],
+  ['/', waitForTable('Failures')],
+  ['/servers/items', waitForTable('Failures')],
+  ['/servers/items/tools', waitForTable('Tools'), (page) => page.getByRole('checkbox').first().click()],
+  ['/servers/items/tools?tool=read', waitForHeading('Items'), (page) => button(page, 'Advanced').click()],
+  ['/servers/people', waitForHeading('People')],
+  ['/servers/people/settings', waitForHeading('People'), (page) => button(page, 'Advanced login settings').click()],
+  ['/servers/items/calls', waitForTable('Calls')],
+  ['/servers/items/try', waitForHeading('Items'), callTool],
+  ['/servers/items/try?tool=read', waitForHeading('Items'), (page) => button(page, 'Call tool').click()],
+  ['/servers/items/connect', waitForHeading('Items'), (page) => button(page, 'Check connection').click()],
+  ['/servers/people/connect', waitForHeading('People')],
+  ['/servers/items/secrets', waitForTable('Secrets')],
+  ['/servers/people/logins', waitForHeading('People')],
+  ['/servers/items/versions', waitForHeading('Items'), (page) => button(page, 'Compare version 1').click()],
+  ['/servers/items/versions', waitForHeading('Items'), (page) => button(page, 'Restore version 1').click()],
+  ['/servers/items/options', waitForHeading('Items')],
+  ['/servers/items/options', waitForHeading('Items'), askToDelete],
+  ['/servers/unknown', waitForHeading('Page not found')],
+  ['/keys', waitForTable('API keys')],
+  ['/keys', waitForTable('API keys'), (page) => button(page, 'New API key').click()],
+  ['/keys', waitForTable('API keys'), createKey],
+  ['/calls', waitForTable('Calls'), (page) => button(page, 'By tool').click()],
+  ['/calls', waitForTable('Calls'), (page) => button(page, /read/).first().click()],
+  ['/audit', waitForTable('Changes')],
+  ['/usage', waitForTable('Usage by key and server')],
+  ['/notifications', waitForHeading('Notifications'), (page) => button(page, 'New webhook').click()],
+  ['/settings', waitForTable('Members')],
+  ['/keys', waitForTable('API keys'), loseConnection],
 ];
 
 /** Pages of an empty workspace. */
 const emptyPages: readonly State[] = [
-  ['/', heading('Home')],
-  ['/servers', heading('Servers')],
-  ['/keys', heading('API keys')],
-  ['/calls', heading('Calls')],
-  ['/audit', heading('Audit')],
-  ['/notifications', heading('Notifications')],
-  ['/usage', heading('Usage')],
+  ['/', waitForHeading('Home')],
+  ['/servers', waitForHeading('Servers')],
+  ['/keys', waitForHeading('API keys')],
+  ['/calls', waitForHeading('Calls')],
+  ['/audit', waitForHeading('Audit')],
+  ['/notifications', waitForHeading('Notifications')],
+  ['/usage', waitForHeading('Usage')],
 ];
 
 async function callTool(page: Page): Promise<void> {
@@ -77,7 +78,7 @@ async function askToDelete(page: Page): Promise<void> {
   await field(page, 'Type items to confirm').fill('other');
 }
 
-async function makeKey(page: Page): Promise<void> {
+async function createKey(page: Page): Promise<void> {
   await button(page, 'New API key').click();
   await field(page.getByRole('dialog'), 'Name').fill('Mine');
   await button(page, 'Create key').click();
@@ -121,25 +122,25 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
     await toolhost.rest('PUT', '/servers/items/secrets/KEY', { body: { value: 'of-the-test' } });
     await toolhost.rest('PATCH', '/servers/items', { body: { description: 'Reads items.' } });
     await toolhost.rest('POST', '/servers/items/capture', { body: { hours: 1 } });
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     await toolhost.callTool('items', key, 'read', { q: 'x' });
     await toolhost.callTool('items', key, 'read', {});
   });
   after(() => dashboard?.stop());
 
   /** Returns horizontal overflow and serious axe violations. */
-  async function faults(page: Page, what: string): Promise<string[]> {
+  async function findProblems(page: Page, pageName: string): Promise<string[]> {
     await page.waitForLoadState('networkidle');
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
     await page.evaluate(axe.source);
-    const found: string[] = [];
+    const problems: string[] = [];
     for (const { width, colorScheme, rules } of views) {
       await page.setViewportSize({ width, height: 900 });
       await page.emulateMedia({ colorScheme });
       await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
-      const place = `${what}, ${colorScheme}, ${width} px`;
+      const viewName = `${pageName}, ${colorScheme}, ${width} px`;
       const tooWide = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
-      if (tooWide > 0) found.push(`${place}: ${tooWide} px too wide`);
+      if (tooWide > 0) problems.push(`${viewName}: ${tooWide} px too wide`);
       const runOnly =
         rules === 'colors' ? ['color-contrast'] : ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
       const options = { resultTypes: ['violations'], runOnly };
@@ -147,22 +148,23 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
       assert.ok(passes.length + violations.length > 0, 'axe checked nothing');
       for (const { id, impact, nodes } of violations) {
         if (impact !== 'serious' && impact !== 'critical') continue;
-        for (const node of nodes) found.push(`${place}: ${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`);
+        for (const node of nodes)
+          problems.push(`${viewName}: ${id}: ${node.html.slice(0, 200)}: ${node.failureSummary}`);
       }
     }
-    return found;
+    return problems;
   }
 
-  async function faultsOf(page: Page, states: readonly State[]): Promise<string[]> {
-    const found: string[] = [];
-    for (const [path, ready, more] of states) {
+  async function findProblemsInStates(page: Page, states: readonly State[]): Promise<string[]> {
+    const problems: string[] = [];
+    for (const [path, waitUntilReady, interact] of states) {
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(path);
-      await ready(page);
-      await more?.(page);
-      found.push(...(await faults(page, path)));
+      await waitUntilReady(page);
+      await interact?.(page);
+      problems.push(...(await findProblems(page, path)));
     }
-    return found;
+    return problems;
   }
 
   const options = { viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' } as const;
@@ -173,39 +175,43 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
     ['the second half of the pages', pages.slice(middle)],
   ] as const) {
     it(`fits and is accessible in both color schemes, wide and narrow: ${name}`, async () => {
-      await dashboard.at('/servers', async (page) => assert.deepEqual(await faultsOf(page, states), []), { options });
+      await dashboard.withPage(
+        '/servers',
+        async (page) => assert.deepEqual(await findProblemsInStates(page, states), []),
+        { options },
+      );
     });
   }
 
   it('fits and is accessible in an empty workspace', async () => {
     const person = { name: 'New', workspace: 'wsp_empty' };
-    const look = async (page: Page) => assert.deepEqual(await faultsOf(page, emptyPages), []);
-    await dashboard.at('/servers', look, { person, options });
+    const checkStates = async (page: Page) => assert.deepEqual(await findProblemsInStates(page, emptyPages), []);
+    await dashboard.withPage('/servers', checkStates, { person, options });
   });
 
   it('fits and is accessible for a viewer', async () => {
     const states: State[] = [
-      ['/servers/items', heading('Items')],
-      ['/servers/items/connect', heading('Items')],
-      ['/servers/items/options', heading('Items')],
-      ['/settings', loaded('Members')],
+      ['/servers/items', waitForHeading('Items')],
+      ['/servers/items/connect', waitForHeading('Items')],
+      ['/servers/items/options', waitForHeading('Items')],
+      ['/settings', waitForTable('Members')],
     ];
-    const look = async (page: Page) => assert.deepEqual(await faultsOf(page, states), []);
-    await dashboard.at('/servers', look, { person: { name: 'Vera', role: 'viewer' }, options });
+    const checkStates = async (page: Page) => assert.deepEqual(await findProblemsInStates(page, states), []);
+    await dashboard.withPage('/servers', checkStates, { person: { name: 'Vera', role: 'viewer' }, options });
   });
 
   it('fits and is accessible when signed out and with the open menu', async () => {
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers',
       async (page, context) => {
         await page.setViewportSize({ width: 400, height: 900 });
         await button(page, 'Open menu').click();
         await page.getByRole('link', { name: 'API keys', exact: true }).waitFor();
-        assert.deepEqual(await faults(page, 'the menu'), []);
+        assert.deepEqual(await findProblems(page, 'the menu'), []);
         await context.clearCookies();
         await page.goto('/');
         await page.getByRole('link', { name: 'Sign in', exact: true }).waitFor();
-        assert.deepEqual(await faults(page, 'the landing page'), []);
+        assert.deepEqual(await findProblems(page, 'the landing page'), []);
       },
       { options },
     );

@@ -24,16 +24,16 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
     }));
     return dashboard.toolhost.createServer(dashboard.config(slug, { tools }));
   };
-  const stored = async (slug: string) =>
+  const getStoredConfig = async (slug: string) =>
     (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[]; views?: Json };
-  const tableOf = (page: Page) => page.getByRole('table', { name: 'Tools' });
+  const getToolsTable = (page: Page) => page.getByRole('table', { name: 'Tools' });
   const save = async (page: Page) => {
     await button(page, 'Save').click();
     await page.getByText(/^All changes saved/).waitFor();
   };
   it('finds one tool among 300 and disables it in 4 clicks, without scrolling', async () => {
     await serve('three-hundred', 300);
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       let clicks = 0;
       const click = async (target: Locator) => {
         await target.waitFor();
@@ -44,10 +44,12 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
       };
       await click(page.getByRole('link', { name: 'The three-hundred' }));
       await click(page.getByRole('link', { name: 'Tools', exact: true }));
-      await tableOf(page).waitFor();
+      await getToolsTable(page).waitFor();
       await page.keyboard.press('/');
       await page.keyboard.type('tool_217');
-      await click(tableOf(page).getByRole('row').filter({ hasText: 'tool_217' }).locator('.mantine-Switch-track'));
+      await click(
+        getToolsTable(page).getByRole('row').filter({ hasText: 'tool_217' }).locator('.mantine-Switch-track'),
+      );
       await page.getByText(/^Unsaved changes/).waitFor();
       // Clicks by coordinates, because `click` would scroll the sticky bar away from the end of the page.
       const save = await button(page, 'Save').boundingBox();
@@ -58,7 +60,7 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
       assert.equal(clicks, 4);
       assert.equal(Number(await page.evaluate('scrollY')), 0);
     });
-    const { tools } = await stored('three-hundred');
+    const { tools } = await getStoredConfig('three-hundred');
     assert.deepEqual(
       tools.filter(({ disabled }) => disabled).map(({ name }) => name),
       ['tool_217'],
@@ -67,8 +69,8 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
 
   it('opens a tool in a drawer with its own URL, which the back button closes', async () => {
     await serve('addressed', 12);
-    await dashboard.at('/servers/addressed/tools', async (page) => {
-      await button(tableOf(page), 'tool_3').click();
+    await dashboard.withPage('/servers/addressed/tools', async (page) => {
+      await button(getToolsTable(page), 'tool_3').click();
       const drawer = page.getByRole('dialog', { name: 'tool_3' });
       await field(drawer, 'Tool description').fill('Reads the things of the third group.');
       assert.equal(new URL(page.url()).search, '?tool=tool_3');
@@ -86,18 +88,18 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
       await button(page, 'Close').click();
       await eventually(() => assert.equal(new URL(page.url()).search, ''));
     });
-    assert.equal((await stored('addressed')).tools[3]?.description, 'Reads the things of the third group.');
+    assert.equal((await getStoredConfig('addressed')).tools[3]?.description, 'Reads the things of the third group.');
   });
 
   it('disables, tags, adds to a view, and deletes the selected tools', async () => {
     await serve('selected', 30);
-    await dashboard.at('/servers/selected/tools', async (page) => {
+    await dashboard.withPage('/servers/selected/tools', async (page) => {
       await field(page, 'Filter tools').fill('group-4');
       await page.getByRole('checkbox', { name: 'Select all shown tools' }).click();
       const bar = page.getByRole('group', { name: 'Selected tools' });
       await bar.getByText('3 selected').waitFor();
       await button(bar, 'Disable').click();
-      const answer = async (label: string, text: string) => {
+      const submitInput = async (label: string, text: string) => {
         await button(bar, `${label}…`).click();
         await page
           .getByRole('combobox', { name: label })
@@ -105,8 +107,8 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
           .fill(text);
         await page.keyboard.press('Enter');
       };
-      await answer('Tag', 'finance');
-      await answer('Add to view', 'books');
+      await submitInput('Tag', 'finance');
+      await submitInput('Add to view', 'books');
       await checkPage(page);
       await button(bar, 'Clear').click();
       await field(page, 'Filter tools').fill('tool_1');
@@ -115,11 +117,11 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
       await bar.waitFor({ state: 'hidden' });
       await save(page);
     });
-    const { tools, views } = await stored('selected');
+    const { tools, views } = await getStoredConfig('selected');
     assert.equal(tools.length, 29);
-    const chosen = tools.filter(({ disabled }) => disabled);
+    const disabledTools = tools.filter(({ disabled }) => disabled);
     assert.deepEqual(
-      chosen.map(({ name, tags }) => [name, tags]),
+      disabledTools.map(({ name, tags }) => [name, tags]),
       ['tool_4', 'tool_14', 'tool_24'].map((name) => [name, ['group-4', 'finance']]),
     );
     assert.deepEqual(views, { books: { tools: ['tool_4', 'tool_14', 'tool_24'] } });
@@ -131,12 +133,12 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
     dashboard.upstream.on('GET /things/8', () => ({ body: {} }));
     for (const tool of ['tool_5', 'tool_8', 'tool_8'])
       await dashboard.toolhost.callTool('called', 'of-the-caller', tool);
-    await dashboard.at('/servers/called/tools', async (page) => {
+    await dashboard.withPage('/servers/called/tools', async (page) => {
       await page.getByText('Form', { exact: true }).click();
-      const names = () => tableOf(page).locator('.th-tool-name').allTextContents();
+      const names = () => getToolsTable(page).locator('.th-tool-name').allTextContents();
       await button(page, 'Calls').click();
       await eventually(async () => assert.deepEqual((await names()).slice(0, 2), ['tool_8', 'tool_5']));
-      const row = tableOf(page).getByRole('row').filter({ hasText: 'tool_5' });
+      const row = getToolsTable(page).getByRole('row').filter({ hasText: 'tool_5' });
       await eventually(async () => assert.match((await row.textContent()) ?? '', /GET\d\d11$/));
       await button(page, 'Failed').click();
       await eventually(async () => assert.equal((await names())[0], 'tool_5'));
@@ -149,11 +151,11 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
     await serve('stays', 30);
     dashboard.upstream.on('GET /things/15', () => ({ body: {} }));
     await dashboard.toolhost.callTool('stays', 'of-the-caller', 'tool_15');
-    await dashboard.at('/servers/stays/tools', async (page) => {
+    await dashboard.withPage('/servers/stays/tools', async (page) => {
       await page.getByText('Form', { exact: true }).click();
       await button(page, 'Calls').click();
       await field(page, 'Filter tools').fill('group-5');
-      const names = () => tableOf(page).locator('.th-tool-name').allTextContents();
+      const names = () => getToolsTable(page).locator('.th-tool-name').allTextContents();
       const shown = ['tool_15', 'tool_5', 'tool_25'];
       await eventually(async () => assert.deepEqual(await names(), shown));
       await page.getByRole('switch', { name: 'Enable tool_25', exact: true }).focus();
@@ -171,20 +173,20 @@ describe('the tools table of a server', { concurrency: 2 }, () => {
   it('shows a toast that covers no control, in a wide and in a narrow window', async () => {
     await serve('toasted', 12);
     for (const width of [1440, 400]) {
-      await dashboard.at('/servers/toasted/settings', async (page) => {
+      await dashboard.withPage('/servers/toasted/settings', async (page) => {
         await page.setViewportSize({ width, height: 900 });
         await field(page, 'Name').fill(`Toasted ${width}`);
         await button(page, 'Save').click();
         const toast = page.getByRole('alert').filter({ hasText: 'Saved as version' });
         await toast.waitFor();
-        assert.deepEqual(await page.evaluate(coveredControls), []);
+        assert.deepEqual(await page.evaluate(findCoveredControls), []);
       });
     }
   });
 });
 
 /** Returns the controls that a toast covers. */
-const coveredControls = `(() => {
+const findCoveredControls = `(() => {
   scrollTo(0, 0);
   const toast = document.querySelector('.mantine-Notification-root');
   const box = toast.getBoundingClientRect();

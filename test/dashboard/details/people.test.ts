@@ -6,15 +6,15 @@ import { checkPage } from '../../support/browser/check-page.ts';
 import {
   alert,
   button,
-  choose,
+  createPersonSession,
   type Dashboard,
   field,
   type Person,
-  personSession,
+  selectOption,
   startDashboard,
 } from '../../support/browser/dashboard.ts';
 import { personRequest } from '../../support/browser/person-request.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 describe('a person in the dashboard', { concurrency: 2 }, () => {
@@ -28,7 +28,7 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
 
   it('sees an error after losing a role while a page is open', async () => {
     const person: Person = { name: 'Demoted', role: 'editor' };
-    await dashboard.at(
+    await dashboard.withPage(
       '/keys',
       async (page) => {
         await button(page, 'New API key').first().click();
@@ -50,16 +50,16 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
   it('sees servers of another workspace as nonexistent', async () => {
     const { toolhost } = dashboard;
     const [call] = (await toolhost.rest('GET', '/keys')).body.keys as { id: string }[];
-    await dashboard.at(
+    await dashboard.withPage(
       '/servers/viewed',
       async (page) => {
-        const nothing = page.getByRole('heading', { name: 'Page not found' });
-        await nothing.waitFor();
-        const said = await page.getByRole('main').textContent();
+        const notFoundHeading = page.getByRole('heading', { name: 'Page not found' });
+        await notFoundHeading.waitFor();
+        const notFoundText = await page.getByRole('main').textContent();
         for (const path of ['/servers/unknown', '/servers/viewed/secrets', '/servers/unknown/secrets']) {
           await page.goto(path);
-          await nothing.waitFor();
-          assert.equal(await page.getByRole('main').textContent(), said);
+          await notFoundHeading.waitFor();
+          assert.equal(await page.getByRole('main').textContent(), notFoundText);
         }
         await page.goto(`/calls?server=viewed&key=${call?.id}`);
         await page.getByRole('heading', { name: 'No calls' }).waitFor();
@@ -71,12 +71,12 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
   it('is invited by an owner, joins at sign-in, and switches workspaces', async () => {
     const { toolhost } = dashboard;
     const { db } = toolhost.running.app.runner;
-    await dashboard.at(
+    await dashboard.withPage(
       '/settings',
       async (page, context) => {
         await field(page, 'Workspace name').fill('The garden');
         await button(page, 'Rename').click();
-        await toasted(page, 'Renamed the workspace');
+        await waitForToast(page, 'Renamed the workspace');
         // Email address of the only person in local mode.
         await field(page, 'Invite by email').fill('you@localhost.example');
         await button(page, 'Invite').click();
@@ -106,11 +106,11 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
   it('sees an invitation to a workspace, opens it, and leaves it', async () => {
     const { toolhost } = dashboard;
     const { db } = toolhost.running.app.runner;
-    const inviting = 'wsp_inviting';
+    const invitingWorkspace = 'wsp_inviting';
     const id = `usr_${'i'.repeat(22)}`;
     const workspace = `${getPersonTenantId(id)}_of_ines`;
-    await personSession(toolhost, { name: 'Olga', workspace: inviting });
-    await dashboard.at(
+    await createPersonSession(toolhost, { name: 'Olga', workspace: invitingWorkspace });
+    await dashboard.withPage(
       '/servers',
       async (page) => {
         await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
@@ -119,7 +119,7 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
         };
         const notice = page.getByRole('alert').filter({ hasText: 'You were invited' });
         assert.equal(await notice.count(), 0);
-        await saveMember(db, { workspaceId: inviting, userId: user.id, role: 'viewer', at: Date.now() });
+        await saveMember(db, { workspaceId: invitingWorkspace, userId: user.id, role: 'viewer', at: Date.now() });
         await page.reload();
         await notice.getByText('Workspace wsp_inviting, as viewer').waitFor();
         await checkPage(page);
@@ -144,33 +144,33 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
   it('[find B8] is removed with or without their keys and webhooks, which the pages then list', async () => {
     const { toolhost } = dashboard;
     const workspace = 'wsp_leaving';
-    const session = await personSession(toolhost, { name: 'Ed', role: 'editor', workspace });
+    const session = await createPersonSession(toolhost, { name: 'Ed', role: 'editor', workspace });
     for (const name of ['deploy', 'nightly']) {
       await personRequest(toolhost, session, 'POST', '/keys', { name, scopes: ['manage:read'] });
     }
     await personRequest(toolhost, session, 'PUT', '/models/eds', { kind: 'openai', model: 'm' });
-    const other = await personSession(toolhost, { name: 'Ada', role: 'editor', workspace });
+    const other = await createPersonSession(toolhost, { name: 'Ada', role: 'editor', workspace });
     await personRequest(toolhost, other, 'POST', '/keys', { name: 'of Ada', scopes: ['call'] });
-    const told = { url: 'https://hooks.example/ada', events: ['quota.near'] };
-    await personRequest(toolhost, other, 'POST', '/webhooks', told);
-    await dashboard.at(
+    const webhook = { url: 'https://hooks.example/ada', events: ['quota.near'] };
+    await personRequest(toolhost, other, 'POST', '/webhooks', webhook);
+    await dashboard.withPage(
       '/settings',
       async (page) => {
-        await choose(page, 'Role of Ada', 'Viewer');
-        await toasted(page, 'The role is now viewer, but one API key that they created still works');
+        await selectOption(page, 'Role of Ada', 'Viewer');
+        await waitForToast(page, 'The role is now viewer, but one API key that they created still works');
         await button(page, 'Remove Ada').click();
         const dialog = page.getByRole('dialog');
         await dialog.getByText('API keys: of Ada').waitFor();
         await dialog.getByText('Webhooks: https://hooks.example').waitFor();
         await button(dialog, 'Remove member').click();
-        await toasted(page, /^Removed the member$/);
+        await waitForToast(page, /^Removed the member$/);
         await button(page, 'Remove Ed').click();
         await dialog.getByText(/API keys: (deploy, nightly|nightly, deploy)/).waitFor();
         await dialog.getByText('Models: eds').waitFor();
         await checkPage(page);
         await page.getByRole('checkbox', { name: 'Revoke keys, delete models, withdraw invitations' }).check();
         await button(dialog, 'Remove member').click();
-        await toasted(page, 'Removed the member, revoked 2 API keys and deleted one model');
+        await waitForToast(page, 'Removed the member, revoked 2 API keys and deleted one model');
         await page.goto('/keys');
         await page.getByText('Created by Ada, who has left the workspace.').waitFor();
         assert.equal(
@@ -180,24 +180,28 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
         );
 
         await page.goto('/settings');
-        const left = page.getByRole('table', { name: 'Former members' });
-        await left.getByText('one API key, one webhook').waitFor();
-        assert.equal(await left.getByRole('row').count(), 2, 'a removed member without remaining access is listed');
-        await button(left, 'End access of Ada').click();
+        const formerMembers = page.getByRole('table', { name: 'Former members' });
+        await formerMembers.getByText('one API key, one webhook').waitFor();
+        assert.equal(
+          await formerMembers.getByRole('row').count(),
+          2,
+          'a removed member without remaining access is listed',
+        );
+        await button(formerMembers, 'End access of Ada').click();
         await checkPage(page);
         await button(dialog, 'End access').click();
-        await toasted(page, 'Revoked one API key');
-        await left.getByRole('link', { name: 'Webhooks of Ada' }).click();
+        await waitForToast(page, 'Revoked one API key');
+        await formerMembers.getByRole('link', { name: 'Webhooks of Ada' }).click();
         await page.getByText("Its creator's access has ended. Another member can confirm it.").waitFor();
         await checkPage(page);
         await button(page, 'Confirm https://hooks.example').click();
-        await toasted(page, 'Resumed the webhook to https://hooks.example');
+        await waitForToast(page, 'Resumed the webhook to https://hooks.example');
         await page.goto('/settings');
         await button(page, 'Leave workspace')
           .or(page.getByRole('heading', { name: 'Quotas' }))
           .first()
           .waitFor();
-        await left.waitFor({ state: 'detached' });
+        await formerMembers.waitFor({ state: 'detached' });
       },
       { person: { name: 'Olga', workspace } },
     );

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import {
   button,
-  choose,
+  createPersonSession,
   type Dashboard,
   field,
-  personSession,
+  selectOption,
   startDashboard,
 } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
@@ -25,7 +25,7 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
     await toolhost.createServer(config('idle'));
     await toolhost.rest('PUT', '/servers/busy/secrets/KEY', { body: { value: 'secret-of-the-api' } });
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'The agent', scopes: ['call'] } });
-    const other = await toolhost.key();
+    const other = await toolhost.createKey();
     upstream.on('POST /items', () => ({ status: 500, body: { error: 'broken' } }));
     await toolhost.callTool('busy', String(body.key), 'read', { count: 1 });
     await toolhost.callTool('busy', other, 'read', { count: 2 });
@@ -38,7 +38,7 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
   after(() => dashboard?.stop());
 
   it('is counted in the server list, next to the access and the number of tools', async () => {
-    await dashboard.at('/servers', async (page) => {
+    await dashboard.withPage('/servers', async (page) => {
       const row = page.getByRole('row').filter({ hasText: 'The busy' });
       await row.getByText('API key', { exact: true }).waitFor();
       await row.getByRole('cell', { name: '2', exact: true }).waitFor();
@@ -50,21 +50,21 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('is filtered by server, tool, outcome, key, and time, and exported with the filter', async () => {
-    await dashboard.at('/calls', async (page) => {
+    await dashboard.withPage('/calls', async (page) => {
       const calls = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
-      const shows = (count: number) => eventually(async () => assert.equal(await calls.count(), count));
-      const narrow = async (label: string, option: string | RegExp, count: number) => {
-        await choose(page, label, option);
-        await shows(count);
+      const assertRowCount = (count: number) => eventually(async () => assert.equal(await calls.count(), count));
+      const assertFilter = async (label: string, option: string | RegExp, count: number) => {
+        await selectOption(page, label, option);
+        await assertRowCount(count);
         await button(page, 'Clear').click();
-        await shows(5);
+        await assertRowCount(5);
       };
-      await shows(5);
-      await narrow('Server', 'The busy', 3);
-      await narrow('API key', 'The agent', 1);
-      await narrow('Outcome', 'API error', 1);
+      await assertRowCount(5);
+      await assertFilter('Server', 'The busy', 3);
+      await assertFilter('API key', 'The agent', 1);
+      await assertFilter('Outcome', 'API error', 1);
       await field(page, 'Tool').fill('write');
-      await shows(1);
+      await assertRowCount(1);
       const download = page.waitForEvent('download');
       await page.getByRole('link', { name: 'Export CSV' }).click();
       const lines = readFileSync(await (await download).path(), 'utf8')
@@ -73,14 +73,14 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
       assert.equal(lines.length, 2, 'expected a header row and one call');
       assert.match(lines[1] ?? '', /write/);
       await button(page, 'Clear').click();
-      await choose(page, 'Time', 'Last 7 days');
-      await shows(5);
+      await selectOption(page, 'Time', 'Last 7 days');
+      await assertRowCount(5);
       assert.equal(new URL(page.url()).searchParams.get('period'), '7d');
     });
   });
 
   it('is charted over time and listed by tool with p50 and p95', async () => {
-    await dashboard.at('/calls?server=busy', async (page) => {
+    await dashboard.withPage('/calls?server=busy', async (page) => {
       await page.getByRole('region', { name: 'Calls: 3 total, 1 failed' }).locator('svg').first().waitFor();
       await page
         .getByRole('region', { name: /^Duration, ms/ })
@@ -99,12 +99,12 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('is listed in the audit with the person and the change', async () => {
-    await dashboard.at(
+    await dashboard.withPage(
       '/settings',
       async (page) => {
         await field(page, 'Workspace name').fill('Audited');
         await button(page, 'Rename').click();
-        await toasted(page, 'Renamed the workspace');
+        await waitForToast(page, 'Renamed the workspace');
         await page.goto('/audit');
         const changes = page.getByRole('table', { name: 'Changes' }).getByRole('row');
         const renamed = changes.filter({ hasText: 'Renamed the workspace' });
@@ -112,10 +112,10 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
         await renamed.getByText('name: Audited').waitFor();
         await dashboard.toolhost.rest('PATCH', '/servers/idle/limits', { body: { calls_per_second: 5 } });
         const member = { name: 'Promoted', role: 'viewer' } as const;
-        await personSession(dashboard.toolhost, member);
+        await createPersonSession(dashboard.toolhost, member);
         await page.goto('/settings');
-        await choose(page, 'Role of Promoted', 'Editor');
-        await toasted(page, 'The role is now editor');
+        await selectOption(page, 'Role of Promoted', 'Editor');
+        await waitForToast(page, 'The role is now editor');
         await page.goto('/audit');
         await changes.filter({ hasText: 'Changed server limits' }).getByRole('link', { name: 'idle' }).waitFor();
         await changes.filter({ hasText: 'Changed a role' }).getByText('Promoted').waitFor();

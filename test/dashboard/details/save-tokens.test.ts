@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../../support/browser/check-page.ts';
 import { button, type Dashboard, startDashboard } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const item = (id: number) => ({
@@ -22,17 +22,17 @@ describe('the Save tokens section of the dashboard', () => {
     const { toolhost, upstream, config } = dashboard;
     await toolhost.createServer(config('saved'));
     upstream.on('GET /items', () => ({ body: [1, 2, 3].map(item) }));
-    key = await toolhost.key();
+    key = await toolhost.createKey();
   });
   after(() => dashboard?.stop());
 
   it('[agent 3] asks for a captured response, proposes fields, and saves the selection as one version', async () => {
     const { toolhost } = dashboard;
-    const stored = async () => {
+    const getStoredFields = async () => {
       const { server, config } = (await toolhost.rest('GET', '/servers/saved')).body as { server: Json; config: Json };
       return { version: server.version, fields: (config.tools as Json[])[0]?.response_fields };
     };
-    await dashboard.at('/servers/saved/try', async (page) => {
+    await dashboard.withPage('/servers/saved/try', async (page) => {
       const section = page.getByRole('region', { name: 'Save tokens' });
       await button(section, 'Measure captured responses').focus();
       await page.keyboard.press('Enter');
@@ -46,9 +46,9 @@ describe('the Save tokens section of the dashboard', () => {
         [await box('title').isChecked(), await box('node_id').isChecked(), await box('user.avatar_url').isChecked()],
         [true, false, false],
       );
-      const left = section.getByRole('status').first();
+      const estimate = section.getByRole('status').first();
       assert.match(
-        (await left.textContent()) ?? '',
+        (await estimate.textContent()) ?? '',
         /^One captured response of \d+ tokens would be \d+ tokens, \d+% less\.$/,
       );
       await checkPage(page);
@@ -59,13 +59,16 @@ describe('the Save tokens section of the dashboard', () => {
       assert.equal(await box('user.name').isChecked(), false);
       await box('url').check();
       await button(section, 'Save fields').click();
-      await toasted(page, 'Saved the fields of read');
-      assert.deepEqual(await stored(), { version: 2, fields: ['id', 'title', 'url', 'html_url', 'user.login'] });
+      await waitForToast(page, 'Saved the fields of read');
+      assert.deepEqual(await getStoredFields(), {
+        version: 2,
+        fields: ['id', 'title', 'url', 'html_url', 'user.login'],
+      });
       await section.getByText(/With the current fields they are \d+ tokens/).waitFor();
       await button(section, 'Keep all').click();
       await button(section, 'Save fields').click();
-      await toasted(page, 'Saved the fields of read');
-      assert.deepEqual(await stored(), { version: 3, fields: undefined });
+      await waitForToast(page, 'Saved the fields of read');
+      assert.deepEqual(await getStoredFields(), { version: 3, fields: undefined });
     });
   });
 });

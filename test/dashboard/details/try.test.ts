@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { button, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
+import { assertFieldError, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const token = 'token-of-the-api-0123456789';
@@ -43,7 +43,7 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
     const sent: string[] = [];
     for (const route of ['POST /careful/seven', 'POST /careful/eight', 'GET /careful/seven'])
       upstream.on(route, () => ({ body: { number: sent.push(route) } }));
-    await dashboard.at('/servers/careful/try?tool=write_1', async (page) => {
+    await dashboard.withPage('/servers/careful/try?tool=write_1', async (page) => {
       const search = page.getByRole('combobox', { name: 'Tool', exact: true });
       await page.getByRole('region', { name: 'Outgoing request' }).getByText('POST /careful/seven').waitFor();
       await search.click();
@@ -83,7 +83,7 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
     await toolhost.rest('PATCH', '/servers/moved', {
       body: { tools: [{ ...tool, url: 'https://api.example.com/i' }] },
     });
-    await dashboard.at('/servers/moved/try', async (page) => {
+    await dashboard.withPage('/servers/moved/try', async (page) => {
       await field(page, 'count').fill('1');
       const outgoing = page.getByRole('region', { name: 'Outgoing request' });
       await outgoing.getByText(/^The secret KEY was set before this tool called .* set it again/).waitFor();
@@ -97,21 +97,21 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
   });
 
   it('shows errors at their arguments and keeps the input', async () => {
-    await dashboard.at('/servers/tried/try', async (page) => {
+    await dashboard.withPage('/servers/tried/try', async (page) => {
       await button(page, 'Call tool').click();
-      await saysAtField(field(page, 'id'), /is missing/i);
+      await assertFieldError(field(page, 'id'), /is missing/i);
       await field(page, 'id').fill('far too long');
       await field(page, 'count').fill('many');
       await button(page, 'Call tool').click();
-      await saysAtField(field(page, 'id'), /maxLength 8/);
-      await saysAtField(field(page, 'count'), /found "many"; allowed: integer/i);
+      await assertFieldError(field(page, 'id'), /maxLength 8/);
+      await assertFieldError(field(page, 'count'), /found "many"; allowed: integer/i);
       assert.equal(await field(page, 'id').inputValue(), 'far too long');
       assert.equal(await field(page, 'count').inputValue(), 'many');
       await field(page, 'id').fill('..');
       await field(page, 'count').fill('0');
-      await saysAtField(field(page, 'count'), /minimum 1/);
+      await assertFieldError(field(page, 'count'), /minimum 1/);
       await field(page, 'count').fill('2');
-      await saysAtField(field(page, 'id'), /must not be empty/i);
+      await assertFieldError(field(page, 'id'), /must not be empty/i);
       await field(page, 'id').fill('seven');
       await eventually(async () => assert.equal(await field(page, 'id').getAttribute('aria-invalid'), null));
       await button(page, 'Call tool').click();
@@ -129,7 +129,7 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
       headers: { 'content-type': 'multipart/mixed; boundary=cut' },
       body: Buffer.from(parts, 'latin1'),
     }));
-    await dashboard.at('/servers/tried/try', async (page) => {
+    await dashboard.withPage('/servers/tried/try', async (page) => {
       const result = page.getByRole('region', { name: 'Result' });
       await field(page, 'id').fill('pdf');
       await button(page, 'Call tool').click();
@@ -146,7 +146,7 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
     const zip = Buffer.alloc(300_000, 0xfe);
     const headers = { 'content-type': 'application/zip', 'content-disposition': 'attachment; filename="all.zip"' };
     dashboard.upstream.on('GET /items/zip', () => ({ headers, body: zip }));
-    await dashboard.at('/servers/tried/try', async (page) => {
+    await dashboard.withPage('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('zip');
       await button(page, 'Call tool').click();
       const link = page.getByRole('link', { name: /^Download all\.zip, application\/zip, 29\d/ });
@@ -157,7 +157,7 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
   });
 
   it('adopts a value of the response as response_transform in an unsaved edit', async () => {
-    await dashboard.at('/servers/tried/try', async (page) => {
+    await dashboard.withPage('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('seven');
       await button(page, 'Call tool').click();
       await button(page, 'Pick part of the response').click();
@@ -171,7 +171,7 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
 
   it('shows the result that the agent gets for a failure', async () => {
     dashboard.upstream.on('GET /items/broken', () => ({ status: 503, body: { error: 'down for <b>today</b>' } }));
-    await dashboard.at('/servers/tried/try', async (page) => {
+    await dashboard.withPage('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('broken');
       await button(page, 'Call tool').click();
       const result = page.getByRole('region', { name: 'Result' });
@@ -181,18 +181,18 @@ describe('the Try it page of the dashboard', { concurrency: 2 }, () => {
   });
 
   it('requires the token for a server that forwards it and stores it nowhere', async () => {
-    await dashboard.at('/servers/forwarding/try', async (page) => {
-      const own = page.locator('input[type=password]');
+    await dashboard.withPage('/servers/forwarding/try', async (page) => {
+      const tokenField = page.locator('input[type=password]');
       await field(page, 'id').fill('seven');
       await button(page, 'Call tool').click();
-      await saysAtField(own, /forwards the caller.s token/);
-      await own.fill('a token with spaces');
+      await assertFieldError(tokenField, /forwards the caller.s token/);
+      await tokenField.fill('a token with spaces');
       await button(page, 'Call tool').click();
-      await saysAtField(own, /without spaces/);
-      assert.equal(await own.inputValue(), 'a token with spaces');
+      await assertFieldError(tokenField, /without spaces/);
+      assert.equal(await tokenField.inputValue(), 'a token with spaces');
       assert.equal(await field(page, 'id').inputValue(), 'seven');
       dashboard.upstream.take();
-      await own.fill(token);
+      await tokenField.fill(token);
       await button(page, 'Call tool').click();
       await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
       assert.ok(dashboard.upstream.take().some(({ headers }) => headers.authorization === `Bearer ${token}`));

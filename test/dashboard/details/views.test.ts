@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { button, choose, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { button, type Dashboard, field, selectOption, startDashboard } from '../../support/browser/dashboard.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
@@ -21,12 +21,12 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
     const tools = ['list_orders', 'get_order', 'refund'].map((name) => ({ ...tool, name, input_schema: schema }));
     await dashboard.toolhost.createServer(dashboard.config(slug, { authentication, tools, ...more }));
   };
-  const viewsOf = async (slug: string) =>
+  const getStoredViews = async (slug: string) =>
     ((await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json).views;
 
   it('is created by keyboard and shows errors at its fields [agent 2]', async () => {
     await serve('edited');
-    await dashboard.at('/servers/edited/tools', async (page) => {
+    await dashboard.withPage('/servers/edited/tools', async (page) => {
       const section = page.getByRole('region', { name: 'Views', exact: true });
       const name = field(section, 'New view name');
       await name.fill('token');
@@ -61,11 +61,11 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
       await section.getByText(/After you save, agents can reach it at .*\/mcp\/edited\/support\./).waitFor();
       assert.equal(await link.count(), 0);
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
+      await waitForToast(page, 'Saved as version 2');
       await button(section, 'Copy URL of support').waitFor();
       assert.equal(await link.getAttribute('href'), '/servers/edited/connect?view=support');
       await checkPage(page);
-      assert.deepEqual(await viewsOf('edited'), {
+      assert.deepEqual(await getStoredViews('edited'), {
         support: {
           tools: ['refund', { name: 'list_orders', title: 'Orders of Acme', arguments: { account: 'acme' } }],
           title: 'Support desk',
@@ -74,15 +74,15 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
       await button(section, 'Remove view support').click();
       await section.getByText('No views yet').waitFor();
       await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 3');
-      assert.equal(await viewsOf('edited'), undefined);
+      await waitForToast(page, 'Saved as version 3');
+      assert.equal(await getStoredViews('edited'), undefined);
     });
   });
 
   it('has its own snippets with a key that can call only the view [agent 2]', async () => {
     await serve('chosen', { views: { desk: { tools: ['refund'] } } });
-    await dashboard.at('/servers/chosen/connect', async (page) => {
-      await choose(page, 'Connect to', 'View desk');
+    await dashboard.withPage('/servers/chosen/connect', async (page) => {
+      await selectOption(page, 'Connect to', 'View desk');
       await button(page, 'Create key for this view').click();
       const shown = page.getByRole('region', { name: 'API key', exact: true });
       await shown.waitFor();
@@ -99,7 +99,7 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
 
   it('is checked at its own URL, without mixing up the results of two views [agent 2]', async () => {
     await serve('checked', { views: { desk: { tools: ['refund'] }, constructor: { tools: ['get_order'] } } });
-    await dashboard.at('/servers/checked/connect', async (page) => {
+    await dashboard.withPage('/servers/checked/connect', async (page) => {
       const section = page.getByRole('region', { name: 'Connection check' });
       const check = button(section, 'Check connection');
       const list = page.getByRole('combobox', { name: 'Connect to', exact: true });
@@ -118,12 +118,12 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
       await check.press('Enter');
       await section.getByText(/\/mcp\/checked\/desk /).waitFor();
       await checkPage(page);
-      await choose(page, 'Connect to', 'Server with all tools');
+      await selectOption(page, 'Connect to', 'Server with all tools');
       await section.getByText(/requests to the server/).waitFor();
       await section.getByRole('img').first().waitFor({ state: 'detached' });
       await check.click();
       await section.getByText(/\/mcp\/checked /).waitFor();
-      await choose(page, 'Connect to', 'View constructor');
+      await selectOption(page, 'Connect to', 'View constructor');
       await section.getByText(/requests to the view constructor/).waitFor();
       await section.getByRole('img').first().waitFor({ state: 'detached' });
       await page
@@ -146,14 +146,14 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
     await serve('called', { views: { desk: { tools: ['list_orders'] } } });
     await serve('plain');
     const { toolhost } = dashboard;
-    const key = await toolhost.key();
+    const key = await toolhost.createKey();
     await toolhost.callTool('called/desk', key, 'list_orders', {});
     await toolhost.callTool('called', key, 'list_orders', {});
-    await dashboard.at('/calls?server=called', async (page) => {
+    await dashboard.withPage('/calls?server=called', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
       await eventually(async () => assert.equal(await rows.count(), 2));
       await page.getByRole('combobox', { name: 'View', exact: true }).waitFor();
-      await choose(page, 'View', 'desk');
+      await selectOption(page, 'View', 'desk');
       await rows.getByText('called/desk').waitFor();
       await eventually(async () => assert.equal(await rows.count(), 1));
       await page.getByText('The charts use only the Server, Tool, and Time filters.').waitFor();
@@ -161,7 +161,7 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
       assert.match(exported ?? '', /slug=called&view=desk/);
       await page.setViewportSize({ width: 400, height: 900 });
       await checkPage(page);
-      await choose(page, 'Server', 'The plain');
+      await selectOption(page, 'Server', 'The plain');
       await page.getByText('No calls').waitFor();
       assert.equal(new URL(page.url()).searchParams.get('view'), null);
       assert.equal(await page.getByRole('combobox', { name: 'View', exact: true }).count(), 0);
@@ -171,9 +171,9 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
   it('can be tried without its fixed arguments and appears in the call record [agent 2]', async () => {
     const fixed = { desk: { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }] } };
     await serve('tried', { views: fixed });
-    await dashboard.at('/servers/tried/try?tool=list_orders', async (page) => {
+    await dashboard.withPage('/servers/tried/try?tool=list_orders', async (page) => {
       await field(page, 'account').waitFor();
-      await choose(page, 'Endpoint', 'View desk');
+      await selectOption(page, 'Endpoint', 'View desk');
       await field(page, 'account').waitFor({ state: 'detached' });
       await page
         .getByText(/account=acme/)
@@ -195,7 +195,7 @@ describe('a view in the dashboard', { concurrency: 2 }, () => {
     const body = { name: 'Desk', scopes: ['call'], views: ['kept/desk'] };
     const { toolhost } = dashboard;
     assert.equal((await toolhost.rest('POST', '/keys', { body })).status, 201);
-    await dashboard.at('/keys', async (page) => {
+    await dashboard.withPage('/keys', async (page) => {
       await page.getByRole('row').filter({ hasText: 'Desk' }).getByText('kept/desk').waitFor();
       await button(page, 'Replace Desk').click();
       const dialog = page.getByRole('dialog', { name: 'Replace Desk' });

@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core';
 import { type StubModel, startStubModel, step } from '../../support/agents/stub-model.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import { button, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
-import { pressAt, tabTo, typeAt } from '../../support/browser/keyboard.ts';
-import { toasted } from '../../support/browser/toasts.ts';
+import { pressKeyOn, tabTo, typeInto } from '../../support/browser/keyboard.ts';
+import { waitForToast } from '../../support/browser/toasts.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
@@ -21,11 +21,12 @@ for (const view of [wide, narrow])
     });
     after(() => Promise.all([dashboard?.stop(), model?.close()]));
 
-    const at = (path: string, use: (page: Page) => Promise<void>) => dashboard.at(path, use, { options: view });
+    const withPage = (path: string, use: (page: Page) => Promise<void>) =>
+      dashboard.withPage(path, use, { options: view });
     const dialog = (page: Page) => page.getByRole('dialog');
     const row = (page: Page, table: string, text: string) =>
       page.getByRole('table', { name: table }).getByRole('row').filter({ hasText: text });
-    const stored = async (slug: string) =>
+    const getStoredConfig = async (slug: string) =>
       (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[]; views?: Json };
 
     it('finds and disables one tool among 300', async () => {
@@ -37,27 +38,27 @@ for (const view of [wide, narrow])
         input_schema: {},
       }));
       await dashboard.toolhost.createServer(dashboard.config('large', { tools }));
-      await at('/servers/large', async (page) => {
-        await pressAt(page, tab(page, 'Tools'));
+      await withPage('/servers/large', async (page) => {
+        await pressKeyOn(page, tab(page, 'Tools'));
         await page.getByRole('table', { name: 'Tools' }).waitFor();
         await page.keyboard.press('/');
         await page.keyboard.type('tool_217');
-        await pressAt(page, row(page, 'Tools', 'tool_217').getByRole('switch'), 'Space');
+        await pressKeyOn(page, row(page, 'Tools', 'tool_217').getByRole('switch'), 'Space');
         await page.getByText(/^Unsaved changes/).waitFor();
-        await pressAt(page, button(page, 'Save'));
+        await pressKeyOn(page, button(page, 'Save'));
         await page.getByText(/^All changes saved/).waitFor();
         await checkPage(page);
       });
-      assert.equal((await stored('large')).tools[217]?.disabled, true);
+      assert.equal((await getStoredConfig('large')).tools[217]?.disabled, true);
     });
 
     it('reads from the home page why a call failed', async () => {
       const { toolhost, upstream, config } = dashboard;
       upstream.on('GET /items', () => ({ status: 503, body: { error: 'down' } }));
       await toolhost.createServer(config('failing'));
-      await toolhost.callTool('failing', await toolhost.key(), 'read', { count: 1 });
-      await at('/', async (page) => {
-        await pressAt(page, button(row(page, 'Failures', 'failing'), /^read/));
+      await toolhost.callTool('failing', await toolhost.createKey(), 'read', { count: 1 });
+      await withPage('/', async (page) => {
+        await pressKeyOn(page, button(row(page, 'Failures', 'failing'), /^read/));
         await dialog(page).getByText('Reason').waitFor();
         await checkPage(page);
         await page.keyboard.press('Escape');
@@ -68,18 +69,18 @@ for (const view of [wide, narrow])
     it('copies a server from staging to production', async () => {
       const { toolhost, config } = dashboard;
       await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
-      await at('/servers/staging', async (page) => {
-        await pressAt(page, button(page, 'Duplicate to…'));
+      await withPage('/servers/staging', async (page) => {
+        await pressKeyOn(page, button(page, 'Duplicate to…'));
         await dialog(page).waitFor();
         await page.keyboard.type('production');
-        await typeAt(page, field(dialog(page), 'Copy base URL'), 'https://production.example.com');
-        await typeAt(page, dialog(page).getByLabel('authentication.token'), 'of-production-0123');
+        await typeInto(page, field(dialog(page), 'Copy base URL'), 'https://production.example.com');
+        await typeInto(page, dialog(page).getByLabel('authentication.token'), 'of-production-0123');
         await dialog(page).getByText('read: address changed').waitFor();
         await checkPage(page);
-        await pressAt(page, button(dialog(page), 'Create copy'));
+        await pressKeyOn(page, button(dialog(page), 'Create copy'));
         await page.waitForURL('**/servers/production');
       });
-      assert.match(JSON.stringify(await stored('production')), /https:\/\/production\.example\.com\/items/);
+      assert.match(JSON.stringify(await getStoredConfig('production')), /https:\/\/production\.example\.com\/items/);
     });
 
     it('compares two versions and restores the older one', async () => {
@@ -87,32 +88,32 @@ for (const view of [wide, narrow])
       await toolhost.createServer(config('versioned'));
       for (const timeout_ms of [1_000, 2_000, 3_000])
         await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
-      await at('/servers/versioned/versions', async (page) => {
-        await pressAt(page, button(page, 'Compare version 2'));
+      await withPage('/servers/versioned/versions', async (page) => {
+        await pressKeyOn(page, button(page, 'Compare version 2'));
         const changes = page.getByRole('region', { name: 'Changes from version 2 to version 4' });
         await changes.getByText('read: timeout changed').waitFor();
         await checkPage(page);
-        await pressAt(page, button(page, 'Restore version 2'));
-        await pressAt(page, button(dialog(page), 'Restore'));
+        await pressKeyOn(page, button(page, 'Restore version 2'));
+        await pressKeyOn(page, button(dialog(page), 'Restore'));
         await page.getByRole('cell', { name: /Restores version 2$/ }).waitFor();
       });
-      assert.equal((await stored('versioned')).tools[0]?.timeout_ms, 1_000);
+      assert.equal((await getStoredConfig('versioned')).tools[0]?.timeout_ms, 1_000);
     });
 
     it('creates a view with its own key', async () => {
       const { toolhost, config } = dashboard;
       await toolhost.createServer(config('books', { authentication: { type: 'Bearer', token: 'of-the-books-0123' } }));
-      await at('/servers/books/tools', async (page) => {
+      await withPage('/servers/books/tools', async (page) => {
         const views = page.getByRole('region', { name: 'Views', exact: true });
-        await typeAt(page, field(views, 'New view name'), 'finance');
+        await typeInto(page, field(views, 'New view name'), 'finance');
         await page.keyboard.press('Enter');
-        await typeAt(page, views.getByRole('combobox', { name: 'Tools', exact: true }), 'read');
+        await typeInto(page, views.getByRole('combobox', { name: 'Tools', exact: true }), 'read');
         await page.getByRole('option', { name: 'read', exact: true }).waitFor();
         for (const key of ['ArrowDown', 'Enter', 'Escape']) await page.keyboard.press(key);
-        await pressAt(page, button(page, 'Save'));
-        await toasted(page, 'Saved as version 2');
-        await pressAt(page, views.getByRole('link', { name: 'Connect a client' }));
-        await pressAt(page, button(page, 'Create key for this view'));
+        await pressKeyOn(page, button(page, 'Save'));
+        await waitForToast(page, 'Saved as version 2');
+        await pressKeyOn(page, views.getByRole('link', { name: 'Connect a client' }));
+        await pressKeyOn(page, button(page, 'Create key for this view'));
         await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
         await checkPage(page);
       });
@@ -125,8 +126,8 @@ for (const view of [wide, narrow])
       await toolhost.createServer(config('changed'));
       const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
       await toolhost.rest('PATCH', '/servers/changed', { key: String(body.key), body: { description: 'Other.' } });
-      await at('/keys', async (page) => {
-        await pressAt(page, page.getByRole('link', { name: 'Changes by Agent' }));
+      await withPage('/keys', async (page) => {
+        await pressKeyOn(page, page.getByRole('link', { name: 'Changes by Agent' }));
         await row(page, 'Changes', 'Changed a server').waitFor();
         await checkPage(page);
       });
@@ -135,13 +136,13 @@ for (const view of [wide, narrow])
     it('creates and tests a webhook', async () => {
       const { upstream } = dashboard;
       upstream.on('POST /hook', () => ({ status: 204 }));
-      await at('/notifications', async (page) => {
-        await pressAt(page, button(page, 'New webhook'));
-        await typeAt(page, field(dialog(page), 'URL'), `${upstream.url}/hook`);
+      await withPage('/notifications', async (page) => {
+        await pressKeyOn(page, button(page, 'New webhook'));
+        await typeInto(page, field(dialog(page), 'URL'), `${upstream.url}/hook`);
         await checkPage(page);
-        await pressAt(page, button(dialog(page), 'Create webhook'));
-        await pressAt(page, button(page, 'Send test'));
-        await toasted(page, `Delivered to ${upstream.url}`);
+        await pressKeyOn(page, button(dialog(page), 'Create webhook'));
+        await pressKeyOn(page, button(page, 'Send test'));
+        await waitForToast(page, `Delivered to ${upstream.url}`);
       });
     });
 
@@ -153,17 +154,17 @@ for (const view of [wide, narrow])
       const tools = [read, { ...read, name: 'count' }, { ...read, name: 'add', method: 'POST' }];
       await toolhost.createServer(config('shop', { tools }));
       const script = ['read', 'count', 'add'].map((name) => step(name, { count: 1 })).join(' ');
-      await at('/servers/shop', async (page) => {
-        await pressAt(page, tab(page, 'Playground'));
+      await withPage('/servers/shop', async (page) => {
+        await pressKeyOn(page, tab(page, 'Playground'));
         await tabTo(page, page.getByRole('combobox', { name: 'API', exact: true }));
         await page.keyboard.press('ArrowDown');
         await page.getByRole('option', { name: 'OpenAI-compatible' }).waitFor();
         for (const key of ['ArrowDown', 'Enter']) await page.keyboard.press(key);
-        await typeAt(page, field(page, 'Model name'), 'stub');
-        await typeAt(page, field(page, 'Base URL'), `${model.url}/v1`);
-        await typeAt(page, field(page, 'Question'), `Add one. ${script}`);
+        await typeInto(page, field(page, 'Model name'), 'stub');
+        await typeInto(page, field(page, 'Base URL'), `${model.url}/v1`);
+        await typeInto(page, field(page, 'Question'), `Add one. ${script}`);
         await page.keyboard.press('Enter');
-        await pressAt(page, button(dialog(page), 'Call tool'));
+        await pressKeyOn(page, button(dialog(page), 'Call tool'));
         const log = page.getByRole('log', { name: 'Conversation' });
         await log.getByText('The script has ended.').waitFor();
         assert.equal(await log.getByRole('region', { name: /^Call to/ }).count(), 3);

@@ -1,24 +1,31 @@
 /** Generates OpenAPI 3.1 and 3.2 documents in the style of five frameworks from a seed. */
 import type { Json, JsonObject } from '../json.ts';
 import type { Random } from '../random.ts';
-import { frameworks, makeModel, makeName, makeSimple, refer, type Writing } from './schemas-of-frameworks.ts';
+import {
+  addSchema,
+  frameworks,
+  type GeneratorContext,
+  makeModel,
+  makeName,
+  makeSimple,
+} from './schemas-of-frameworks.ts';
 import type { Source } from './sources.ts';
 
 export function* generateDocuments(random: Random): Generator<Source> {
   for (let count = 1; ; count++) {
     const framework = frameworks[count % frameworks.length] as (typeof frameworks)[0];
-    const isNewest = count % 3 === 0;
-    const own = random.fork(`document ${count}`);
-    const writing: Writing = { random: own, framework, components: {}, names: new Set() };
+    const isOpenApi32 = count % 3 === 0;
+    const documentRandom = random.fork(`document ${count}`);
+    const context: GeneratorContext = { random: documentRandom, framework, components: {}, names: new Set() };
     const paths: JsonObject = {};
-    for (let left = 4 + own.below(8); left > 0; left--) addPath(writing, paths, isNewest);
+    for (let remaining = 4 + documentRandom.below(8); remaining > 0; remaining--) addPath(context, paths, isOpenApi32);
     const document: JsonObject = {
-      openapi: isNewest ? '3.2.0' : '3.1.0',
+      openapi: isOpenApi32 ? '3.2.0' : '3.1.0',
       info: { title: `Generated ${count}`, version: '1.0.0' },
-      ...(own.chance(0.7) && {
+      ...(documentRandom.chance(0.7) && {
         servers: [
           {
-            url: own.pick([
+            url: documentRandom.pick([
               'https://api.example.com/v1',
               'https://api.example.com',
               '/api',
@@ -29,45 +36,45 @@ export function* generateDocuments(random: Random): Generator<Source> {
         ],
       }),
       paths,
-      components: { schemas: writing.components },
+      components: { schemas: context.components },
     };
     yield { name: `generated/${framework}-${count}`, load: () => document };
   }
 }
 
-function addPath(writing: Writing, paths: JsonObject, isNewest: boolean): void {
-  const { random, framework } = writing;
+function addPath(context: GeneratorContext, paths: JsonObject, isOpenApi32: boolean): void {
+  const { random, framework } = context;
   const parameters: JsonObject[] = [];
-  let path = `/${makeSegment(writing)}`;
+  let path = `/${makeSegment(context)}`;
   for (let count = random.below(3); count > 0; count--) {
-    const name = `${framework === 'fastapi' || framework === 'drf' ? `${makeSegment(writing)}_id` : `${makeSegment(writing)}Id`}${parameters.length}`;
-    parameters.push(makePathParameter(writing, name));
-    path += `/{${name}}${random.chance(0.5) ? `/${makeSegment(writing)}` : ''}`;
+    const name = `${framework === 'fastapi' || framework === 'drf' ? `${makeSegment(context)}_id` : `${makeSegment(context)}Id`}${parameters.length}`;
+    parameters.push(makePathParameter(context, name));
+    path += `/{${name}}${random.chance(0.5) ? `/${makeSegment(context)}` : ''}`;
   }
   if (framework === 'drf') path += '/';
   const item: JsonObject = {};
   const methods = random.shuffle(['get', 'post', 'put', 'patch', 'delete']).slice(0, 1 + random.below(3));
-  for (const method of methods) item[method] = makeOperation(writing, { method, path, parameters, isNewest });
-  if (isNewest && random.chance(0.4))
-    item.query = makeOperation(writing, { method: 'post', path: `${path}query`, parameters, isNewest });
-  if (isNewest && random.chance(0.35)) {
+  for (const method of methods) item[method] = makeOperation(context, { method, path, parameters, isOpenApi32 });
+  if (isOpenApi32 && random.chance(0.4))
+    item.query = makeOperation(context, { method: 'post', path: `${path}query`, parameters, isOpenApi32 });
+  if (isOpenApi32 && random.chance(0.35)) {
     const method = random.pick(['COPY', 'PROPFIND', 'PURGE', 'LOCK', 'REPORT']);
     item.additionalOperations = {
-      [method]: makeOperation(writing, {
+      [method]: makeOperation(context, {
         method: random.pick(['get', 'post']),
         path: `${path}${method}`,
         parameters,
-        isNewest,
+        isOpenApi32,
       }),
     };
   }
   if (!(path in paths)) paths[path] = item;
 }
 
-const makeSegment = ({ random }: Writing) =>
+const makeSegment = ({ random }: GeneratorContext) =>
   random.pick('orders customers invoices items notes tickets devices users reports search bulk'.split(' '));
 
-function makePathParameter({ random, framework }: Writing, name: string): JsonObject {
+function makePathParameter({ random, framework }: GeneratorContext, name: string): JsonObject {
   const schema = random.pick<JsonObject>([
     { type: 'string' },
     { type: 'integer', format: 'int64' },
@@ -87,38 +94,41 @@ function makePathParameter({ random, framework }: Writing, name: string): JsonOb
   return { name, in: 'path', required: true, schema };
 }
 
-type Asked = { method: string; path: string; parameters: JsonObject[]; isNewest: boolean };
+type OperationOptions = { method: string; path: string; parameters: JsonObject[]; isOpenApi32: boolean };
 
-function makeOperation(writing: Writing, { method, path, parameters, isNewest }: Asked): JsonObject {
-  const { framework } = writing;
+function makeOperation(
+  context: GeneratorContext,
+  { method, path, parameters, isOpenApi32 }: OperationOptions,
+): JsonObject {
+  const { framework } = context;
   const id = `${method}_${path.replaceAll(/\W+/g, '_')}`;
   const operation: JsonObject = {
     operationId: framework === 'fastapi' ? `${id.toLowerCase()}_${method}` : id,
-    summary: `${method} ${makeSegment(writing)}`,
-    parameters: [...parameters, ...makeParameters(writing, isNewest)],
+    summary: `${method} ${makeSegment(context)}`,
+    parameters: [...parameters, ...makeParameters(context, isOpenApi32)],
     responses: { '200': { description: 'OK', content: { 'application/json': { schema: {} } } } },
   };
-  if (method !== 'get' && method !== 'delete') operation.requestBody = makeBody(writing, isNewest);
+  if (method !== 'get' && method !== 'delete') operation.requestBody = makeBody(context, isOpenApi32);
   return operation;
 }
 
-function makeParameters(writing: Writing, isNewest: boolean): JsonObject[] {
-  const { random } = writing;
-  if (isNewest && random.chance(0.15)) return [makeQuerystring(writing)];
-  const made = new Map<string, JsonObject>();
+function makeParameters(context: GeneratorContext, isOpenApi32: boolean): JsonObject[] {
+  const { random } = context;
+  if (isOpenApi32 && random.chance(0.15)) return [makeQuerystring(context)];
+  const created = new Map<string, JsonObject>();
   for (let count = random.below(5); count > 0; count--) {
-    const parameter = random.pick(kinds)(writing, isNewest);
+    const parameter = random.pick(kinds)(context, isOpenApi32);
     const name = String(parameter.name).toLowerCase();
-    if (!made.has(name)) made.set(name, parameter);
+    if (!created.has(name)) created.set(name, parameter);
   }
-  return [...made.values()];
+  return [...created.values()];
 }
 
-const makeQuerystring = (writing: Writing): JsonObject => ({
+const makeQuerystring = (context: GeneratorContext): JsonObject => ({
   name: 'filter',
   in: 'querystring',
-  ...(writing.random.chance(0.5) && { required: true }),
-  content: writing.random.chance(0.75)
+  ...(context.random.chance(0.5) && { required: true }),
+  content: context.random.chance(0.75)
     ? {
         'application/x-www-form-urlencoded': {
           schema: {
@@ -131,42 +141,42 @@ const makeQuerystring = (writing: Writing): JsonObject => ({
           },
         },
       }
-    : { 'application/json': { schema: makeModel(writing, 0) } },
+    : { 'application/json': { schema: makeModel(context, 0) } },
 });
 
-type Kind = (writing: Writing, isNewest: boolean) => JsonObject;
+type Kind = (context: GeneratorContext, isOpenApi32: boolean) => JsonObject;
 
-const optional = (writing: Writing) => (writing.random.chance(0.3) ? { required: true } : {});
-const nullable = (writing: Writing, schema: JsonObject): JsonObject =>
-  writing.framework === 'fastapi' && writing.random.chance(0.6) ? { anyOf: [schema, { type: 'null' }] } : schema;
+const optional = (context: GeneratorContext) => (context.random.chance(0.3) ? { required: true } : {});
+const nullable = (context: GeneratorContext, schema: JsonObject): JsonObject =>
+  context.framework === 'fastapi' && context.random.chance(0.6) ? { anyOf: [schema, { type: 'null' }] } : schema;
 const letters: JsonObject = { type: 'array', items: { type: 'string' } };
 
-const query: Kind = (writing) => ({
-  name: makeName(writing),
+const query: Kind = (context) => ({
+  name: makeName(context),
   in: 'query',
-  ...optional(writing),
-  schema: nullable(writing, makeSimple(writing)),
+  ...optional(context),
+  schema: nullable(context, makeSimple(context)),
 });
 
 const kinds: readonly Kind[] = [
   query,
   query,
   query,
-  (writing) => ({
-    name: makeName(writing),
+  (context) => ({
+    name: makeName(context),
     in: 'query',
-    ...optional(writing),
-    schema: nullable(writing, { type: 'array', items: makeSimple(writing) }),
+    ...optional(context),
+    schema: nullable(context, { type: 'array', items: makeSimple(context) }),
   }),
-  (writing) => ({ name: makeName(writing), in: 'query', style: 'form', explode: false, schema: letters }),
-  (writing) => ({
-    name: makeName(writing),
+  (context) => ({ name: makeName(context), in: 'query', style: 'form', explode: false, schema: letters }),
+  (context) => ({
+    name: makeName(context),
     in: 'query',
-    style: writing.random.pick(['pipeDelimited', 'spaceDelimited']),
+    style: context.random.pick(['pipeDelimited', 'spaceDelimited']),
     explode: false,
     schema: letters,
   }),
-  (writing) => ({
+  (context) => ({
     name: 'filter',
     in: 'query',
     style: 'deepObject',
@@ -174,15 +184,15 @@ const kinds: readonly Kind[] = [
     schema: {
       type: 'object',
       properties: { status: { type: 'string' }, min: { type: 'integer' } },
-      ...(writing.random.chance(0.3) && { additionalProperties: { type: 'string' } }),
+      ...(context.random.chance(0.3) && { additionalProperties: { type: 'string' } }),
     },
   }),
-  (writing) => ({
+  (context) => ({
     name: 'pageable',
     in: 'query',
-    required: writing.random.chance(0.5),
-    schema: refer(
-      writing,
+    required: context.random.chance(0.5),
+    schema: addSchema(
+      context,
       {
         type: 'object',
         properties: {
@@ -194,47 +204,49 @@ const kinds: readonly Kind[] = [
       'Pageable',
     ),
   }),
-  (writing) => ({ name: 'where', in: 'query', content: { 'application/json': { schema: makeModel(writing, 1) } } }),
-  (writing) => ({
-    name: writing.random.pick(['X-Request-Id', 'If-Match', 'x-token', 'X-Api-Version', 'Accept-Language']),
+  (context) => ({ name: 'where', in: 'query', content: { 'application/json': { schema: makeModel(context, 1) } } }),
+  (context) => ({
+    name: context.random.pick(['X-Request-Id', 'If-Match', 'x-token', 'X-Api-Version', 'Accept-Language']),
     in: 'header',
-    ...optional(writing),
-    schema: nullable(writing, { type: 'string' }),
+    ...optional(context),
+    schema: nullable(context, { type: 'string' }),
   }),
-  (writing) => ({
+  (context) => ({
     name: 'X-Tags',
     in: 'header',
-    ...optional(writing),
+    ...optional(context),
     schema: { type: 'array', items: { type: 'integer' } },
   }),
-  (writing, isNewest) => ({
-    name: writing.random.pick(['session', 'ads_id']),
+  (context, isOpenApi32) => ({
+    name: context.random.pick(['session', 'ads_id']),
     in: 'cookie',
-    ...(isNewest && { style: 'cookie' }),
-    schema: nullable(writing, { type: 'string' }),
+    ...(isOpenApi32 && { style: 'cookie' }),
+    schema: nullable(context, { type: 'string' }),
   }),
-  (writing, isNewest) => ({
+  (context, isOpenApi32) => ({
     name: 'path',
     in: 'query',
-    ...(isNewest && { allowReserved: true }),
-    ...optional(writing),
+    ...(isOpenApi32 && { allowReserved: true }),
+    ...optional(context),
     schema: { type: 'string' },
   }),
-  (writing) => ({
-    name: writing.random.pick(['$filter', 'ids[]', 'filter[name]', 'order-by', 'größe']),
+  (context) => ({
+    name: context.random.pick(['$filter', 'ids[]', 'filter[name]', 'order-by', 'größe']),
     in: 'query',
-    schema: writing.random.chance(0.5) ? { type: 'string' } : letters,
+    schema: context.random.chance(0.5) ? { type: 'string' } : letters,
   }),
 ];
 
-function makeBody(writing: Writing, isNewest: boolean): JsonObject {
-  const { random, framework } = writing;
+function makeBody(context: GeneratorContext, isOpenApi32: boolean): JsonObject {
+  const { random, framework } = context;
   const model = () =>
-    random.chance(0.7) ? refer(writing, makeModel(writing), framework === 'drf' ? 'Request' : '') : makeModel(writing);
+    random.chance(0.7)
+      ? addSchema(context, makeModel(context), framework === 'drf' ? 'Request' : '')
+      : makeModel(context);
   const content = random.pick<() => JsonObject>([
-    () => makeJsonContent(writing, model()),
-    () => makeJsonContent(writing, model()),
-    () => makeJsonContent(writing, model()),
+    () => makeJsonContent(context, model()),
+    () => makeJsonContent(context, model()),
+    () => makeJsonContent(context, model()),
     () => ({
       'application/json': {
         schema: random.pick<Json>([
@@ -245,9 +257,9 @@ function makeBody(writing: Writing, isNewest: boolean): JsonObject {
         ]),
       },
     }),
-    () => ({ 'application/x-www-form-urlencoded': makeForm(writing) }),
-    () => ({ 'multipart/form-data': makeMultipart(writing) }),
-    () => ({ 'multipart/form-data': makeMultipart(writing) }),
+    () => ({ 'application/x-www-form-urlencoded': makeForm(context) }),
+    () => ({ 'multipart/form-data': makeMultipart(context) }),
+    () => ({ 'multipart/form-data': makeMultipart(context) }),
     () => ({
       [random.pick(['application/octet-stream', 'image/png', '*/*', 'image/*'])]: {
         schema: random.pick<JsonObject>([
@@ -263,14 +275,14 @@ function makeBody(writing: Writing, isNewest: boolean): JsonObject {
         schema: model(),
       },
     }),
-    ...(isNewest
-      ? [() => ({ 'multipart/mixed': makeMultipart(writing) })]
-      : [() => ({ 'multipart/related': makeMultipart(writing) })]),
+    ...(isOpenApi32
+      ? [() => ({ 'multipart/mixed': makeMultipart(context) })]
+      : [() => ({ 'multipart/related': makeMultipart(context) })]),
   ])();
   return { ...(random.chance(0.8) && { required: true }), content };
 }
 
-function makeJsonContent({ framework, random }: Writing, schema: JsonObject): JsonObject {
+function makeJsonContent({ framework, random }: GeneratorContext, schema: JsonObject): JsonObject {
   if (framework === 'aspnet' && random.chance(0.6))
     return Object.fromEntries(
       ['application/json', 'text/json', 'application/*+json'].map((type) => [type, { schema }]),
@@ -288,10 +300,10 @@ function makeJsonContent({ framework, random }: Writing, schema: JsonObject): Js
 }
 
 /** Returns a form of simple values, lists, and objects, with encodings for some. */
-function makeForm(writing: Writing): JsonObject {
-  const { random } = writing;
+function makeForm(context: GeneratorContext): JsonObject {
+  const { random } = context;
   const properties: JsonObject = {
-    [makeName(writing)]: makeSimple(writing),
+    [makeName(context)]: makeSimple(context),
     tags: { type: 'array', items: { type: 'string' } },
   };
   if (random.chance(0.5))
@@ -310,13 +322,13 @@ function makeForm(writing: Writing): JsonObject {
 }
 
 /** Returns a multipart body of fields, JSON parts, and files, as each framework describes uploads. */
-function makeMultipart(writing: Writing): JsonObject {
-  const { random, framework } = writing;
+function makeMultipart(context: GeneratorContext): JsonObject {
+  const { random, framework } = context;
   const file: JsonObject =
     framework === 'fastapi' && random.chance(0.6)
       ? { type: 'string', contentMediaType: 'application/octet-stream' }
       : { type: 'string', format: 'binary' };
-  const properties: JsonObject = { [makeName(writing)]: makeSimple(writing) };
+  const properties: JsonObject = { [makeName(context)]: makeSimple(context) };
   const encoding: JsonObject = {};
   const add = (name: string, schema: JsonObject, one?: JsonObject) => {
     properties[name] = schema;
@@ -334,7 +346,7 @@ function makeMultipart(writing: Writing): JsonObject {
   if (random.chance(0.4))
     add(
       'metadata',
-      refer(writing, makeModel(writing, 1)),
+      addSchema(context, makeModel(context, 1)),
       random.chance(0.6) ? { contentType: 'application/json' } : undefined,
     );
   if (random.chance(0.3)) add('tags', { type: 'array', items: { type: 'string' } });

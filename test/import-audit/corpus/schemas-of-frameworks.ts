@@ -7,7 +7,7 @@ export type Framework = 'fastapi' | 'springdoc' | 'nestjs' | 'aspnet' | 'drf';
 export const frameworks: readonly Framework[] = ['fastapi', 'springdoc', 'nestjs', 'aspnet', 'drf'];
 
 /** State of a document under construction. `components` collects the schemas that it references. */
-export type Writing = { random: Random; framework: Framework; components: JsonObject; names: Set<string> };
+export type GeneratorContext = { random: Random; framework: Framework; components: JsonObject; names: Set<string> };
 
 const nouns =
   'order customer invoice item address product payment shipment comment label ticket project report user device'.split(
@@ -16,7 +16,7 @@ const nouns =
 const adjectives = 'billing home late open main next external internal default total local remote'.split(' ');
 
 /** Returns a property name in the naming style of the framework. */
-export function makeName({ random, framework }: Writing): string {
+export function makeName({ random, framework }: GeneratorContext): string {
   const words = random.chance(0.5) ? [random.pick(adjectives), random.pick(nouns)] : [random.pick(nouns)];
   if (random.chance(0.04))
     return random.pick(['größe', '@type', 'odata.id', 'x-kind', 'from', 'class', 'items[]', 'naïve name']);
@@ -27,14 +27,14 @@ export function makeName({ random, framework }: Writing): string {
 const toPascal = (text: string) => text.replaceAll(/(?:^|[_\s])(\p{L})/gu, (_, letter: string) => letter.toUpperCase());
 
 /** Stores a schema under a new name, and returns a reference to it. */
-export function refer(writing: Writing, schema: Json, suffix = ''): JsonObject {
-  let name = `${toPascal(writing.random.pick(adjectives))}${toPascal(writing.random.pick(nouns))}${suffix}`;
-  for (let count = 2; name in writing.components; count++) name = `${name.replace(/\d+$/, '')}${count}`;
-  writing.components[name] = schema;
+export function addSchema(context: GeneratorContext, schema: Json, suffix = ''): JsonObject {
+  let name = `${toPascal(context.random.pick(adjectives))}${toPascal(context.random.pick(nouns))}${suffix}`;
+  for (let count = 2; name in context.components; count++) name = `${name.replace(/\d+$/, '')}${count}`;
+  context.components[name] = schema;
   return { $ref: `#/components/schemas/${name}` };
 }
 
-type Make = (writing: Writing) => JsonObject;
+type Make = (context: GeneratorContext) => JsonObject;
 
 const text: Make = ({ random }) =>
   random.pick<JsonObject>([
@@ -49,7 +49,7 @@ const text: Make = ({ random }) =>
   ]);
 
 const number: Make = ({ random, framework }) => {
-  const usual: JsonObject[] = [
+  const common: JsonObject[] = [
     { type: 'integer' },
     { type: 'integer', format: 'int64', minimum: 1, maximum: 500 },
     { type: 'number', exclusiveMinimum: 0 },
@@ -59,13 +59,13 @@ const number: Make = ({ random, framework }) => {
     { pattern: '^-?(?:0|[1-9]\\d*)$', type: ['integer', 'string'], format: 'int32' },
     { pattern: '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][+-]?\\d+)?$', type: ['number', 'string'], format: 'double' },
   ];
-  return random.pick(framework === 'aspnet' ? [...usual, ...aspnet] : usual);
+  return random.pick(framework === 'aspnet' ? [...common, ...aspnet] : common);
 };
 
 const flag: Make = () => ({ type: 'boolean' });
 
-const choice: Make = (writing) => {
-  const { random, framework } = writing;
+const choice: Make = (context) => {
+  const { random, framework } = context;
   const letters: JsonObject = {
     type: 'string',
     enum: random.pick([
@@ -78,14 +78,14 @@ const choice: Make = (writing) => {
     return random.pick([
       { type: 'integer', enum: [0, 1, 2], 'x-enum-varnames': ['Off', 'On', 'Auto'] },
       { enum: ['Low', 'High'] },
-      refer(writing, { type: 'integer', enum: [10, 20], 'x-enumNames': ['Ten', 'Twenty'] }),
+      addSchema(context, { type: 'integer', enum: [10, 20], 'x-enumNames': ['Ten', 'Twenty'] }),
     ]);
   if (framework === 'drf')
     return {
-      allOf: [refer(writing, { ...letters, description: '* `draft` - Draft\n* `open` - Open' }, 'Enum')],
+      allOf: [addSchema(context, { ...letters, description: '* `draft` - Draft\n* `open` - Open' }, 'Enum')],
       'x-spec-enum-id': 'a1b2c3',
     };
-  if (framework === 'fastapi') return random.pick([refer(writing, letters), { const: 'fixed', default: 'fixed' }]);
+  if (framework === 'fastapi') return random.pick([addSchema(context, letters), { const: 'fixed', default: 'fixed' }]);
   return random.pick([
     letters,
     {
@@ -98,15 +98,15 @@ const choice: Make = (writing) => {
 };
 
 /** Returns a nullable schema as the framework writes it. */
-function orNull(writing: Writing, schema: JsonObject): JsonObject {
-  const { random, framework } = writing;
+function orNull(context: GeneratorContext, schema: JsonObject): JsonObject {
+  const { random, framework } = context;
   if (framework === 'drf') {
     if (!('enum' in schema || 'allOf' in schema))
       return typeof schema.type === 'string'
         ? { ...schema, type: [schema.type, 'null'] }
         : { oneOf: [schema, { type: 'null' }] };
-    writing.components.NullEnum = { enum: [null] };
-    writing.components.BlankEnum = { enum: [''] };
+    context.components.NullEnum = { enum: [null] };
+    context.components.BlankEnum = { enum: [''] };
     return { oneOf: [schema, { $ref: '#/components/schemas/BlankEnum' }, { $ref: '#/components/schemas/NullEnum' }] };
   }
   if (framework === 'aspnet')
@@ -122,12 +122,12 @@ function orNull(writing: Writing, schema: JsonObject): JsonObject {
   ]);
 }
 
-const list: Make = (writing) => ({
+const list: Make = (context) => ({
   type: 'array',
-  items: makeSimple(writing),
-  ...(writing.random.chance(0.3) && { minItems: 1 }),
-  ...(writing.random.chance(0.3) && { maxItems: 5 }),
-  ...(writing.framework === 'fastapi' && writing.random.chance(0.2) && { uniqueItems: true }),
+  items: makeSimple(context),
+  ...(context.random.chance(0.3) && { minItems: 1 }),
+  ...(context.random.chance(0.3) && { maxItems: 5 }),
+  ...(context.framework === 'fastapi' && context.random.chance(0.2) && { uniqueItems: true }),
 });
 
 const pair: Make = () => ({
@@ -137,9 +137,9 @@ const pair: Make = () => ({
   maxItems: 2,
 });
 
-const map: Make = (writing) => ({
+const map: Make = (context) => ({
   type: 'object',
-  additionalProperties: writing.random.chance(0.3) ? true : makeSimple(writing),
+  additionalProperties: context.random.chance(0.3) ? true : makeSimple(context),
 });
 
 const labels: Make = () => ({
@@ -148,7 +148,7 @@ const labels: Make = () => ({
   additionalProperties: false,
 });
 
-const anything: Make = ({ framework }) => (framework === 'drf' ? {} : { title: 'Data' });
+const anyValue: Make = ({ framework }) => (framework === 'drf' ? {} : { title: 'Data' });
 
 const base64: Make = ({ framework }) =>
   framework === 'springdoc'
@@ -165,30 +165,30 @@ const amount: Make = () => ({
 const simple: readonly Make[] = [text, text, number, flag, choice];
 
 /** Returns a schema without properties. */
-export const makeSimple: Make = (writing) => writing.random.pick(simple)(writing);
+export const makeSimple: Make = (context) => context.random.pick(simple)(context);
 
 /** Returns the schema of a property, nested up to `depth` levels. */
-function makeProperty(writing: Writing, depth: number): JsonObject {
-  const { random } = writing;
+function makeProperty(context: GeneratorContext, depth: number): JsonObject {
+  const { random } = context;
   if (depth > 0 && random.chance(0.25)) {
-    const nested = makeModel(writing, depth - 1);
-    const reference = random.chance(0.7) ? refer(writing, nested) : nested;
-    if (writing.framework === 'nestjs' && random.chance(0.4))
+    const nested = makeModel(context, depth - 1);
+    const reference = random.chance(0.7) ? addSchema(context, nested) : nested;
+    if (context.framework === 'nestjs' && random.chance(0.4))
       return { description: 'A nested object', allOf: [reference] };
-    if (random.chance(0.25)) return orNull(writing, reference);
+    if (random.chance(0.25)) return orNull(context, reference);
     return random.chance(0.3) ? { type: 'array', items: reference } : reference;
   }
-  const make = random.pick<Make>([...simple, ...simple, list, list, map, amount, pair, base64, anything, labels]);
-  const schema = make(writing);
-  return random.chance(0.3) && make !== anything && make !== labels ? orNull(writing, schema) : schema;
+  const make = random.pick<Make>([...simple, ...simple, list, list, map, amount, pair, base64, anyValue, labels]);
+  const schema = make(context);
+  return random.chance(0.3) && make !== anyValue && make !== labels ? orNull(context, schema) : schema;
 }
 
 /** Returns an object schema, sometimes with rules about several of its properties. */
-export function makeModel(writing: Writing, depth = 2): JsonObject {
-  const { random, framework } = writing;
+export function makeModel(context: GeneratorContext, depth = 2): JsonObject {
+  const { random, framework } = context;
   const properties: JsonObject = {};
   for (let count = 1 + random.below(6); count > 0; count--)
-    properties[makeName(writing)] = makeProperty(writing, depth);
+    properties[makeName(context)] = makeProperty(context, depth);
   const names = Object.keys(properties);
   if (framework === 'drf') properties.id = { type: 'integer', readOnly: true };
   const required = names.filter(() => random.chance(0.4));
@@ -197,14 +197,14 @@ export function makeModel(writing: Writing, depth = 2): JsonObject {
   if (random.chance(0.1)) model.additionalProperties = false;
   if (!random.chance(0.22)) return model;
   const { additionalProperties, ...open } = model;
-  return random.pick<(model: JsonObject, writing: Writing) => JsonObject>(variations)(open, writing);
+  return random.pick<(model: JsonObject, writing: GeneratorContext) => JsonObject>(variations)(open, context);
 }
 
 /** Discriminated unions, inheritance, and conditional schemas. */
-const variations: readonly ((model: JsonObject, writing: Writing) => JsonObject)[] = [
-  (model, writing) => {
+const variations: readonly ((model: JsonObject, context: GeneratorContext) => JsonObject)[] = [
+  (model, context) => {
     const branches = ['cat', 'dog'].map((kind) =>
-      refer(writing, {
+      addSchema(context, {
         type: 'object',
         properties: { kind: { type: 'string', const: kind }, [`${kind}_age`]: { type: 'integer' } },
         required: ['kind'],
@@ -219,9 +219,9 @@ const variations: readonly ((model: JsonObject, writing: Writing) => JsonObject)
       },
     };
   },
-  (model, writing) => ({
+  (model, context) => ({
     allOf: [
-      refer(writing, { type: 'object', properties: { kind: { type: 'string' } }, required: ['kind'] }, 'Base'),
+      addSchema(context, { type: 'object', properties: { kind: { type: 'string' } }, required: ['kind'] }, 'Base'),
       model,
     ],
   }),
@@ -245,9 +245,9 @@ const variations: readonly ((model: JsonObject, writing: Writing) => JsonObject)
     properties: { ...(model.properties as JsonObject), a: { type: 'string' }, b: { type: 'string' } },
     dependentRequired: { a: ['b'] },
   }),
-  (model, writing) => {
-    const node = refer(writing, true, 'Node');
-    writing.components[String(node.$ref).split('/').at(-1) as string] = {
+  (model, context) => {
+    const node = addSchema(context, true, 'Node');
+    context.components[String(node.$ref).split('/').at(-1) as string] = {
       type: 'object',
       properties: { title: { type: 'string' }, children: { type: 'array', items: node } },
       required: ['title'],

@@ -25,43 +25,49 @@ export async function chooseSources(
   documents: number,
   operations: number,
 ): Promise<Chosen[]> {
-  const real = take(drawDirectory(cache.descriptions, random.fork('directory')), Math.floor(documents / 2));
+  const realSources = take(drawDirectory(cache.descriptions, random.fork('directory')), Math.floor(documents / 2));
   const fastapi = await readFastapi(cache.folder);
   const generated = generateDocuments(random.fork('generated'));
-  const modern = take(generated, Math.ceil(documents / 2) - 1);
+  const generatedSources = take(generated, Math.ceil(documents / 2) - 1);
   const half = Math.ceil(operations / 2);
   const all = readOperations(fastapi).map(({ key }) => key);
-  const most = Math.ceil(half / 2);
-  const operationsOfFastapi = random.fork('operations of fastapi').shuffle(all).slice(0, most);
-  const whole: Chosen[] = [{ name: 'fastapi', load: () => fastapi, operations: operationsOfFastapi }];
-  const first = [...whole, ...chooseOperations(modern, random.fork('operations of modern'), half - count(whole))];
-  return [...first, ...chooseOperations(real, random.fork('operations of real'), operations - count(first))];
+  const maxOperations = Math.ceil(half / 2);
+  const fastapiOperations = random.fork('operations of fastapi').shuffle(all).slice(0, maxOperations);
+  const fastapiSources: Chosen[] = [{ name: 'fastapi', load: () => fastapi, operations: fastapiOperations }];
+  const newStyleSources = [
+    ...fastapiSources,
+    ...chooseOperations(generatedSources, random.fork('operations of modern'), half - count(fastapiSources)),
+  ];
+  return [
+    ...newStyleSources,
+    ...chooseOperations(realSources, random.fork('operations of real'), operations - count(newStyleSources)),
+  ];
 }
 
 const count = (chosen: readonly Chosen[]) => chosen.reduce((sum, { operations }) => sum + operations.length, 0);
 
-function take<Item>(items: Iterable<Item>, most: number): Item[] {
+function take<Item>(items: Iterable<Item>, maxItems: number): Item[] {
   const taken: Item[] = [];
-  if (most > 0)
+  if (maxItems > 0)
     for (const item of items) {
       taken.push(item);
-      if (taken.length >= most) break;
+      if (taken.length >= maxItems) break;
     }
   return taken;
 }
 
 /** Chooses operations round-robin, one per document and round. */
-function chooseOperations(sources: readonly Source[], random: Random, most: number): Chosen[] {
-  const left = sources.map((source) => ({
+function chooseOperations(sources: readonly Source[], random: Random, maxOperations: number): Chosen[] {
+  const remaining = sources.map((source) => ({
     source,
     keys: random.fork(source.name).shuffle(readOperations(source.load()).map(({ key }) => key)),
   }));
   const chosen = new Map<Source, string[]>(sources.map((source) => [source, []]));
   let taken = 0;
-  for (let isMore = true; isMore && taken < most; ) {
+  for (let isMore = true; isMore && taken < maxOperations; ) {
     isMore = false;
-    for (const { source, keys } of left) {
-      const key = taken < most ? keys.pop() : undefined;
+    for (const { source, keys } of remaining) {
+      const key = taken < maxOperations ? keys.pop() : undefined;
       if (key === undefined) continue;
       chosen.get(source)?.push(key);
       taken++;

@@ -5,7 +5,7 @@
  */
 import { isObject, type Json, type JsonObject, toList, toObject } from '../json.ts';
 import type { Random } from '../random.ts';
-import { type Context, escapeToken, getFree, isOfType, type Trace, toPlain, type ValueMaker } from '../values.ts';
+import { type Context, escapeToken, getFreeKeys, isOfType, type Trace, toPlain, type ValueMaker } from '../values.ts';
 import { findHidden, findMissing } from './hidden-inputs.ts';
 import { type Check, createValidator, type Schemas } from './schemas.ts';
 
@@ -23,13 +23,13 @@ export type Compared = {
   at: string;
   context: Context;
   /** Converted schema of the document. */
-  wanted: JsonObject | boolean;
+  documentSchema: JsonObject | boolean;
   /** Schema of the tool. */
-  offered: JsonObject | boolean;
+  toolSchema: JsonObject | boolean;
 };
 
-const mostVariants = 6;
-const mostTrials = 80;
+const maxVariants = 6;
+const maxTrials = 80;
 
 export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMaker, random: Random): Loss[] {
   const losses = new Map<string, Loss>();
@@ -37,34 +37,39 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
     const id = `${loss.kind} ${loss.at} ${loss.what}`;
     if (!losses.has(id)) losses.set(id, loss);
   };
-  const wants = schemas.createCheck(compared.wanted);
-  const { offered } = compared;
-  const offers = createValidator(offered);
-  findHidden(compared.wanted, offered, schemas, { at: compared.at, add });
-  const variants = Math.min(mostVariants, Math.max(2, countAlternatives(compared.wanted, schemas)));
+  const documentAccepts = schemas.createCheck(compared.documentSchema);
+  const { toolSchema } = compared;
+  const toolAccepts = createValidator(toolSchema);
+  findHidden(compared.documentSchema, toolSchema, schemas, { at: compared.at, add });
+  const variants = Math.min(maxVariants, Math.max(2, countAlternatives(compared.documentSchema, schemas)));
   for (let variant = 0; variant < variants; variant++) {
-    const made = maker.make(compared.wanted, { random, context: compared.context, share: 1, variant });
-    if (!made) {
-      if (isUntried(compared.wanted, offered, schemas)) add({ kind: 'loosened', at: compared.at, what: 'pattern' });
+    const generated = maker.make(compared.documentSchema, { random, context: compared.context, share: 1, variant });
+    if (!generated) {
+      if (isUntestable(compared.documentSchema, toolSchema, schemas))
+        add({ kind: 'loosened', at: compared.at, what: 'pattern' });
       continue;
     }
-    const value = toPlain(made.value);
-    const isWhole = findMissing(value, '', [offered], { at: compared.at, add, trace: made.trace });
+    const value = toPlain(generated.value);
+    const isWhole = findMissing(value, '', [toolSchema], { at: compared.at, add, trace: generated.trace });
     if (!isWhole) continue;
-    if (!offers(value)) {
+    if (!toolAccepts(value)) {
       add({ kind: 'refused', at: compared.at, what: 'a value that fits', example: value });
       continue;
     }
-    tryListed(value, made.trace, { wants, offers, at: compared.at, add }, compared.context);
-    tryBroken(value, made.trace, { wants, offers, at: compared.at, add }, compared.context);
+    tryListed(value, generated.trace, { documentAccepts, toolAccepts, at: compared.at, add }, compared.context);
+    tryBroken(value, generated.trace, { documentAccepts, toolAccepts, at: compared.at, add }, compared.context);
   }
   return [...losses.values()];
 }
 
 /** Returns true for a pattern for which no value was found and that the tool does not have. */
-function isUntried(wanted: JsonObject | boolean, offered: JsonObject | boolean, schemas: Schemas): boolean {
-  const resolved = schemas.resolve(wanted);
-  return typeof resolved === 'object' && 'pattern' in resolved && !JSON.stringify(offered).includes('"pattern"');
+function isUntestable(
+  documentSchema: JsonObject | boolean,
+  toolSchema: JsonObject | boolean,
+  schemas: Schemas,
+): boolean {
+  const resolved = schemas.resolve(documentSchema);
+  return typeof resolved === 'object' && 'pattern' in resolved && !JSON.stringify(toolSchema).includes('"pattern"');
 }
 
 /** Returns the maximum number of alternatives of a union near the root. */
@@ -87,24 +92,29 @@ function countAlternatives(schema: JsonObject | boolean, schemas: Schemas, level
 
 export type Add = (loss: Loss) => void;
 
-type Trial = { wants: Check; offers: Check; at: string; add: Add };
+type Trial = { documentAccepts: Check; toolAccepts: Check; at: string; add: Add };
 
 /** Tests each enum value, and null in JSON. */
 function tryListed(value: Json, trace: Trace, trial: Trial, context: Compared['context']): void {
-  const { wants, offers, at, add } = trial;
+  const { documentAccepts, toolAccepts, at, add } = trial;
   for (const [pointer, facets] of trace) {
     const listed = facets.flatMap((facet) => toList(facet.enum)).slice(0, 12);
     // A schema without a type also accepts null, but no document intends that.
     const isTyped = facets.some((facet) => 'type' in facet || 'enum' in facet);
     for (const one of context === 'json' && isTyped ? [...listed, null] : listed) {
       const changed = replaceAt(value, pointer, one);
-      if (wants(changed) && !offers(changed))
+      if (documentAccepts(changed) && !toolAccepts(changed))
         add({ kind: 'refused', at: at + pointer, what: `the value ${JSON.stringify(one)}`, example: changed });
     }
   }
 }
 
-function tryBroken(value: Json, trace: Trace, { wants, offers, at, add }: Trial, context: Compared['context']): void {
+function tryBroken(
+  value: Json,
+  trace: Trace,
+  { documentAccepts, toolAccepts, at, add }: Trial,
+  context: Compared['context'],
+): void {
   let trials = 0;
   for (const [pointer, facets] of trace) {
     // Patterns that ECMAScript cannot express are untestable, and no tool can enforce them.
@@ -112,21 +122,21 @@ function tryBroken(value: Json, trace: Trace, { wants, offers, at, add }: Trial,
       add({ kind: 'loosened', at: at + pointer, what: 'pattern' });
     for (const facet of facets)
       for (const { what, make } of breakRules(facet, facets, context)) {
-        if (trials >= mostTrials) return;
+        if (trials >= maxTrials) return;
         const current = readAt(value, pointer);
         const broken = current === undefined ? undefined : make(current);
         if (broken === undefined) continue;
         const changed = replaceAt(value, pointer, broken);
-        if (wants(changed)) continue;
+        if (documentAccepts(changed)) continue;
         trials++;
-        if (offers(changed)) add({ kind: 'loosened', at: at + pointer, what, example: broken });
+        if (toolAccepts(changed)) add({ kind: 'loosened', at: at + pointer, what, example: broken });
       }
   }
 }
 
 type Break = { what: string; make(current: Json): Json | undefined };
 
-const others: Json[] = ['zz-other', 987.5, true, { zz: 1 }, ['zz']];
+const wrongValues: Json[] = ['zz-other', 987.5, true, { zz: 1 }, ['zz']];
 
 /** Returns changes that break one keyword of a schema each. */
 function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Compared['context']): Break[] {
@@ -135,21 +145,21 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
     if (facet[keyword] !== undefined) breaks.push({ what: keyword, make });
   };
   const size = (keyword: string) => Number(facet[keyword]);
-  const isText = (current: Json): current is string => typeof current === 'string';
+  const isString = (current: Json): current is string => typeof current === 'string';
   const isNumber = (current: Json): current is number => typeof current === 'number';
   on('type', () => {
     const types = (Array.isArray(facet.type) ? facet.type : [facet.type]).map(String);
-    return others.find((other) => !types.some((type) => isOfType(other, type)));
+    return wrongValues.find((other) => !types.some((type) => isOfType(other, type)));
   });
   on('enum', (current) => (isNumber(current) ? 987_654 : 'zz-not-listed'));
   on('const', (current) => (isNumber(current) ? 987_654 : 'zz-not-listed'));
   on('minLength', (current) =>
-    isText(current) && size('minLength') > 0 ? current.slice(0, size('minLength') - 1) : undefined,
+    isString(current) && size('minLength') > 0 ? current.slice(0, size('minLength') - 1) : undefined,
   );
   on('maxLength', (current) =>
-    isText(current) && size('maxLength') < 20_000 ? current.padEnd(size('maxLength') + 1, 'x') : undefined,
+    isString(current) && size('maxLength') < 20_000 ? current.padEnd(size('maxLength') + 1, 'x') : undefined,
   );
-  on('pattern', (current) => (isText(current) ? makeUnfitting(String(facet.pattern), all) : undefined));
+  on('pattern', (current) => (isString(current) ? makeMismatch(String(facet.pattern), all) : undefined));
   on('minimum', (current) => (isNumber(current) ? size('minimum') - 1 : undefined));
   on('maximum', (current) => (isNumber(current) ? size('maximum') + 1 : undefined));
   on('exclusiveMinimum', (current) => (isNumber(current) ? size('exclusiveMinimum') : undefined));
@@ -180,36 +190,36 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
     for (const other of toList(needed))
       breaks.push({
         what: 'dependentRequired',
-        make: (current) => (isObject(current) && name in current ? without(current, String(other)) : undefined),
+        make: (current) => (isObject(current) && name in current ? withoutProperty(current, String(other)) : undefined),
       });
   if (isObject(facet) && context === 'json') breaks.push(...breakObjects(facet, all));
   else
     for (const name of toList(facet.required))
-      breaks.push({ what: `required ${name}`, make: (current) => without(current, String(name)) });
+      breaks.push({ what: `required ${name}`, make: (current) => withoutProperty(current, String(name)) });
   return breaks;
 }
 
 /** Returns a string that breaks a pattern but satisfies the length limits. */
-function makeUnfitting(pattern: string, all: readonly JsonObject[]): string | undefined {
-  const least = Math.max(0, ...all.map(({ minLength }) => Number(minLength ?? 0)));
-  const most = Math.min(1000, ...all.map(({ maxLength }) => Number(maxLength ?? 1000)));
-  const texts = ['~~ \u2603 ~~', 'Zz 9', ''].map((text) => text.slice(0, most).padEnd(least, '~'));
+function makeMismatch(pattern: string, all: readonly JsonObject[]): string | undefined {
+  const minimum = Math.max(0, ...all.map(({ minLength }) => Number(minLength ?? 0)));
+  const maximum = Math.min(1000, ...all.map(({ maxLength }) => Number(maxLength ?? 1000)));
+  const texts = ['~~ \u2603 ~~', 'Zz 9', ''].map((text) => text.slice(0, maximum).padEnd(minimum, '~'));
   return texts.find((text) => !new RegExp(pattern, 'u').test(text));
 }
 
 function breakObjects(facet: JsonObject, all: readonly JsonObject[]): Break[] {
   const breaks: Break[] = toList(facet.required).map((name) => ({
     what: `required ${name}`,
-    make: (current) => without(current, String(name)),
+    make: (current) => withoutProperty(current, String(name)),
   }));
-  const free = getFree(all);
+  const free = getFreeKeys(all);
   if (facet.additionalProperties === false)
     breaks.push({
       what: 'additionalProperties',
       make: (current) => (isObject(current) ? { ...current, zz_other: 1 } : undefined),
     });
   if (isObject(facet.additionalProperties) && free.isAllowed)
-    for (const other of others.slice(0, 3))
+    for (const other of wrongValues.slice(0, 3))
       breaks.push({
         what: 'additionalProperties',
         make: (current) => (isObject(current) ? { ...current, zz_other: other } : undefined),
@@ -217,7 +227,7 @@ function breakObjects(facet: JsonObject, all: readonly JsonObject[]): Break[] {
   return breaks;
 }
 
-function without(current: Json, name: string): Json | undefined {
+function withoutProperty(current: Json, name: string): Json | undefined {
   if (!isObject(current) || !(name in current)) return undefined;
   const { [name]: _, ...rest } = current;
   return rest;

@@ -5,15 +5,15 @@
 import { toPlain, type Value } from '../values.ts';
 import { isJsonType, normalizePercent, type Part, readMediaType, readQuery, type WireRequest } from '../wire.ts';
 import type { Body, Encoding, Operation, Parameter, Style } from './operations.ts';
-import { encode, toText, UndefinedForm, writeHeader, writePairs, writePath } from './wire-styles.ts';
+import { encode, toText, UndefinedSerialization, writeHeader, writePairs, writePath } from './wire-styles.ts';
 
 export type Inputs = {
   parameters: Map<Parameter, Value>;
   body?: {
-    of: Body;
+    definition: Body;
     value: Value;
     /** Media type that the caller chooses if the document has a range. */
-    givenType?: string;
+    chosenType?: string;
   };
 };
 
@@ -45,8 +45,8 @@ export function buildExpectedRequest(operation: Operation, basePath: string, inp
     query: query.map(([name, value]) => [normalizePercent(name), normalizePercent(value)]),
     headers,
     cookies,
-    contentType: body ? (body.givenType ?? readMediaType(body.of.mediaType)) : '',
-    body: body ? writeBody(body.of, body.value) : { kind: 'none' },
+    contentType: body ? (body.chosenType ?? readMediaType(body.definition.mediaType)) : '',
+    body: body ? writeBody(body.definition, body.value) : { kind: 'none' },
   };
 }
 
@@ -77,7 +77,7 @@ function writeQuerystring({ mediaType = '' }: Parameter, value: Value): [string,
 function writeCookie(parameter: Parameter, value: Value): [string, string][] {
   if (parameter.mediaType !== undefined) return [[parameter.name, writeContent(parameter.mediaType, value)]];
   if (typeof value === 'object' && value !== null && parameter.explode && parameter.style === 'form')
-    throw new UndefinedForm('an exploded list in a cookie');
+    throw new UndefinedSerialization('an exploded list in a cookie');
   return writePairs(parameter.name, value, { ...parameter, style: 'form' }, (text) => text);
 }
 
@@ -108,7 +108,7 @@ function writeFormPairs(
   write: (text: string) => string,
 ): [string, string][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
-    throw new UndefinedForm('a form of a value that is no object');
+    throw new UndefinedSerialization('a form of a value that is no object');
   return Object.entries(value).flatMap(([name, one]): [string, string][] => {
     const encoding = encodings.get(name);
     if (hasStyle(encoding)) return writePairs(name, one, toStyle(encoding), write);
@@ -119,7 +119,7 @@ function writeFormPairs(
 
 /** Applies the default `contentType` of the Encoding Object: JSON for objects, text for other values. */
 function writeByType(value: Value, contentType: string | undefined): string {
-  if (value instanceof Uint8Array) throw new UndefinedForm('bytes in a form');
+  if (value instanceof Uint8Array) throw new UndefinedSerialization('bytes in a form');
   if (typeof value === 'object' && value !== null) return JSON.stringify(toPlain(value));
   if (contentType !== undefined && isJsonType(contentType)) return JSON.stringify(value);
   return toText(value);
@@ -138,7 +138,7 @@ function toStyle({ style = 'form', explode = style === 'form', allowReserved = f
 /** OpenAPI 3.1.1, Encoding Object: a list becomes one part per item, and an object becomes a JSON part. */
 function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Part[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
-    throw new UndefinedForm('multipart of a value that is no object');
+    throw new UndefinedSerialization('multipart of a value that is no object');
   return Object.entries(value).flatMap(([name, one]): Part[] => {
     const encoding = encodings.get(name);
     if (
@@ -154,7 +154,7 @@ function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Par
         content: toBytes(text),
       }));
     const items = Array.isArray(one) ? one : [one];
-    if (Array.isArray(one) && one.some(isNested)) throw new UndefinedForm('a list of objects in multipart');
+    if (Array.isArray(one) && one.some(isNested)) throw new UndefinedSerialization('a list of objects in multipart');
     return items.map((item) => writePart(name, item, encoding?.contentType));
   });
 }
@@ -164,12 +164,12 @@ const isNested = (value: Value) => typeof value === 'object' && value !== null &
 
 function writePart(name: string, value: Value, contentType: string | undefined): Part {
   const isFile = value instanceof Uint8Array;
-  const usual = isFile
+  const defaultType = isFile
     ? 'application/octet-stream'
     : typeof value === 'object' && value !== null
       ? 'application/json'
       : 'text/plain';
-  const type = contentType ?? usual;
+  const type = contentType ?? defaultType;
   const content = isFile
     ? (toPlain(value) as string)
     : toBytes(

@@ -5,17 +5,17 @@ import type { Add } from './expected-outcome.ts';
 import type { Schemas } from './schemas.ts';
 
 type Schema = JsonObject | boolean;
-type Found = { at: string; add: Add };
+type LossReporter = { at: string; add: Add };
 
 const maxLevels = 6;
 const maxNodes = 3000;
 
-type Search = Found & { trace: Trace };
+type Search = LossReporter & { trace: Trace };
 
 /** Reports properties of a value that the tool's schema does not accept. */
-export function findMissing(value: Json, pointer: string, offered: readonly Schema[], search: Search): boolean {
+export function findMissing(value: Json, pointer: string, toolSchemas: readonly Schema[], search: Search): boolean {
   const { at, add, trace } = search;
-  const applying = offered.flatMap(flatten);
+  const applying = toolSchemas.flatMap(flatten);
   if (Array.isArray(value)) {
     const itemsAt = (index: number) =>
       applying.map(({ items, prefixItems }) => (toList(prefixItems)[index] ?? items ?? true) as Schema);
@@ -52,30 +52,35 @@ function flatten(schema: Schema): JsonObject[] {
 }
 
 /** Compares the properties of both schemas in all alternatives, independently of their values. */
-export function findHidden(wanted: Schema, offered: Schema, schemas: Schemas, found: Found): void {
+export function findHidden(documentSchema: Schema, toolSchema: Schema, schemas: Schemas, reporter: LossReporter): void {
   let nodes = 0;
-  const visit = (want: readonly Json[], offer: readonly Schema[], pointer: string, level: number): void => {
+  const compareProperties = (
+    documentSchemas: readonly Json[],
+    candidates: readonly Schema[],
+    pointer: string,
+    level: number,
+  ): void => {
     if (level > maxLevels || ++nodes > maxNodes) return;
-    const wants = want.flatMap((schema) => expand(schema as Schema, schemas));
-    const offers = offer.flatMap(flatten);
-    const items = wants.filter((schema) => 'items' in schema).map((schema) => schema.items as Json);
+    const documentParts = documentSchemas.flatMap((schema) => expand(schema as Schema, schemas));
+    const toolParts = candidates.flatMap(flatten);
+    const items = documentParts.filter((schema) => 'items' in schema).map((schema) => schema.items as Json);
     if (items.length > 0)
-      visit(
+      compareProperties(
         items,
-        offers.map((schema) => (schema.items ?? true) as Schema),
+        toolParts.map((schema) => (schema.items ?? true) as Schema),
         `${pointer}/0`,
         level + 1,
       );
-    const names = new Set(wants.flatMap((schema) => Object.keys(toObject(schema.properties))));
+    const names = new Set(documentParts.flatMap((schema) => Object.keys(toObject(schema.properties))));
     for (const name of names) {
       const place = `${pointer}/${escapeToken(name)}`;
-      const declared = listProperty(offers, name) as Schema[];
-      if (declared.length > 0) visit(listProperty(wants, name), declared, place, level + 1);
-      else if (offers.some(isOpen)) found.add({ kind: 'loosened', at: found.at + place, what: 'not shown' });
-      else found.add({ kind: 'missing', at: found.at + place, what: 'input' });
+      const declared = listProperty(toolParts, name) as Schema[];
+      if (declared.length > 0) compareProperties(listProperty(documentParts, name), declared, place, level + 1);
+      else if (toolParts.some(isOpen)) reporter.add({ kind: 'loosened', at: reporter.at + place, what: 'not shown' });
+      else reporter.add({ kind: 'missing', at: reporter.at + place, what: 'input' });
     }
   };
-  visit([wanted as Json], [offered], '', 0);
+  compareProperties([documentSchema as Json], [toolSchema], '', 0);
 }
 
 const listProperty = (schemas: readonly JsonObject[], name: string) =>

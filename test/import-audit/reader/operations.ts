@@ -4,7 +4,7 @@
  */
 import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject, toText } from '../json.ts';
 
-export type Place = 'path' | 'query' | 'header' | 'cookie' | 'querystring';
+export type ParameterLocation = 'path' | 'query' | 'header' | 'cookie' | 'querystring';
 
 /** Serialization of a value: the styles of OpenAPI (RFC 6570), and `tab` for `tsv` of Swagger 2.0. */
 export type Style = {
@@ -15,7 +15,7 @@ export type Style = {
 
 export type Parameter = Style & {
   name: string;
-  place: Place;
+  place: ParameterLocation;
   isRequired: boolean;
   schema: Json;
   description: string;
@@ -113,7 +113,7 @@ function readOperation(document: JsonObject, version: Version, { method, path, i
   };
 }
 
-function isPlace(place: string, version: Version): place is Place {
+function isPlace(place: string, version: Version): place is ParameterLocation {
   return [
     'path',
     'query',
@@ -154,8 +154,10 @@ function splitTemplate(path: string): { template: string; pairs: [string, string
 
 /** Adds a query parameter for a name in the path's query, unless it is already declared for the path or the query. */
 function moveToQuery(parameters: Parameter[], name: string, inner: string): void {
-  const known = parameters.findIndex((one) => one.name === inner && (one.place === 'path' || one.place === 'query'));
-  const [declared = undeclaredPathParameter(inner)] = known < 0 ? [] : parameters.splice(known, 1);
+  const declaredIndex = parameters.findIndex(
+    (one) => one.name === inner && (one.place === 'path' || one.place === 'query'),
+  );
+  const [declared = undeclaredPathParameter(inner)] = declaredIndex < 0 ? [] : parameters.splice(declaredIndex, 1);
   const isQuery = declared.place === 'query';
   parameters.push({
     ...declared,
@@ -172,7 +174,7 @@ function undeclaredPathParameter(name: string): Parameter {
 }
 
 function readParameter(parameter: JsonObject): Parameter {
-  const place = parameter.in as Place;
+  const place = parameter.in as ParameterLocation;
   const style = toText(parameter.style) || (place === 'query' || place === 'cookie' ? 'form' : 'simple');
   const [content] = Object.entries(toObject(parameter.content));
   return {
@@ -206,7 +208,7 @@ function readSwaggerParameter(parameter: JsonObject): Parameter {
   const isSimple = (place === 'path' || place === 'header') && style.style === 'form';
   return {
     name: toText(name),
-    place: place as Place,
+    place: place as ParameterLocation,
     isRequired: place === 'path' || required === true,
     description: toText(description),
     schema: isObject(schema.schema) ? schema.schema : schema,
@@ -243,13 +245,13 @@ function readSwaggerBodies(document: JsonObject, raw: JsonObject, all: readonly 
   if (fields.length === 0) return [];
   const hasFile = fields.some(({ type }) => type === 'file');
   const isForm = (type: string) => type === 'multipart/form-data' || (type === formType && !hasFile);
-  const usual = hasFile ? 'multipart/form-data' : formType;
+  const defaultType = hasFile ? 'multipart/form-data' : formType;
   const types = consumes.filter(isForm);
   const properties = fields.map((field) => [toText(field.name), readSwaggerParameter(field).schema] as const);
   const required = fields.filter((field) => field.required === true).map(({ name }) => toText(name));
   const schema: JsonObject = { type: 'object', properties: Object.fromEntries(properties), required };
   const encoding = new Map(fields.map((field) => [toText(field.name), getCollectionStyle(field)]));
-  return (types.length > 0 ? types : [usual]).map((mediaType) => ({ mediaType, schema, encoding }));
+  return (types.length > 0 ? types : [defaultType]).map((mediaType) => ({ mediaType, schema, encoding }));
 }
 
 const formType = 'application/x-www-form-urlencoded';

@@ -31,8 +31,8 @@ export function createSchemas(document: JsonObject, version: Version): Schemas {
   const isDraft2020 = version === '3.1' || version === '3.2';
 
   const refer = (reference: string): JsonObject | true => {
-    const known = names.get(reference);
-    if (known !== undefined) return { $ref: `#/$defs/${known}` };
+    const knownName = names.get(reference);
+    if (knownName !== undefined) return { $ref: `#/$defs/${knownName}` };
     const target = resolvePointer(document, reference);
     if (target === undefined) return true;
     const name = `d${names.size}`;
@@ -84,11 +84,11 @@ export function createSchemas(document: JsonObject, version: Version): Schemas {
 
   const copyProperties = (schema: JsonObject, converted: JsonObject) => {
     const properties = Object.entries(toObject(schema.properties));
-    const isRead = new Set(properties.filter(([, one]) => isReadOnly(one)).map(([name]) => name));
-    const sent = properties.filter(([name]) => !isRead.has(name));
+    const readOnlyNames = new Set(properties.filter(([, one]) => isReadOnly(one)).map(([name]) => name));
+    const sentProperties = properties.filter(([name]) => !readOnlyNames.has(name));
     if (properties.length > 0) converted['x-properties'] = true;
-    if (sent.length > 0) converted.properties = convertMap(Object.fromEntries(sent));
-    const required = toList(schema.required).filter((name) => typeof name === 'string' && !isRead.has(name));
+    if (sentProperties.length > 0) converted.properties = convertMap(Object.fromEntries(sentProperties));
+    const required = toList(schema.required).filter((name) => typeof name === 'string' && !readOnlyNames.has(name));
     if (required.length > 0) converted.required = required;
   };
 
@@ -146,9 +146,9 @@ function copyAssertions(schema: JsonObject, converted: JsonObject): void {
   const listed = (Array.isArray(schema.type) ? schema.type : [schema.type]).map((type) =>
     type === 'file' ? 'string' : toText(type),
   );
-  const known = listed.filter((type) => types.includes(type));
+  const knownTypes = listed.filter((type) => types.includes(type));
   if (schema.type === 'file') converted['x-format'] = 'binary';
-  if (known.length > 0) converted.type = known.length === 1 ? (known[0] as string) : known;
+  if (knownTypes.length > 0) converted.type = knownTypes.length === 1 ? (knownTypes[0] as string) : knownTypes;
   if (Array.isArray(schema.enum) && schema.enum.length > 0) converted.enum = schema.enum;
   if ('const' in schema) converted.const = schema.const as Json;
   for (const name of numberLimits) if (typeof schema[name] === 'number') converted[name] = schema[name];

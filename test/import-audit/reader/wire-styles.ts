@@ -3,7 +3,7 @@ import type { Value } from '../values.ts';
 import type { Style } from './operations.ts';
 
 /** Thrown for a value whose serialization no standard defines. */
-export class UndefinedForm extends Error {}
+export class UndefinedSerialization extends Error {}
 
 export const encode = (text: string) =>
   encodeURIComponent(text).replaceAll(
@@ -18,8 +18,8 @@ const encodeUnsafe = (text: string) =>
 export function toText(value: Value): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (value === null) throw new UndefinedForm('null in a style');
-  throw new UndefinedForm('a list or an object inside a value of a style');
+  if (value === null) throw new UndefinedSerialization('null in a style');
+  throw new UndefinedSerialization('a list or an object inside a value of a style');
 }
 
 const isList = (value: Value): value is Value[] => Array.isArray(value);
@@ -36,7 +36,7 @@ export function writePairs(
   const key = write === encodeUnsafe ? encode(name) : write(name);
   const one = (item: Value) => write(toText(item));
   if (style.style === 'deepObject') {
-    if (!isMap(value)) throw new UndefinedForm('deepObject of a value that is no object');
+    if (!isMap(value)) throw new UndefinedSerialization('deepObject of a value that is no object');
     return Object.entries(value).map(([inner, item]) => [write(`${name}[${inner}]`), one(item)]);
   }
   if (isList(value)) {
@@ -61,22 +61,22 @@ export function writePath(name: string, value: Value, { style, explode, allowRes
   const delimiter: string =
     { label: '.', matrix: ',', spaceDelimited: '%20', pipeDelimited: '%7C', tab: '%09' }[style] ?? ',';
   if (style === 'label') {
-    if (isMap(value)) return `.${pairsOf(value, explode ? '=' : '.', one).join('.')}`;
+    if (isMap(value)) return `.${toPairs(value, explode ? '=' : '.', one).join('.')}`;
     return `.${isList(value) ? value.map(one).join(explode ? '.' : ',') : one(value)}`;
   }
   if (style === 'matrix') {
     if (isList(value))
       return explode ? value.map((item) => `;${name}=${one(item)}`).join('') : `;${name}=${value.map(one).join(',')}`;
     if (isMap(value))
-      return explode ? `;${pairsOf(value, '=', one).join(';')}` : `;${name}=${pairsOf(value, ',', one).join(',')}`;
+      return explode ? `;${toPairs(value, '=', one).join(';')}` : `;${name}=${toPairs(value, ',', one).join(',')}`;
     return `;${name}=${one(value)}`;
   }
   if (isList(value)) return value.map(one).join(delimiter);
-  if (isMap(value)) return pairsOf(value, explode ? '=' : ',', one).join(delimiter);
+  if (isMap(value)) return toPairs(value, explode ? '=' : ',', one).join(delimiter);
   return one(value);
 }
 
-const pairsOf = (value: { [name: string]: Value }, between: string, one: (item: Value) => string) =>
+const toPairs = (value: { [name: string]: Value }, between: string, one: (item: Value) => string) =>
   Object.entries(value).map(([inner, item]) => `${encode(inner)}${between}${one(item)}`);
 
 /** Serializes a header: style `simple` without percent-encoding. */

@@ -6,39 +6,39 @@ import type { NpmProgram } from '../npm.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
 /** The folder and the model URL of an agent that a test runs. */
-export type AgentPlace = { home: string; model: string };
+export type AgentLocation = { home: string; model: string };
 
 /** An agent that people connect, and how to run it without a person at its terminal. */
 export type AgentKind = {
   name: string;
   program: NpmProgram;
   /** Name under which it offers a server's tool to its model. */
-  shown(server: string, tool: string): string;
+  getToolName(server: string, tool: string): string;
   /** Its environment variables: the locations of its files and its model, without telemetry and updates. */
-  environment(place: AgentPlace): Record<string, string>;
+  createEnvironment(location: AgentLocation): Record<string, string>;
   /** Writes its configuration with these servers. Returns the snippets that are shell commands. */
-  configure(place: AgentPlace, servers: readonly ClientConnection[]): Promise<string>;
+  configure(location: AgentLocation, servers: readonly ClientConnection[]): Promise<string>;
   /** Command that runs one prompt and exits. */
-  ask(prompt: string): string[];
+  createPromptCommand(prompt: string): string[];
   /** Command that logs in at a server, in a terminal. */
-  logIn(server: string): string[];
+  createLoginCommand(server: string): string[];
 };
 
 /** Returns the snippet that the connection page shows for a client. */
-function snippetOf(id: string, to: ClientConnection): string {
+function getSnippet(id: string, to: ClientConnection): string {
   return clients.find((client) => client.id === id)?.snippet(to)?.code ?? '';
 }
 
-const commandsOf = (id: string, servers: readonly ClientConnection[]) =>
-  servers.map((server) => snippetOf(id, server)).join('\n');
+const getShellCommands = (id: string, servers: readonly ClientConnection[]) =>
+  servers.map((server) => getSnippet(id, server)).join('\n');
 
 const writeJson = (file: string, value: Json) => writeFile(file, JSON.stringify(value));
 
 export const claudeCode: AgentKind = {
   name: 'Claude Code',
   program: { package: '@anthropic-ai/claude-code', version: '2.1.332', command: 'claude' },
-  shown: (server, tool) => `mcp__${server}__${tool}`,
-  environment: ({ home, model }) => ({
+  getToolName: (server, tool) => `mcp__${server}__${tool}`,
+  createEnvironment: ({ home, model }) => ({
     CLAUDE_CONFIG_DIR: home,
     ANTHROPIC_BASE_URL: model,
     ANTHROPIC_API_KEY: 'any',
@@ -49,17 +49,17 @@ export const claudeCode: AgentKind = {
   async configure({ home }, servers) {
     const allow = servers.map(({ name }) => `mcp__${name}`);
     await writeJson(join(home, 'settings.json'), { permissions: { allow } });
-    return commandsOf('claude-code', servers);
+    return getShellCommands('claude-code', servers);
   },
-  ask: (prompt) => ['claude', '--print', prompt],
-  logIn: (server) => ['claude', 'mcp', 'login', server],
+  createPromptCommand: (prompt) => ['claude', '--print', prompt],
+  createLoginCommand: (server) => ['claude', 'mcp', 'login', server],
 };
 
 export const codex: AgentKind = {
   name: 'Codex',
   program: { package: '@openai/codex', version: '0.171.0', command: 'codex' },
-  shown: (server, tool) => `mcp__${server}__${tool}`,
-  environment: ({ home }) => ({ CODEX_HOME: home }),
+  getToolName: (server, tool) => `mcp__${server}__${tool}`,
+  createEnvironment: ({ home }) => ({ CODEX_HOME: home }),
   async configure({ home, model }, servers) {
     const provider = `model_provider = "stub"
 model = "stub"
@@ -72,21 +72,27 @@ name = "stub"
 base_url = "${model}/v1"
 wire_api = "responses"
 `;
-    const tables = servers.map((server) => `${snippetOf('codex', server)}\n`).join('');
+    const tables = servers.map((server) => `${getSnippet('codex', server)}\n`).join('');
     await writeFile(join(home, 'config.toml'), provider + tables);
     return '';
   },
-  ask: (prompt) => ['codex', 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
+  createPromptCommand: (prompt) => [
+    'codex',
+    'exec',
+    '--skip-git-repo-check',
+    '--dangerously-bypass-approvals-and-sandbox',
+    prompt,
+  ],
   // By default it uses a client metadata document at chatgpt.com, which the tests do not reach.
-  logIn: (server) => ['codex', 'mcp', 'login', server, '--oauth-client-registration', 'dcr'],
+  createLoginCommand: (server) => ['codex', 'mcp', 'login', server, '--oauth-client-registration', 'dcr'],
 };
 
 export const geminiCli: AgentKind = {
   name: 'Gemini CLI',
   // Its optional packages, a keyring and a terminal, need a compiler.
-  program: { package: '@google/gemini-cli', version: '0.61.0', command: 'gemini', isBare: true },
-  shown: (server, tool) => `mcp_${server}_${tool}`,
-  environment: ({ home, model }) => ({
+  program: { package: '@google/gemini-cli', version: '0.61.0', command: 'gemini', omitsOptional: true },
+  getToolName: (server, tool) => `mcp_${server}_${tool}`,
+  createEnvironment: ({ home, model }) => ({
     GEMINI_CLI_HOME: home,
     GOOGLE_GEMINI_BASE_URL: model,
     GEMINI_API_KEY: 'any',
@@ -100,17 +106,17 @@ export const geminiCli: AgentKind = {
       privacy: { usageStatisticsEnabled: false },
       telemetry: { enabled: false },
     });
-    return commandsOf('gemini-cli', servers);
+    return getShellCommands('gemini-cli', servers);
   },
-  ask: (prompt) => ['gemini', '--model', 'gemini-2.5-flash', '--yolo', '--prompt', prompt],
-  logIn: (server) => ['gemini', '--model', 'gemini-2.5-flash', '--prompt', `/mcp auth ${server}`],
+  createPromptCommand: (prompt) => ['gemini', '--model', 'gemini-2.5-flash', '--yolo', '--prompt', prompt],
+  createLoginCommand: (server) => ['gemini', '--model', 'gemini-2.5-flash', '--prompt', `/mcp auth ${server}`],
 };
 
 export const openCode: AgentKind = {
   name: 'OpenCode',
   program: { package: 'opencode-ai', version: '1.18.33', command: 'opencode' },
-  shown: (server, tool) => `${server}_${tool}`,
-  environment: ({ home }) => ({
+  getToolName: (server, tool) => `${server}_${tool}`,
+  createEnvironment: ({ home }) => ({
     XDG_DATA_HOME: home,
     XDG_STATE_HOME: home,
     OPENCODE_CONFIG: join(home, 'opencode.json'),
@@ -118,7 +124,7 @@ export const openCode: AgentKind = {
     OPENCODE_DISABLE_MODELS_FETCH: '1',
   }),
   async configure({ home, model }, servers) {
-    const parts = servers.map((server) => (JSON.parse(snippetOf('opencode', server)) as { mcp: Json }).mcp);
+    const mcpConfigs = servers.map((server) => (JSON.parse(getSnippet('opencode', server)) as { mcp: Json }).mcp);
     await writeJson(join(home, 'opencode.json'), {
       provider: {
         stub: {
@@ -131,10 +137,10 @@ export const openCode: AgentKind = {
       small_model: 'stub/stub',
       share: 'disabled',
       autoupdate: false,
-      mcp: Object.assign({}, ...parts),
+      mcp: Object.assign({}, ...mcpConfigs),
     });
     return '';
   },
-  ask: (prompt) => ['opencode', 'run', prompt],
-  logIn: (server) => ['opencode', 'mcp', 'auth', server],
+  createPromptCommand: (prompt) => ['opencode', 'run', prompt],
+  createLoginCommand: (server) => ['opencode', 'mcp', 'auth', server],
 };

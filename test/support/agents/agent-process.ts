@@ -3,26 +3,26 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
-import { type Ended, transcript } from '../toolhost/run-script.ts';
+import { formatTranscript, type ScriptResult } from '../toolhost/run-script.ts';
 
 /** Working directory and environment of an agent. */
-export type Surroundings = { cwd: string; env: Record<string, string> };
+export type RunOptions = { cwd: string; env: Record<string, string> };
 
 /** Kills an agent that hangs; far longer than any agent takes on a busy machine. */
-const limitMs = 5 * 60_000;
+const timeoutMs = 5 * 60_000;
 
 /** Program that provides a terminal. */
 const script = '/usr/bin/script';
 
-async function run(words: readonly string[], surroundings: Surroundings, hasPerson: boolean): Promise<Ended> {
-  const [command = '', ...args] = words;
+async function run(argv: readonly string[], options: RunOptions, isInteractive: boolean): Promise<ScriptResult> {
+  const [command = '', ...args] = argv;
   // A separate process group, because some agents are a script that starts the program.
-  const child = spawn(command, args, { ...surroundings, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
-  if (!hasPerson) child.stdin.end();
+  const child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  if (!isInteractive) child.stdin.end();
   child.stdout.on('data', (chunk: Buffer) => {
-    if (hasPerson && chunk.includes('[Y/n]')) child.stdin.write('y\n');
+    if (isInteractive && chunk.includes('[Y/n]')) child.stdin.write('y\n');
   });
-  const timer = setTimeout(() => child.pid && process.kill(-child.pid, 'SIGKILL'), limitMs);
+  const timer = setTimeout(() => child.pid && process.kill(-child.pid, 'SIGKILL'), timeoutMs);
   const [[code, signal], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
     text(child.stdout),
@@ -32,20 +32,24 @@ async function run(words: readonly string[], surroundings: Surroundings, hasPers
 }
 
 /** Runs a command that must succeed. */
-export async function runAlone(words: readonly string[], surroundings: Surroundings): Promise<void> {
-  const ended = await run(words, surroundings, false);
-  assert.equal(ended.code, 0, `${words.join(' ')}: ${transcript(ended)}`);
+export async function runCommand(argv: readonly string[], options: RunOptions): Promise<void> {
+  const result = await run(argv, options, false);
+  assert.equal(result.code, 0, `${argv.join(' ')}: ${formatTranscript(result)}`);
 }
 
 /**
  * Runs a command in a terminal where a person confirms every prompt, until it prints the message that it is done.
  * Ignores its exit code, because Gemini CLI ends a slash command with an error.
  */
-export async function runInTerminal(words: readonly string[], surroundings: Surroundings, done: RegExp): Promise<void> {
+export async function runInTerminal(
+  argv: readonly string[],
+  options: RunOptions,
+  successPattern: RegExp,
+): Promise<void> {
   if (!existsSync(script)) {
     throw new Error(`These tests need ${script}. Install it, on Debian with "apt-get install bsdutils".`);
   }
-  const command = words.map((word) => `'${word}'`).join(' ');
-  const ended = await run([script, '--quiet', '--command', command, '/dev/null'], surroundings, true);
-  assert.match(ended.stdout, done, transcript(ended));
+  const command = argv.map((word) => `'${word}'`).join(' ');
+  const result = await run([script, '--quiet', '--command', command, '/dev/null'], options, true);
+  assert.match(result.stdout, successPattern, formatTranscript(result));
 }

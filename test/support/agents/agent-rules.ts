@@ -17,7 +17,7 @@ const pdf = Buffer.from('%PDF-1.4\n%\u00e2\u00e3\u00cf\u00d3\ntrailer<<>>\n%%EOF
 
 const exactNumbers = '{"big":12345678901234567890,"price":1.10}';
 
-function serverOf({ upstream }: AgentWorld, slug: string, more: Json): Json {
+function createServerConfig({ upstream }: AgentWorld, slug: string, more: Json): Json {
   const tool = (name: string, path: string, input_schema: Json = {}) => {
     const description = `Reads ${path} of the API.`;
     return { name, description, method: 'GET', url: upstream.url + path, input_schema };
@@ -45,15 +45,17 @@ async function prepare(world: AgentWorld): Promise<void> {
   upstream.on('GET /paper', () => ({ headers: { 'content-type': 'application/pdf' }, body: pdf }));
   upstream.on('GET /person', async ({ headers }) => {
     const token = headers.authorization?.replace('Bearer ', '') ?? '';
-    return { body: { person: await provider.accountOf(token) } };
+    return { body: { person: await provider.getAccount(token) } };
   });
-  const oauth = await provider.oauthFor(`${toolhost.url}/mcp/people/callback`);
-  await toolhost.createServer(serverOf(world, 'things', { authentication: { type: 'Bearer', token: 'stored' } }));
-  await toolhost.createServer(serverOf(world, 'people', { authentication: { type: 'Bearer' }, oauth }));
+  const oauth = await provider.createOAuthConfig(`${toolhost.url}/mcp/people/callback`);
+  await toolhost.createServer(
+    createServerConfig(world, 'things', { authentication: { type: 'Bearer', token: 'stored' } }),
+  );
+  await toolhost.createServer(createServerConfig(world, 'people', { authentication: { type: 'Bearer' }, oauth }));
 }
 
 /** Tests an agent against a server, from the point of view of its model. */
-export function checkAgent(kind: AgentKind): void {
+export function testAgent(kind: AgentKind): void {
   describe(`${kind.name} ${kind.program.version}`, () => {
     let world: AgentWorld;
     let key: string;
@@ -61,13 +63,13 @@ export function checkAgent(kind: AgentKind): void {
     before(async () => {
       world = await startAgentWorld(kind);
       await prepare(world);
-      key = await world.toolhost.key();
+      key = await world.toolhost.createKey();
       await world.connect([{ slug: 'things', key }, { slug: 'people' }, { slug: 'manage', key }]);
-      conversation = await world.ask(
-        step(kind.shown('things', 'read_item'), { id: 'a b' }),
-        step(kind.shown('things', 'read_numbers')),
-        step(kind.shown('things', 'list_names')),
-        step(kind.shown('things', 'read_missing')),
+      conversation = await world.runPrompt(
+        step(kind.getToolName('things', 'read_item'), { id: 'a b' }),
+        step(kind.getToolName('things', 'read_numbers')),
+        step(kind.getToolName('things', 'list_names')),
+        step(kind.getToolName('things', 'read_missing')),
       );
     });
     after(() => world?.stop());
@@ -75,7 +77,7 @@ export function checkAgent(kind: AgentKind): void {
     it('[ship 6] connects with the snippet and lists the tools', () => {
       const names = ['read_item', 'read_numbers', 'list_names', 'read_missing', 'who_am_i'];
       const missing = names
-        .map((name) => kind.shown('things', name))
+        .map((name) => kind.getToolName('things', name))
         .filter((name) => !conversation.tools.includes(name));
       assert.deepEqual(missing, [], conversation.tools.join(' '));
     });
@@ -107,23 +109,26 @@ export function checkAgent(kind: AgentKind): void {
 
     it('[behaviour Arguments] runs two calls that the model makes in one turn', async () => {
       world.upstream.take();
-      const { results } = await world.ask(
-        turn(step(kind.shown('things', 'read_item'), { id: 'a b' }), step(kind.shown('things', 'list_names'))),
+      const { results } = await world.runPrompt(
+        turn(
+          step(kind.getToolName('things', 'read_item'), { id: 'a b' }),
+          step(kind.getToolName('things', 'list_names')),
+        ),
       );
       assert.deepEqual(
         [results.length, /the item/.test(results[0] ?? ''), /Ada/.test(results[1] ?? '')],
         [2, true, true],
         results.join('\n'),
       );
-      const asked = world.upstream.take().map(({ url }) => url);
-      assert.deepEqual(asked.toSorted(), ['/items/a%20b', '/names']);
+      const requestedUrls = world.upstream.take().map(({ url }) => url);
+      assert.deepEqual(requestedUrls.toSorted(), ['/items/a%20b', '/names']);
     });
 
     it('[behaviour The tool result] continues after an image and a PDF, each with a text for the model', async () => {
-      const { results, request } = await world.ask(
-        step(kind.shown('things', 'read_picture')),
-        step(kind.shown('things', 'read_paper')),
-        step(kind.shown('things', 'list_names')),
+      const { results, request } = await world.runPrompt(
+        step(kind.getToolName('things', 'read_picture')),
+        step(kind.getToolName('things', 'read_paper')),
+        step(kind.getToolName('things', 'list_names')),
       );
       assert.match(results[0] ?? '', /image\/png, \d+ bytes/);
       assert.match(results[1] ?? '', /application\/pdf, \d+ bytes/);
@@ -133,17 +138,19 @@ export function checkAgent(kind: AgentKind): void {
 
     it('[mcp 59] logs a person in at http://localhost and calls a tool with their token', async () => {
       await world.logIn('people');
-      const { results } = await world.ask(step(kind.shown('people', 'who_am_i')));
+      const { results } = await world.runPrompt(step(kind.getToolName('people', 'who_am_i')));
       assert.match(results[0] ?? '', new RegExp(`"person":"${world.person.name}"`));
     });
 
     it('[spec 4.2] creates a server and calls its tool', async () => {
-      const config = serverOf(world, 'made', { authentication: { type: 'Bearer', token: 'stored-by-the-agent' } });
-      const { results } = await world.ask(step(kind.shown('manage', 'createMcpServer'), config));
+      const config = createServerConfig(world, 'made', {
+        authentication: { type: 'Bearer', token: 'stored-by-the-agent' },
+      });
+      const { results } = await world.runPrompt(step(kind.getToolName('manage', 'createMcpServer'), config));
       assert.match(results[0] ?? '', /\/mcp\/made/);
       await world.connect([{ slug: 'made', key }]);
-      const made = await world.ask(step(kind.shown('made', 'list_names')));
-      assert.match(made.results[0] ?? '', /\["Ada","Bob"\]/);
+      const createdConversation = await world.runPrompt(step(kind.getToolName('made', 'list_names')));
+      assert.match(createdConversation.results[0] ?? '', /\["Ada","Bob"\]/);
       assert.equal(world.upstream.requests.at(-1)?.headers.authorization, 'Bearer stored-by-the-agent');
     });
   });

@@ -3,14 +3,14 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ClientConnection, getTokenVariable } from '../../../src/domain/clients/client.ts';
-import { needNpmProgram } from '../npm.ts';
+import { ensureNpmProgram } from '../npm.ts';
 import { type HonestProvider, startHonestProvider } from '../oauth/honest-provider.ts';
-import { environmentIn } from '../toolhost/run-script.ts';
+import { buildIsolatedEnvironment } from '../toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { startClientDocuments } from '../upstreams/client-documents.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import type { AgentKind } from './agent-kinds.ts';
-import { runAlone, runInTerminal } from './agent-process.ts';
+import { runCommand, runInTerminal } from './agent-process.ts';
 import { type Person, startPerson } from './person.ts';
 import { startStubModel } from './stub-model.ts';
 
@@ -26,7 +26,7 @@ export type AgentWorld = {
   /** Connects it to exactly these servers. Without a key it logs in, at another hostname of this machine. */
   connect(servers: readonly { slug: string; key?: string }[]): Promise<void>;
   /** Runs the agent with a prompt, which is the script of its model. */
-  ask(...steps: readonly string[]): Promise<Conversation>;
+  runPrompt(...steps: readonly string[]): Promise<Conversation>;
   logIn(slug: string): Promise<void>;
   stop(): Promise<void>;
 };
@@ -34,26 +34,31 @@ export type AgentWorld = {
 /**
  * Prepares a temporary home that holds all files of the agent and isolates it from the files of this machine's user.
  */
-async function makeHome(kind: AgentKind, model: string, person: Person) {
-  const bin = await needNpmProgram(kind.program);
+async function createHome(kind: AgentKind, model: string, person: Person) {
+  const bin = await ensureNpmProgram(kind.program);
   const home = await mkdtemp(join(tmpdir(), 'toolhost-agent-'));
-  const place = { home: join(home, 'config'), model };
+  const location = { home: join(home, 'config'), model };
   const programs = join(home, 'bin');
   const cwd = join(home, 'work');
-  for (const folder of [place.home, programs, cwd]) await mkdir(folder);
+  for (const folder of [location.home, programs, cwd]) await mkdir(folder);
   const env: Record<string, string> = {
-    ...environmentIn(home),
+    ...buildIsolatedEnvironment(home),
     PATH: [programs, bin, dirname(process.execPath), process.env.PATH].join(':'),
     BROWSER: await person.installBrowser(programs),
     TERM: 'xterm-256color',
-    ...kind.environment(place),
+    ...kind.createEnvironment(location),
   };
-  return { home, place, cwd, env };
+  return { home, place: location, cwd, env };
 }
 
 export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
   const [model, person] = await Promise.all([startStubModel(), startPerson('Anna')]);
-  const { home, place, cwd, env } = await makeHome(kind, model.url, person).catch(async (error: unknown) => {
+  const {
+    home,
+    place: location,
+    cwd,
+    env,
+  } = await createHome(kind, model.url, person).catch(async (error: unknown) => {
     await Promise.all([model.close(), person.close()]);
     throw error;
   });
@@ -63,8 +68,8 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
     startClientDocuments(),
   ]);
   const toolhost = await startToolhost({
-    egress: [provider.port, upstream.port],
-    surroundings: documents.surroundings,
+    egressPorts: [provider.port, upstream.port],
+    runtimeOptions: documents.runtimeOptions,
   });
   // By default Claude Code uses a client metadata document at claude.ai, which the tests do not reach.
   env.MCP_OAUTH_CLIENT_METADATA_URL = documents.publish('/agent');
@@ -75,32 +80,32 @@ export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
     upstream,
     person,
     async connect(servers) {
-      await rm(place.home, { recursive: true });
-      await mkdir(place.home);
+      await rm(location.home, { recursive: true });
+      await mkdir(location.home);
       const connections = servers.map(({ slug, key }): ClientConnection => {
         const url = new URL(`/mcp/${slug}`, toolhost.url);
         if (key === undefined) url.hostname = 'localhost';
         return { name: slug, url: url.href, token: key };
       });
       for (const to of connections) if (to.token !== undefined) env[getTokenVariable(to)] = to.token;
-      await runAlone(['sh', '-eu', '-c', await kind.configure(place, connections)], { cwd, env });
+      await runCommand(['sh', '-eu', '-c', await kind.configure(location, connections)], { cwd, env });
     },
-    async ask(...steps) {
-      model.take();
-      await runAlone(kind.ask(steps.join(' ')), { cwd, env });
-      const requests = model.take().filter(({ tools }) => tools.length > 0);
+    async runPrompt(...steps) {
+      model.takeRequests();
+      await runCommand(kind.createPromptCommand(steps.join(' ')), { cwd, env });
+      const requests = model.takeRequests().filter(({ tools }) => tools.length > 0);
       const { tools, results, body } = requests.at(-1) ?? assert.fail('the agent did not call its model');
       return { tools: tools.map(({ name }) => name), results, request: body };
     },
     async logIn(slug) {
       const done = /authenticated with|success/i;
-      await runInTerminal(kind.logIn(slug), { cwd, env }, done).catch((error: unknown) => {
+      await runInTerminal(kind.createLoginCommand(slug), { cwd, env }, done).catch((error: unknown) => {
         throw new Error(`no login: ${person.failures.join(', ')}`, { cause: error });
       });
     },
     async stop() {
       await toolhost.stop();
-      await Promise.all([model, person, provider, upstream, documents].map((part) => part.close()));
+      await Promise.all([model, person, provider, upstream, documents].map((service) => service.close()));
       await rm(home, { recursive: true, force: true });
     },
   };

@@ -20,14 +20,14 @@ export type Person = {
 /** Starts a person who logs in wherever the browser is sent. The redirect goes to the agent that is waiting for it. */
 export async function startPerson(name: string): Promise<Person> {
   const failures: string[] = [];
-  const visit = async (address: string) => {
-    const answer = await fetch(await logIn(createBrowser(), address, name));
-    if (!answer.ok) failures.push(`the agent answered ${answer.status}: ${await answer.text()}`);
+  const openUrl = async (address: string) => {
+    const response = await fetch(await logIn(createBrowser(), address, name));
+    if (!response.ok) failures.push(`the agent answered ${response.status}: ${await response.text()}`);
   };
   const server = createServer(async (request, response) => {
     const address = await text(request);
     response.end();
-    await visit(address).catch((error: unknown) => failures.push(`${address}: ${error}`));
+    await openUrl(address).catch((error: unknown) => failures.push(`${address}: ${error}`));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

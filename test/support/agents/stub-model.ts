@@ -3,15 +3,15 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Json } from '../toolhost/toolhost.ts';
-import { type Decision, dialectOf, type OfferedTool, type Request } from './model-dialects.ts';
+import { type Decision, getDialect, type OfferedTool, type Request } from './model-dialects.ts';
 
-type Seen = Request & { headers: IncomingHttpHeaders; body: string };
+type RecordedRequest = Request & { headers: IncomingHttpHeaders; body: string };
 
 /** A model whose script is the prompt. It calls the tool of each `step` in sequence, and those of a `turn` together. */
 export type StubModel = {
   readonly url: string;
   /** Returns the requests since the last call, oldest first. */
-  take(): Seen[];
+  takeRequests(): RecordedRequest[];
   close(): Promise<void>;
 };
 
@@ -27,59 +27,63 @@ export function turn(...calls: readonly string[]): string {
 }
 
 /** Text of the model after all calls have their results. */
-const lastWord = 'The script has ended.';
+const finalText = 'The script has ended.';
 
 const steps = /\[\[(\w+):([^\]]*)\]\](&(?:amp;)?)?/g;
 
 /** Argument that Gemini CLI adds to every tool, for calls that wait for earlier calls of the turn. */
-const waiting = 'wait_for_previous';
+const waitField = 'wait_for_previous';
 
 /**
  * Returns the calls of the script's next turn, or the last text. A request without tools, such as for a title, runs no
  * script.
  */
 function decide({ tools, prompt, results }: Request): Decision {
-  const rest = tools.length === 0 ? [] : [...prompt.matchAll(steps)].slice(results.length);
-  const last = rest.findIndex(([, , , and]) => and === undefined);
-  const next = rest.slice(0, last + 1);
-  if (next.length === 0) return { text: lastWord };
-  const calls = next.map(([, name, args = ''], index) => {
+  const remainingSteps = tools.length === 0 ? [] : [...prompt.matchAll(steps)].slice(results.length);
+  const lastIndex = remainingSteps.findIndex(([, , , and]) => and === undefined);
+  const nextSteps = remainingSteps.slice(0, lastIndex + 1);
+  if (nextSteps.length === 0) return { text: finalText };
+  const calls = nextSteps.map(([, name, args = ''], index) => {
     const tool = tools.find((offered) => offered.name === name);
-    return tool ? { tool, args: argumentsOf(tool, decodeURIComponent(args), index) } : `There is no tool ${name}.`;
+    return tool ? { tool, args: formatArguments(tool, decodeURIComponent(args), index) } : `There is no tool ${name}.`;
   });
   const text = calls.find((call) => typeof call === 'string');
   return text === undefined ? { calls: calls.filter((call) => typeof call !== 'string') } : { text };
 }
 
-function argumentsOf({ fields }: OfferedTool, args: string, index: number): string {
-  if (index === 0 || !fields.includes(waiting)) return args;
-  return JSON.stringify({ ...(JSON.parse(args) as Json), [waiting]: true });
+function formatArguments({ fields }: OfferedTool, args: string, index: number): string {
+  if (index === 0 || !fields.includes(waitField)) return args;
+  return JSON.stringify({ ...(JSON.parse(args) as Json), [waitField]: true });
 }
 
-async function answer(message: IncomingMessage, response: ServerResponse, seen: Seen[]): Promise<void> {
-  const dialect = dialectOf(new URL(message.url ?? '', 'http://model').pathname);
+async function handleRequest(
+  message: IncomingMessage,
+  response: ServerResponse,
+  requests: RecordedRequest[],
+): Promise<void> {
+  const dialect = getDialect(new URL(message.url ?? '', 'http://model').pathname);
   const body = await text(message);
   // Agents also send other requests to the model's host, and continue without a response.
   if (!dialect) return void response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
-  const request = dialect.read(JSON.parse(body) as Json);
-  seen.push({ ...request, headers: message.headers, body });
+  const request = dialect.parseRequest(JSON.parse(body) as Json);
+  requests.push({ ...request, headers: message.headers, body });
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const event of dialect.write(decide(request))) {
+  for (const event of dialect.formatEvents(decide(request))) {
     const type = typeof event.type === 'string' ? `event: ${event.type}\n` : '';
     response.write(`${type}data: ${JSON.stringify(event)}\n\n`);
   }
-  response.end(dialect.end);
+  response.end(dialect.terminator);
 }
 
 export async function startStubModel(): Promise<StubModel> {
-  const seen: Seen[] = [];
+  const requests: RecordedRequest[] = [];
   const server = createServer((message, response) => {
-    answer(message, response, seen).catch((error: unknown) => response.writeHead(500).end(String(error)));
+    handleRequest(message, response, requests).catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    take: () => seen.splice(0),
+    takeRequests: () => requests.splice(0),
     async close() {
       const closed = once(server, 'close');
       server.close();

@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core';
 
 /** Asserts that a page does not scroll horizontally and that axe finds no serious violation once animations have ended. */
 export async function checkPage(page: Page): Promise<void> {
-  const ending = 'document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity)';
-  await page.evaluate(`Promise.allSettled(${ending}.map((animation) => animation.finished))`);
+  const finiteAnimations = 'document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity)';
+  await page.evaluate(`Promise.allSettled(${finiteAnimations}.map((animation) => animation.finished))`);
   const overflow = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
   assert.ok(overflow <= 0, `${page.url()} is ${overflow} px too wide`);
   await page.evaluate(axe.source);

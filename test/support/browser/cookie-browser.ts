@@ -12,12 +12,12 @@ type CookieBrowserInit = { method?: string; body?: URLSearchParams; headers?: Re
 export function createCookieBrowser(): CookieBrowser {
   const jar = createCookieJar();
   return {
-    cookies: jar.of,
+    cookies: jar.cookiesFor,
     async open(url, init = {}) {
       const { host } = new URL(url);
       const headers = { ...init.headers, cookie: jar.header(host) };
       const response = await fetch(url, { ...init, redirect: 'manual', headers });
-      jar.keep(host, response.headers.getSetCookie());
+      jar.store(host, response.headers.getSetCookie());
       return { response, html: await response.text() };
     },
   };

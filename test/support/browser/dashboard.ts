@@ -11,60 +11,73 @@ import { eventually } from '../eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { launchChromium } from './chromium.ts';
-import { watchToasts } from './toasts.ts';
+import { recordToasts } from './toasts.ts';
 
 export type Person = { name: string; role?: Role; workspace?: string; id?: string };
 
-const sessionMs = 3_600_000;
+const sessionLifetimeMs = 3_600_000;
 /** Time limit for anything to appear on a busy machine. */
-export const patienceMs = 20_000;
+export const defaultTimeoutMs = 20_000;
 
 /** Creates a workspace member with a session and returns the session cookie. */
-export async function personSession(toolhost: TestToolhost, person: Person): Promise<string> {
+export async function createPersonSession(toolhost: TestToolhost, person: Person): Promise<string> {
   const { db } = toolhost.running.app.runner;
   const { name, role = 'owner', workspace = localWorkspace.id } = person;
-  const at = Date.now();
+  const withPage = Date.now();
   const cookie = base62(randomBytes(32), 43);
   const { id = `usr_${cookie}` } = person;
-  await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
-  await saveUser(db, { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name, at });
-  await saveMember(db, { workspaceId: workspace, userId: id, role, at });
-  return sessionOf(toolhost, id, { workspace, cookie });
+  await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at: withPage });
+  await saveUser(db, {
+    id,
+    issuer: 'https://id.example',
+    subject: id,
+    email: `${id}@mail.example`,
+    name,
+    at: withPage,
+  });
+  await saveMember(db, { workspaceId: workspace, userId: id, role, at: withPage });
+  return createMemberSession(toolhost, id, { workspace, cookie });
 }
 
 /** Creates a session of a member and returns its cookie. */
-export async function sessionOf(
+export async function createMemberSession(
   { running }: TestToolhost,
   userId: string,
   { workspace = localWorkspace.id as string, cookie = base62(randomBytes(32), 43) } = {},
 ): Promise<string> {
-  const at = Date.now();
-  const session = { hash: hashSecret(cookie), userId, workspaceId: workspace, at, expiresAt: at + sessionMs };
+  const withPage = Date.now();
+  const session = {
+    hash: hashSecret(cookie),
+    userId,
+    workspaceId: workspace,
+    at: withPage,
+    expiresAt: withPage + sessionLifetimeMs,
+  };
   await insertSession(running.app.runner.db, session);
   return cookie;
 }
 
 /** Creates a browser context with reduced motion, so nothing moves under a click even on a slow machine. */
-export async function stillContext(
+export async function createContext(
   browser: Browser,
   toolhost: TestToolhost,
   options: BrowserContextOptions = { viewport: { width: 1440, height: 900 } },
 ): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: toolhost.url, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(patienceMs);
-  await watchToasts(context);
+  context.setDefaultTimeout(defaultTimeoutMs);
+  await recordToasts(context);
   return context;
 }
 
 /** Creates a reduced-motion browser context in which this person is signed in. */
-export async function contextOf(
+export async function createSignedInContext(
   browser: Browser,
   toolhost: TestToolhost,
   person: Person,
   options?: BrowserContextOptions,
 ): Promise<BrowserContext> {
-  const context = await stillContext(browser, toolhost, options);
-  const value = await personSession(toolhost, person);
+  const context = await createContext(browser, toolhost, options);
+  const value = await createPersonSession(toolhost, person);
   await context.addCookies([{ name: 'toolhost-session', value, url: toolhost.url }]);
   return context;
 }
@@ -81,11 +94,11 @@ export function field(within: Page | Locator, label: string): Locator {
 }
 
 /** Locates the JSON editor of the configuration and reads its text, of which the page renders only a part. */
-export function jsonOf(page: Page) {
-  const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+export function getJsonEditor(page: Page) {
+  const editor = page.getByRole('textbox', { name: 'Configuration as JSON' });
   type Drawn = { cmTile: { root: { view: { state: { doc: unknown } } } } };
-  const text = () => json.evaluate((content) => String((content as unknown as Drawn).cmTile.root.view.state.doc));
-  return { json, text };
+  const text = () => editor.evaluate((content) => String((content as unknown as Drawn).cmTile.root.view.state.doc));
+  return { json: editor, text };
 }
 
 export function button(within: Page | Locator, name: string | RegExp): Locator {
@@ -98,13 +111,13 @@ export function tab(page: Page, name: string): Locator {
 }
 
 /** Selects an option of a combobox. */
-export async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
+export async function selectOption(page: Page, label: string, option: string | RegExp): Promise<void> {
   await page.getByRole('combobox', { name: label, exact: true }).click();
   await page.getByRole('option', { name: option, exact: true }).click();
 }
 
 /** Waits until a field shows an error that screen readers can also find. */
-export async function saysAtField(input: Locator, message: RegExp): Promise<void> {
+export async function assertFieldError(input: Locator, message: RegExp): Promise<void> {
   await eventually(async () => {
     assert.equal(await input.getAttribute('aria-invalid'), 'true');
     const described = (await input.getAttribute('aria-describedby')) ?? '';
@@ -112,24 +125,24 @@ export async function saysAtField(input: Locator, message: RegExp): Promise<void
     const ids = described.split(' ').filter((id) => id !== '');
     const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()));
     assert.match(texts.join(' '), message);
-  }, patienceMs);
+  }, defaultTimeoutMs);
 }
 
 /** Problems of a page that the person does not see. */
-export type Seen = {
+export type PageProblems = {
   /** Script errors, Content-Security-Policy violations, and frames in which the page was too wide. */
-  complaints: string[];
+  errors: string[];
   /** Responses that the console logs as errors, such as a 404. */
-  refusals: string[];
+  failedResponses: string[];
   /** Requests to other origins, without navigations. */
-  foreign: string[];
+  foreignRequests: string[];
 };
 
-const blocked = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
+const reportCspViolations = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
   console.error('Content Security Policy: ' + [violatedDirective, blockedURI, sample].join(' ')))`;
 
 /** Checks before each frame for horizontal overflow and logs the elements that cause it once. */
-const tooWide = `
+const reportOverflow = `
   const look = () => {
     const over = (document.scrollingElement?.scrollWidth ?? 0) - innerWidth;
     if (over <= 0) return requestAnimationFrame(look);
@@ -140,30 +153,31 @@ const tooWide = `
   requestAnimationFrame(look);`;
 
 /** Collects the problems of a page. Call it before the page is opened. */
-export async function watch(page: Page, origin: string): Promise<Seen> {
-  const seen: Seen = { complaints: [], refusals: [], foreign: [] };
-  await page.addInitScript(blocked);
-  await page.addInitScript(tooWide);
+export async function watchPage(page: Page, origin: string): Promise<PageProblems> {
+  const problems: PageProblems = { errors: [], failedResponses: [], foreignRequests: [] };
+  await page.addInitScript(reportCspViolations);
+  await page.addInitScript(reportOverflow);
   page.on('console', (message) => {
     const text = message.text();
-    if (text.startsWith('Failed to load resource')) seen.refusals.push(text);
-    else if (message.type() === 'error' || /Content Security Policy/i.test(text)) seen.complaints.push(text);
+    if (text.startsWith('Failed to load resource')) problems.failedResponses.push(text);
+    else if (message.type() === 'error' || /Content Security Policy/i.test(text)) problems.errors.push(text);
   });
-  page.on('pageerror', (error) => seen.complaints.push(error.message));
+  page.on('pageerror', (error) => problems.errors.push(error.message));
   page.on('dialog', (dialog) => {
-    if (dialog.type() !== 'beforeunload') seen.complaints.push(`a dialog opened: ${dialog.message()}`);
+    if (dialog.type() !== 'beforeunload') problems.errors.push(`a dialog opened: ${dialog.message()}`);
     // Fails if the page has closed in the meantime.
-    dialog.dismiss().catch((error: unknown) => page.isClosed() || seen.complaints.push(String(error)));
+    dialog.dismiss().catch((error: unknown) => page.isClosed() || problems.errors.push(String(error)));
   });
   page.on('request', (request) => {
     const url = new URL(request.url());
     if (request.isNavigationRequest()) return;
-    if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol)) seen.foreign.push(request.url());
+    if (url.origin !== origin && !['data:', 'blob:'].includes(url.protocol))
+      problems.foreignRequests.push(request.url());
   });
-  return seen;
+  return problems;
 }
 
-type Visit = { person?: Person; options?: BrowserContextOptions };
+type VisitOptions = { person?: Person; options?: BrowserContextOptions };
 
 /** Running service with an upstream and a browser. */
 export type Dashboard = {
@@ -173,14 +187,18 @@ export type Dashboard = {
   /** Returns the configuration of a server with one tool, `read`, whose argument `count` is required. */
   config(slug: string, more?: Json): Json;
   /** Opens a page as a person. Fails if anything was blocked, failed, or was requested from another origin. */
-  at(path: string, use: (page: Page, context: BrowserContext) => Promise<void>, visit?: Visit): Promise<void>;
+  withPage(
+    path: string,
+    use: (page: Page, context: BrowserContext) => Promise<void>,
+    visitOptions?: VisitOptions,
+  ): Promise<void>;
   stop(): Promise<void>;
 };
 
 /** @param egress local ports that the service may call in addition to that of the upstream */
 export async function startDashboard(egress: readonly number[] = []): Promise<Dashboard> {
   const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ egress: [upstream.port, ...egress] });
+  const toolhost = await startToolhost({ egressPorts: [upstream.port, ...egress] });
   const browser = await launchChromium();
   return {
     toolhost,
@@ -201,14 +219,14 @@ export async function startDashboard(egress: readonly number[] = []): Promise<Da
       ],
       ...more,
     }),
-    async at(path, use, { person = { name: 'Anna' }, options } = {}) {
-      const context = await contextOf(browser, toolhost, person, options);
+    async withPage(path, use, { person = { name: 'Anna' }, options } = {}) {
+      const context = await createSignedInContext(browser, toolhost, person, options);
       try {
         const page = await context.newPage();
-        const { complaints, foreign } = await watch(page, toolhost.url);
+        const { errors, foreignRequests } = await watchPage(page, toolhost.url);
         await page.goto(path);
         await use(page, context);
-        assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
+        assert.deepEqual({ complaints: errors, foreign: foreignRequests }, { complaints: [], foreign: [] });
       } finally {
         await closeContext(context);
       }

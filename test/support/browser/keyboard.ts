@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Locator, Page } from 'playwright-core';
 
 /** Maximum number of tab stops; no page has as many. */
-export const mostStops = 90;
+export const maxTabStops = 90;
 
 /** Returns true if an element has the focus; for use with `evaluate`. */
 export const isFocused = new Function('element', 'return element === document.activeElement') as (
@@ -12,7 +12,7 @@ export const isFocused = new Function('element', 'return element === document.ac
 /** Presses Tab until the target has the focus. */
 export async function tabTo(page: Page, target: Locator): Promise<void> {
   await target.waitFor();
-  for (let stop = 0; stop < mostStops; stop++) {
+  for (let stop = 0; stop < maxTabStops; stop++) {
     if (await target.evaluate(isFocused)) return;
     await page.keyboard.press('Tab');
   }
@@ -20,13 +20,13 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
 }
 
 /** Tabs to the target and presses a key. */
-export async function pressAt(page: Page, target: Locator, key = 'Enter'): Promise<void> {
+export async function pressKeyOn(page: Page, target: Locator, key = 'Enter'): Promise<void> {
   await tabTo(page, target);
   await page.keyboard.press(key);
 }
 
 /** Tabs to the target and replaces its text. */
-export async function typeAt(page: Page, target: Locator, text: string): Promise<void> {
+export async function typeInto(page: Page, target: Locator, text: string): Promise<void> {
   await tabTo(page, target);
   await page.keyboard.press('Control+a');
   await page.keyboard.type(text);

@@ -1,6 +1,6 @@
 import type { Json, TestToolhost } from '../toolhost/toolhost.ts';
 
-/** Sends a REST API request the way a dashboard page does, in a session from `personSession`. */
+/** Sends a REST API request the way a dashboard page does, in a session from `createPersonSession`. */
 export async function personRequest(
   toolhost: TestToolhost,
   session: string,

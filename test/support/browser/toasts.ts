@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts';
  * Records the text of every toast in the page. A toast disappears after 4 s, and a test on a busy machine may check only
  * later.
  */
-const keepToasts = `window.toasts = [];
+const recordToastsScript = `window.toasts = [];
 new MutationObserver((changes) => {
   for (const { addedNodes } of changes)
     for (const node of addedNodes)
@@ -18,15 +18,15 @@ new MutationObserver((changes) => {
 }).observe(document, { subtree: true, childList: true });`;
 
 /** Records the toasts of every page that the context opens from now on. */
-export async function watchToasts(context: BrowserContext): Promise<void> {
-  await context.addInitScript(keepToasts);
+export async function recordToasts(context: BrowserContext): Promise<void> {
+  await context.addInitScript(recordToastsScript);
 }
 
 /**
  * Waits until the current document has shown a toast with this text, and consumes it: a second wait for the same text
  * needs another toast. A navigation or a reload discards the recorded toasts.
  */
-export async function toasted(page: Page, text: string | RegExp): Promise<void> {
+export async function waitForToast(page: Page, text: string | RegExp): Promise<void> {
   await eventually(async () => {
     const shown: string[] = await page.evaluate('window.toasts');
     const at = shown.findIndex((toast) => (typeof text === 'string' ? toast.includes(text) : text.test(toast)));

@@ -8,20 +8,20 @@ import type { Json } from '../toolhost/toolhost.ts';
  * tuned on the first five APIs. Never tune it on the others: they show how well it works with an API that it does not
  * know.
  */
-export const fittedApis = ['github', 'stripe', 'slack', 'kubernetes', 'asana'] as const;
+export const tunedApis = ['github', 'stripe', 'slack', 'kubernetes', 'asana'] as const;
 export const unseenApis = ['box', 'zoom', 'trello'] as const;
-export const apis = [...fittedApis, ...unseenApis] as const;
+export const apis = [...tunedApis, ...unseenApis] as const;
 export type Api = (typeof apis)[number];
 
-const rowsOf = (file: string): string[][] =>
+const readRows = (file: string): string[][] =>
   readFileSync(join(import.meta.dirname, `${file}.tsv`), 'utf8')
     .trim()
     .split('\n')
     .map((line) => line.split('\t'));
 
 /** Builds the tools of an API, each with a URL below `origin`. */
-export function toolsOf(api: Api, origin: string): Json[] {
-  return rowsOf(api).map(([name = '', method = '', tags = '', args = '', description = '', path = '']) => ({
+export function buildTools(api: Api, origin: string): Json[] {
+  return readRows(api).map(([name = '', method = '', tags = '', args = '', description = '', path = '']) => ({
     name,
     description,
     method,
@@ -39,8 +39,8 @@ export function toolsOf(api: Api, origin: string): Json[] {
 export type Question = { api: Api; query: string; expected: readonly string[] };
 
 /** Reads the questions about the APIs that the search was tuned on, or about the others. */
-export function questions(file: 'questions' | 'unseen-questions'): Question[] {
-  return rowsOf(file).map(([api, query = '', expected = '']) => ({
+export function readQuestions(file: 'questions' | 'unseen-questions'): Question[] {
+  return readRows(file).map(([api, query = '', expected = '']) => ({
     api: api as Api,
     query,
     expected: expected.split(','),

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
  * Implements the subset of Go templates and Helm functions that our chart uses, so tests can render the chart without
  * Helm. Anything unknown is an error.
  */
-type Node = string | { action: string; body: Node[]; otherwise: Node[] };
+type Node = string | { action: string; body: Node[]; elseBody: Node[] };
 type Scope = { dot: unknown; variables: Readonly<Record<string, unknown>> };
 type Definitions = Map<string, Node[]>;
 
@@ -27,11 +27,11 @@ function parseNodes(tokens: string[], definitions: Definitions, ends: readonly s
     if (action === undefined) nodes.push(token);
     else if (/^(if|with|range|define) /.test(action)) {
       const body = parseNodes(tokens, definitions, ['end', 'else']);
-      const otherwise = tokens.shift() === '{{else}}' ? parseNodes(tokens, definitions, ['end']) : [];
-      if (otherwise.length > 0) tokens.shift();
+      const elseBody = tokens.shift() === '{{else}}' ? parseNodes(tokens, definitions, ['end']) : [];
+      if (elseBody.length > 0) tokens.shift();
       if (action.startsWith('define ')) definitions.set(JSON.parse(action.slice('define '.length)) as string, body);
-      else nodes.push({ action, body, otherwise });
-    } else nodes.push({ action, body: [], otherwise: [] });
+      else nodes.push({ action, body, elseBody });
+    } else nodes.push({ action, body: [], elseBody: [] });
   }
   if (ends.length > 0) throw new Error('missing end');
   return nodes;
@@ -46,7 +46,7 @@ function renderNodes(nodes: readonly Node[], scope: Scope, definitions: Definiti
 }
 
 function renderAction(node: Exclude<Node, string>, scope: Scope, definitions: Definitions): string {
-  const { action, body, otherwise } = node;
+  const { action, body, elseBody } = node;
   const [, word = '', rest = ''] = /^(if|with|range)? ?(.*)$/s.exec(action) ?? [];
   if (word === 'range') {
     const [, key = '', value = '', list = ''] = /^\$(\w+), \$(\w+) := (.*)$/.exec(rest) ?? [];
@@ -60,11 +60,11 @@ function renderAction(node: Exclude<Node, string>, scope: Scope, definitions: De
   }
   const result = evaluate(rest, scope, definitions);
   if (word === '') return String(result);
-  if (isEmpty(result)) return renderNodes(otherwise, scope, definitions);
+  if (isEmptyValue(result)) return renderNodes(elseBody, scope, definitions);
   return renderNodes(body, word === 'with' ? { ...scope, dot: result } : scope, definitions);
 }
 
-const isEmpty = (value: unknown): boolean =>
+const isEmptyValue = (value: unknown): boolean =>
   value === undefined ||
   value === null ||
   value === '' ||
@@ -78,15 +78,15 @@ function evaluate(pipeline: string, scope: Scope, definitions: Definitions): unk
   for (const command of pipeline.split(/ \| /)) {
     const words = command.match(/"[^"]*"|\([^()]*\)|\S+/g) ?? [];
     const [first = '', ...others] = words;
-    const value = (word: string) => operand(word, scope, definitions);
+    const evaluateWord = (word: string) => evaluateOperand(word, scope, definitions);
     result = /^["$.(\d]/.test(first)
-      ? [value(first)]
-      : [call(first, [...others.map(value), ...result], scope, definitions)];
+      ? [evaluateWord(first)]
+      : [callFunction(first, [...others.map(evaluateWord), ...result], scope, definitions)];
   }
   return result[0];
 }
 
-function operand(word: string, scope: Scope, definitions: Definitions): unknown {
+function evaluateOperand(word: string, scope: Scope, definitions: Definitions): unknown {
   if (word.startsWith('(')) return evaluate(word.slice(1, -1), scope, definitions);
   if (/^["\d]/.test(word)) return JSON.parse(word);
   const [, base = '', path = ''] = /^(\$\w*)?(.*)$/.exec(word) ?? [];
@@ -95,7 +95,7 @@ function operand(word: string, scope: Scope, definitions: Definitions): unknown 
   return names.reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], start);
 }
 
-function call(name: string, args: unknown[], scope: Scope, definitions: Definitions): unknown {
+function callFunction(name: string, args: unknown[], scope: Scope, definitions: Definitions): unknown {
   const [first, second] = args;
   const indented = (text: unknown, spaces: unknown) => String(text).replaceAll(/^(?=.)/gm, ' '.repeat(Number(spaces)));
   switch (name) {
@@ -108,9 +108,9 @@ function call(name: string, args: unknown[], scope: Scope, definitions: Definiti
     case 'quote':
       return JSON.stringify(String(first));
     case 'default':
-      return isEmpty(second) ? first : second;
+      return isEmptyValue(second) ? first : second;
     case 'not':
-      return isEmpty(first);
+      return isEmptyValue(first);
     case 'trimPrefix':
       return String(second).startsWith(String(first)) ? String(second).slice(String(first).length) : second;
     case 'regexFind':

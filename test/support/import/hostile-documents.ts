@@ -1,13 +1,13 @@
 import { openApi } from './plan-of.ts';
 
 const names = [...'abcdefghij'];
-const many = <Value>(count: number, make: (index: number) => Value) =>
+const repeat = <Value>(count: number, make: (index: number) => Value) =>
   Array.from({ length: count }, (_, index) => make(index));
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
 /** Returns a document whose body uses the first of forty schemas, each of which is built from the next one. */
 function chain(link: (next: object) => object): string {
-  const schemas = Object.fromEntries(many(40, (index) => [`S${index}`, link(ref(`S${index + 1}`))]));
+  const schemas = Object.fromEntries(repeat(40, (index) => [`S${index}`, link(ref(`S${index + 1}`))]));
   const content = { 'application/json': { schema: ref('S0') } };
   const post = { summary: 'Takes a body of a strange kind', requestBody: { content } };
   return JSON.stringify(
@@ -16,7 +16,7 @@ function chain(link: (next: object) => object): string {
 }
 
 /** Returns operations that reference an address, which must not be fetched. */
-export function referringTo(address: string): string {
+export function createReferencingDocument(address: string): string {
   const get = {
     summary: 'Refers to something elsewhere',
     parameters: [{ $ref: `${address}#/parameter` }],
@@ -35,13 +35,13 @@ export function referringTo(address: string): string {
 }
 
 /** Documents that must stay within the CPU budget, with the expected number of tools or the error message. */
-export const hostileDocuments: readonly { what: string; text: () => string; gives: number | RegExp }[] = [
+export const adversarialDocuments: readonly { what: string; text: () => string; gives: number | RegExp }[] = [
   {
     what: 'a billion laughs attack',
     text: () =>
-      `a: &a [${many(9, () => '"x"').join()}]\n${names
+      `a: &a [${repeat(9, () => '"x"').join()}]\n${names
         .slice(1)
-        .map((name, index) => `${name}: &${name} [${many(9, () => `*${names[index]}`).join()}]`)
+        .map((name, index) => `${name}: &${name} [${repeat(9, () => `*${names[index]}`).join()}]`)
         .join('\n')}\npaths: {}`,
     gives: /aliases expand too far/,
   },
@@ -68,7 +68,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
   },
   {
     what: 'deeply nested YAML mappings',
-    text: () => many(3000, (index) => `${' '.repeat(index)}a:`).join('\n'),
+    text: () => repeat(3000, (index) => `${' '.repeat(index)}a:`).join('\n'),
     gives: /nested deeper/,
   },
   {
@@ -78,13 +78,16 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
   },
   {
     what: 'a chain of schemas with anyOf of eight references each',
-    text: () => chain((next) => ({ anyOf: many(8, () => next) })),
+    text: () => chain((next) => ({ anyOf: repeat(8, () => next) })),
     gives: 1,
   },
   {
     what: 'a chain of schemas with 200 properties each',
     text: () =>
-      chain((next) => ({ type: 'object', properties: Object.fromEntries(many(200, (index) => [`p${index}`, next])) })),
+      chain((next) => ({
+        type: 'object',
+        properties: Object.fromEntries(repeat(200, (index) => [`p${index}`, next])),
+      })),
     gives: 1,
   },
   { what: 'a recursive schema', text: () => chain(() => ref('S0')), gives: 1 },
@@ -95,7 +98,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
   },
   {
     what: 'a document with 100,000 paths',
-    text: () => JSON.stringify(openApi(Object.fromEntries(many(100_000, (index) => [`/p${index}`, { get: {} }])))),
+    text: () => JSON.stringify(openApi(Object.fromEntries(repeat(100_000, (index) => [`/p${index}`, { get: {} }])))),
     gives: /100000 operations/,
   },
   {
@@ -104,7 +107,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
       JSON.stringify(
         openApi(
           Object.fromEntries(
-            many(20_000, (index) => [`/p${index}`, { get: { operationId: 'same', tags: [`t${index}`] } }]),
+            repeat(20_000, (index) => [`/p${index}`, { get: { operationId: 'same', tags: [`t${index}`] } }]),
           ),
         ),
       ),
@@ -155,7 +158,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
           '/a': {
             get: {
               summary: 'Takes very many inputs',
-              parameters: many(100_000, (index) => ({ name: `p${index}`, in: 'query' })),
+              parameters: repeat(100_000, (index) => ({ name: `p${index}`, in: 'query' })),
             },
           },
         }),
@@ -244,7 +247,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     what: 'a chain of variables that contain each other',
     text: () => {
       const twice = (index: number) => `{{v${index + 1}}}{{v${index + 1}}}`.repeat(20);
-      const variable = many(40, (index) => ({ key: `v${index}`, value: twice(index) }));
+      const variable = repeat(40, (index) => ({ key: `v${index}`, value: twice(index) }));
       const item = [{ name: 'A', request: { method: 'GET', url: '{{v0}}/a/{{v1}}' } }];
       return JSON.stringify({ info: { name: 'A' }, variable, item });
     },
@@ -253,8 +256,8 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
   {
     what: 'a collection with 2,000 body shapes',
     text: () => {
-      const body = (index: number) => Object.fromEntries(many(30, (field) => [`f${index}_${field}`, 1]));
-      const item = many(2000, (index) => ({
+      const body = (index: number) => Object.fromEntries(repeat(30, (field) => [`f${index}_${field}`, 1]));
+      const item = repeat(2000, (index) => ({
         name: `R${index}`,
         request: {
           method: 'POST',

@@ -2,7 +2,7 @@ import type { Json } from '../toolhost/toolhost.ts';
 import { openApi } from './plan-of.ts';
 
 /** Returns a description with three hundred operations in thirty tags and an API key. */
-export function largeShop(address: string): string {
+export function createLargeShop(address: string): string {
   const paths: Json = {};
   for (let index = 0; index < 300; index++) {
     paths[`/things${index}/{id}`] = {

@@ -250,7 +250,7 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => ({
         readOnly: fc.boolean(),
         required: fc.oneof(fc.array(name, { maxLength: 3 }), fc.constantFrom(true, 'a')),
         properties: fc.oneof(
-          fc.array(fc.tuple(name, tie('schema')), { maxLength: 4 }).map(fieldsOf),
+          fc.array(fc.tuple(name, tie('schema')), { maxLength: 4 }).map(createObject),
           fc.constantFrom([], 'a', null),
         ),
         additionalProperties: tie('schema'),
@@ -268,7 +268,7 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => ({
   ),
 }));
 
-function fieldsOf(entries: readonly (readonly [string, unknown])[]): Json {
+function createObject(entries: readonly (readonly [string, unknown])[]): Json {
   const fields: Json = {};
   for (const [key, value] of entries)
     Object.defineProperty(fields, key, { value, enumerable: true, configurable: true });
@@ -292,7 +292,7 @@ const content = fc.array(fc.tuple(fc.constantFrom(...mediaTypes), schema), { max
       { maxLength: 2 },
     )
     .map((encodings) =>
-      fieldsOf(entries.map(([type, inner]) => [type, { schema: inner, encoding: fieldsOf(encodings) }])),
+      createObject(entries.map(([type, inner]) => [type, { schema: inner, encoding: createObject(encodings) }])),
     ),
 );
 
@@ -388,7 +388,7 @@ const servers = fc.array(
           ),
           { maxLength: 3 },
         )
-        .map(fieldsOf),
+        .map(createObject),
       description,
     },
     { requiredKeys: ['url'] },
@@ -419,13 +419,13 @@ const operation = fc.record(
         fc.tuple(
           fc.constantFrom('200', '2XX', 'default', '302', '404', ''),
           fc.record(
-            { content, headers: fc.array(fc.tuple(name, fc.constant({})), { maxLength: 3 }).map(fieldsOf) },
+            { content, headers: fc.array(fc.tuple(name, fc.constant({})), { maxLength: 3 }).map(createObject) },
             { requiredKeys: [] },
           ),
         ),
         { maxLength: 2 },
       )
-      .map(fieldsOf),
+      .map(createObject),
     security: fc.array(
       fc
         .array(
@@ -435,7 +435,7 @@ const operation = fc.record(
           ),
           { maxLength: 2 },
         )
-        .map(fieldsOf),
+        .map(createObject),
       { maxLength: 2 },
     ),
     servers,
@@ -492,7 +492,7 @@ const item = fc
     ),
     fc.record({ parameters: fc.array(parameter, { maxLength: 2 }), servers, summary: text }, { requiredKeys: [] }),
   )
-  .map(([operations, beside]) => ({ ...beside, ...fieldsOf(operations) }));
+  .map(([operations, itemFields]) => ({ ...itemFields, ...createObject(operations) }));
 
 const securitySchemes = fc.record(
   {
@@ -542,8 +542,8 @@ const securitySchemes = fc.record(
 );
 
 /** Valid operation that every description contains next to the malformed ones. */
-export const goodOperation = 'GET /good/{id}';
-const good = {
+export const validOperation = 'GET /good/{id}';
+const validPathItem = {
   get: {
     operationId: 'getGoodThing',
     summary: 'A thing that is described as it should be',
@@ -553,7 +553,7 @@ const good = {
 };
 
 /** Descriptions with one valid operation and others that are malformed in every way. */
-export const nastyDescriptions: fc.Arbitrary<Json> = fc
+export const malformedDescriptions: fc.Arbitrary<Json> = fc
   .record({
     paths: fc.array(fc.tuple(path, item), { minLength: 1, maxLength: 4 }),
     securitySchemes,
@@ -571,7 +571,7 @@ export const nastyDescriptions: fc.Arbitrary<Json> = fc
       securitySchemes: schemes,
       schemas: { Node: { $anchor: 'node', properties: { next: { $ref: '#node' } } }, Odd: schemas[0], é: schemas[1] },
     };
-    const all = fieldsOf([...paths, ['/good/{id}', good]]);
+    const all = createObject([...paths, ['/good/{id}', validPathItem]]);
     if (version !== '2.0') return openApi(all, { openapi: version, components, info, tags, servers: own });
     const { openapi: _, ...rest } = openApi(all, {
       info,

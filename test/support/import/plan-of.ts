@@ -18,7 +18,7 @@ export function openApi(paths: Json, fields: Json = {}): Json {
 }
 
 /** Plans the import of a document, by default with all of its operations. */
-export function planOf(
+export function planDocument(
   document: Json | string,
   choices: ImportChoices = { include: ['*'], deprecated: true },
 ): ImportPlan {
@@ -26,7 +26,7 @@ export function planOf(
 }
 
 /** Returns the configuration of a plan, and asserts that it passes the configuration check. */
-export function configOf(plan: ImportPlan): NonNullable<ImportPlan['config']> {
+export function getValidConfig(plan: ImportPlan): NonNullable<ImportPlan['config']> {
   const config = plan.config ?? assert.fail(`unanswered: ${JSON.stringify(plan.questions)}`);
   const { problems } = checkServerConfig(config, { managementSlug: 'manage', urlProblem: () => undefined });
   assert.deepEqual(problems, []);
@@ -34,15 +34,15 @@ export function configOf(plan: ImportPlan): NonNullable<ImportPlan['config']> {
 }
 
 /** Returns the only tool of a document with one operation. */
-export function onlyTool(document: Json | string): ImportedTool {
-  const { tools } = configOf(planOf(document));
+export function getOnlyTool(document: Json | string): ImportedTool {
+  const { tools } = getValidConfig(planDocument(document));
   assert.equal(tools.length, 1);
   return tools[0] as ImportedTool;
 }
 
 /** Returns the outcome and notes of each operation of a document. */
-export function outcomesOf(document: Json | string): string[] {
-  return planOf(document).all.map(({ operation, outcome, notes }) =>
+export function listOutcomes(document: Json | string): string[] {
+  return planDocument(document).all.map(({ operation, outcome, notes }) =>
     [`${operation.method} ${operation.path}: ${outcome}`, ...notes].join('; '),
   );
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { root } from '../../files.ts';
 import type { CorpusFile } from './corpus.ts';
-import { planOf } from './plan-of.ts';
+import { planDocument } from './plan-of.ts';
 
 /** Import reports of all corpus descriptions, stored in the repository. */
 export const reportsFile = join(root, 'test', 'import', 'corpus-reports.json');
@@ -18,12 +18,15 @@ export type CorpusReport = {
  * Returns the report of an import with every operation. Names in notes are replaced by an ellipsis, so that notes can
  * be counted.
  */
-export function reportOf({ text }: CorpusFile): CorpusReport {
-  const plan = planOf(text);
+export function createReport({ text }: CorpusFile): CorpusReport {
+  const plan = planDocument(text);
   const { operations, whole, loosened, partial, skipped } = plan.counts;
   const notes = new Map<string, number>();
-  for (const { outcome, notes: of, repairs } of plan.all) {
-    const lines = [...of.map((note) => `${outcome}: ${note}`), ...repairs.map((repair) => `repaired: ${repair}`)];
+  for (const { outcome, notes: noteTexts, repairs } of plan.all) {
+    const lines = [
+      ...noteTexts.map((note) => `${outcome}: ${note}`),
+      ...repairs.map((repair) => `repaired: ${repair}`),
+    ];
     for (const line of lines) {
       const general = line.replaceAll(/"[^"]*"/g, '…');
       notes.set(general, (notes.get(general) ?? 0) + 1);

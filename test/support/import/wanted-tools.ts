@@ -2,9 +2,9 @@
  * Operations that a careful person would choose of well-known APIs for an agent, written down before the proposal was
  * ranked, and the minimum number of them that the proposal must contain.
  */
-type Wanted = { file: string; atLeast: number; operations: readonly string[] };
+type ExpectedTools = { file: string; atLeast: number; operations: readonly string[] };
 
-const of = (methodAndPaths: string, before = ''): string[] =>
+const listOperations = (methodAndPaths: string, before = ''): string[] =>
   methodAndPaths
     .split('\n')
     .map((line) => line.trim())
@@ -13,11 +13,11 @@ const of = (methodAndPaths: string, before = ''): string[] =>
 
 const repository = '/repos/{owner}/{repo}';
 
-export const wantedTools: readonly Wanted[] = [
+export const expectedTools: readonly ExpectedTools[] = [
   {
     file: 'slack.com.json',
     atLeast: 16,
-    operations: of(`
+    operations: listOperations(`
       POST /chat.postMessage
       POST /chat.update
       POST /chat.delete
@@ -43,9 +43,9 @@ export const wantedTools: readonly Wanted[] = [
     file: 'github.com/api.github.com.json',
     atLeast: 14,
     operations: [
-      ...of('GET /search/issues\nGET /search/code\nGET /search/repositories'),
+      ...listOperations('GET /search/issues\nGET /search/code\nGET /search/repositories'),
       `GET ${repository}`,
-      ...of(
+      ...listOperations(
         `
         GET /issues
         POST /issues
@@ -71,7 +71,7 @@ export const wantedTools: readonly Wanted[] = [
     // Its tools are so large that these twenty alone exceed 10,000 tokens.
     file: 'stripe.com.json',
     atLeast: 10,
-    operations: of(
+    operations: listOperations(
       `
       GET /customers
       POST /customers
@@ -99,7 +99,7 @@ export const wantedTools: readonly Wanted[] = [
   {
     file: 'atlassian.com/jira.json',
     atLeast: 13,
-    operations: of(
+    operations: listOperations(
       `
       GET /search
       POST /issue
@@ -128,7 +128,7 @@ export const wantedTools: readonly Wanted[] = [
     // The description has 13 operations.
     file: 'notion.com.json',
     atLeast: 12,
-    operations: of(
+    operations: listOperations(
       `
       GET /databases/{id}
       PATCH /databases/{id}

@@ -1,7 +1,7 @@
 import type { Json } from '../toolhost/toolhost.ts';
 
 /** A request. `body` is a JSON value or a string, and `form` contains the fields of a form. */
-export type Sent = {
+export type ExampleRequest = {
   method: string;
   url: string;
   headers?: Record<string, string>;
@@ -11,7 +11,7 @@ export type Sent = {
 };
 
 /** Writers of the same requests as a Postman collection, a browser recording (HAR), and curl commands. */
-export const written: Record<string, (requests: readonly Sent[]) => string> = {
+export const requestWriters: Record<string, (requests: readonly ExampleRequest[]) => string> = {
   Postman: (requests) =>
     JSON.stringify({
       info: { name: 'Calls' },
@@ -21,7 +21,7 @@ export const written: Record<string, (requests: readonly Sent[]) => string> = {
           method,
           url: { raw: url },
           header: Object.entries(headers).map(([key, value]) => ({ key, value })),
-          ...(body !== undefined && { body: { mode: 'raw', raw: textOf(body) } }),
+          ...(body !== undefined && { body: { mode: 'raw', raw: toBodyText(body) } }),
           ...(form && {
             body: { mode: 'urlencoded', urlencoded: Object.entries(form).map(([key, value]) => ({ key, value })) },
           }),
@@ -37,7 +37,7 @@ export const written: Record<string, (requests: readonly Sent[]) => string> = {
             url,
             headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
             ...(body !== undefined && {
-              postData: { mimeType: headers['Content-Type'] ?? 'application/json', text: textOf(body) },
+              postData: { mimeType: headers['Content-Type'] ?? 'application/json', text: toBodyText(body) },
             }),
             ...(form && {
               postData: {
@@ -56,11 +56,11 @@ export const written: Record<string, (requests: readonly Sent[]) => string> = {
         [
           `curl -X ${method} '${url}'`,
           ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`),
-          ...(body === undefined ? [] : [`--data-raw '${textOf(body)}'`]),
+          ...(body === undefined ? [] : [`--data-raw '${toBodyText(body)}'`]),
           ...Object.entries(form ?? {}).map(([name, value]) => `--data-urlencode '${name}=${value}'`),
         ].join(' '),
       )
       .join('\n'),
 };
 
-const textOf = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
+const toBodyText = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));

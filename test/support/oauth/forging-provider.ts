@@ -10,46 +10,46 @@ export type Forgery = {
   claims?: Claims;
   alg?: unknown;
   header?: Claims;
-  isOtherKey?: boolean;
+  usesOtherKey?: boolean;
   wrap?: (token: string) => string;
 };
 
 /** An OpenID Connect provider that signs any claims that a test sets. */
-export type ForgingProvider = {
+export type ForgedTokenProvider = {
   readonly url: string;
   readonly clientId: string;
   /** Sets the ID token of the next exchange, for the sign-in with this nonce. */
-  issue(nonce: string, forgery?: Forgery): void;
+  setIdToken(nonce: string, forgery?: Forgery): void;
   /** Replaces the response body of a path; without `text`, restores the default response. */
-  answer(path: string, text?: string, status?: number): void;
+  setResponse(path: string, text?: string, status?: number): void;
   /** Sends the next response of a path byte by byte, without ever ending it. */
-  drip(path: string): void;
+  sendEndlessResponse(path: string): void;
   /** Number of requests to a path. */
-  asked(path: string): number;
-  /** The published key set; it does not contain the key that `isOtherKey` signs with. */
+  requestCount(path: string): number;
+  /** The published key set; it does not contain the key that `usesOtherKey` signs with. */
   readonly keys: readonly object[];
   close(): Promise<void>;
 };
 
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-function signed(header: object, claims: Claims, key: KeyObject | undefined): string {
+function signJwt(header: object, claims: Claims, key: KeyObject | undefined): string {
   const text = `${base64url(header)}.${base64url(claims)}`;
   const signature = key ? sign('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }) : Buffer.alloc(0);
   return `${text}.${signature.toString('base64url')}`;
 }
 
-export async function startForgingProvider(): Promise<ForgingProvider> {
+export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
   const clientId = 'toolhost-dashboard';
-  const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const other = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const ownKeyPair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const otherKeyPair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   let idToken = '';
-  const changed = new Map<string, { text: string; status: number }>();
-  const counts = new Map<string, number>();
-  const dripping = new Set<string>();
-  const keys = [{ ...own.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }];
+  const overrides = new Map<string, { text: string; status: number }>();
+  const requestCounts = new Map<string, number>();
+  const endlessPaths = new Set<string>();
+  const keys = [{ ...ownKeyPair.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }];
   const server = createServer((request, response) => {
-    const answers: { [path: string]: unknown } = {
+    const defaultResponses: { [path: string]: unknown } = {
       '/.well-known/openid-configuration': {
         issuer: url,
         authorization_endpoint: `${url}/authorize`,
@@ -65,17 +65,17 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
       '/token': { access_token: 'of-the-provider', token_type: 'bearer', id_token: idToken },
     };
     const path = request.url ?? '';
-    counts.set(path, (counts.get(path) ?? 0) + 1);
-    const answer = answers[path];
-    const other = changed.get(path);
-    response.writeHead(other?.status ?? (answer ? 200 : 404), { 'content-type': 'application/json' });
-    if (dripping.delete(path)) {
+    requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1);
+    const body = defaultResponses[path];
+    const override = overrides.get(path);
+    response.writeHead(override?.status ?? (body ? 200 : 404), { 'content-type': 'application/json' });
+    if (endlessPaths.delete(path)) {
       response.write('{"a":"');
       const timer = setInterval(() => response.write('a'), 100);
       response.on('close', () => clearInterval(timer));
       return;
     }
-    response.end(other?.text ?? JSON.stringify(answer ?? {}));
+    response.end(override?.text ?? JSON.stringify(body ?? {}));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -83,20 +83,20 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
     url,
     clientId,
     keys,
-    drip: (path) => void dripping.add(path),
-    asked: (path) => counts.get(path) ?? 0,
-    answer(path, text, status = 200) {
-      if (text === undefined) changed.delete(path);
-      else changed.set(path, { text, status });
+    sendEndlessResponse: (path) => void endlessPaths.add(path),
+    requestCount: (path) => requestCounts.get(path) ?? 0,
+    setResponse(path, text, status = 200) {
+      if (text === undefined) overrides.delete(path);
+      else overrides.set(path, { text, status });
     },
-    issue(
+    setIdToken(
       nonce,
-      { claims = {}, alg = 'ES256', header = {}, isOtherKey = false, wrap = (token: string) => token } = {},
+      { claims = {}, alg = 'ES256', header = {}, usesOtherKey = false, wrap = (token: string) => token } = {},
     ) {
       const now = Math.floor(Date.now() / 1000);
-      const honest = { iss: url, sub: 'person', aud: clientId, iat: now, exp: now + 300, nonce, name: 'Ada' };
-      const key = alg === 'none' ? undefined : (isOtherKey ? other : own).privateKey;
-      idToken = wrap(signed({ alg, kid: 'own', ...header }, { ...honest, ...claims }, key));
+      const defaultClaims = { iss: url, sub: 'person', aud: clientId, iat: now, exp: now + 300, nonce, name: 'Ada' };
+      const key = alg === 'none' ? undefined : (usesOtherKey ? otherKeyPair : ownKeyPair).privateKey;
+      idToken = wrap(signJwt({ alg, kid: 'own', ...header }, { ...defaultClaims, ...claims }, key));
     },
     async close() {
       if (!server.listening) return;

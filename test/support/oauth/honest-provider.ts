@@ -17,13 +17,13 @@ export type HonestProvider = {
   /** Number of submissions of its login form. */
   readonly logins: number;
   /** Creates a client with this redirect URI. Returns the `oauth` of a hosted server that logs people in here. */
-  oauthFor(callback: string): Promise<{ [field: string]: unknown }>;
+  createOAuthConfig(callback: string): Promise<{ [field: string]: unknown }>;
   /** Returns the account that a live access token belongs to. */
-  accountOf(token: string): Promise<string | undefined>;
+  getAccount(token: string): Promise<string | undefined>;
   /** Ends every access token early; refresh tokens stay valid. */
-  endAccessTokens(): Promise<void>;
+  revokeAccessTokens(): Promise<void>;
   /** Ends every refresh token: people have to log in again. */
-  endRefreshTokens(): Promise<void>;
+  revokeRefreshTokens(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -34,24 +34,24 @@ const scopes = ['openid', 'email', 'offline_access', 'items:read'];
 /**
  * A separate store for each provider; the package's own store is shared by the whole process, and only for development.
  */
-function createMemory(): AdapterFactory {
-  const kept = new Map<string, AdapterPayload>();
+function createAdapter(): AdapterFactory {
+  const entries = new Map<string, AdapterPayload>();
   return (model) => {
     const key = (id: string) => `${model} ${id}`;
     const findBy = (matches: (payload: AdapterPayload) => boolean) =>
-      [...kept].find(([name, payload]) => name.startsWith(`${model} `) && matches(payload))?.[1];
+      [...entries].find(([name, payload]) => name.startsWith(`${model} `) && matches(payload))?.[1];
     return {
-      upsert: async (id, payload) => void kept.set(key(id), payload),
-      find: async (id) => kept.get(key(id)),
+      upsert: async (id, payload) => void entries.set(key(id), payload),
+      find: async (id) => entries.get(key(id)),
       findByUid: async (uid) => findBy((payload) => payload.uid === uid),
       findByUserCode: async (userCode) => findBy((payload) => payload.userCode === userCode),
       consume: async (id) => {
-        const payload = kept.get(key(id));
+        const payload = entries.get(key(id));
         if (payload) payload.consumed = Math.floor(Date.now() / 1000);
       },
-      destroy: async (id) => void kept.delete(key(id)),
+      destroy: async (id) => void entries.delete(key(id)),
       revokeByGrantId: async (grantId) => {
-        for (const [name, payload] of kept) if (payload.grantId === grantId) kept.delete(name);
+        for (const [name, payload] of entries) if (payload.grantId === grantId) entries.delete(name);
       },
     };
   };
@@ -100,7 +100,7 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const adapter = createMemory();
+  const adapter = createAdapter();
   const provider = createProvider(url, adapter, options.accessTokenSeconds ?? 600);
   const issued: string[] = [];
   const refreshTokens: string[] = [];
@@ -109,18 +109,18 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
   provider.on('refresh_token.saved', (token) => refreshTokens.push(token.jti));
 
   /** Logs in and consents with a single form. */
-  async function interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handleInteraction(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { params } = await provider.interactionDetails(request, response);
     const clientId = String(params.client_id);
-    const show = (status: number, problem: string) =>
+    const sendPage = (status: number, problem: string) =>
       void response.writeHead(status, { 'content-type': 'text/html' }).end(loginPage(clientId, problem));
-    if (request.method !== 'POST') return show(200, '');
+    if (request.method !== 'POST') return sendPage(200, '');
     const form = new URLSearchParams(await text(request));
     if (form.get('decision') === 'cancel') {
       return provider.interactionFinished(request, response, { error: 'access_denied' });
     }
     const accountId = form.get('name') ?? '';
-    if (accountId === '' || form.get('password') !== password) return show(403, 'That is not right.');
+    if (accountId === '' || form.get('password') !== password) return sendPage(403, 'That is not right.');
     logins += 1;
     const grant = new provider.Grant({ accountId, clientId });
     grant.addOIDCScope(String(params.scope));
@@ -128,10 +128,10 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
     await provider.interactionFinished(request, response, { login: { accountId }, consent });
   }
 
-  const serve = provider.callback();
+  const handleRequest = provider.callback();
   server.on('request', (request, response) => {
-    if (!request.url?.startsWith('/login/')) return void serve(request, response);
-    interact(request, response).catch((error) => response.writeHead(400).end(String(error)));
+    if (!request.url?.startsWith('/login/')) return void handleRequest(request, response);
+    handleInteraction(request, response).catch((error) => response.writeHead(400).end(String(error)));
   });
 
   return {
@@ -141,7 +141,7 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
     get logins() {
       return logins;
     },
-    async oauthFor(callback) {
+    async createOAuthConfig(callback) {
       const client = {
         client_id: `toolhost-${randomBytes(4).toString('hex')}`,
         client_secret: randomBytes(32).toString('hex'),
@@ -158,11 +158,11 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
       const more = { scopes, extra_params: { prompt: 'consent' } };
       return { authorization_url: `${url}/auth`, token_url: `${url}/token`, ...client, ...more };
     },
-    accountOf: async (token) => (await provider.AccessToken.find(token))?.accountId,
-    async endAccessTokens() {
+    getAccount: async (token) => (await provider.AccessToken.find(token))?.accountId,
+    async revokeAccessTokens() {
       for (const token of issued) await (await provider.AccessToken.find(token))?.destroy();
     },
-    async endRefreshTokens() {
+    async revokeRefreshTokens() {
       for (const token of refreshTokens) await (await provider.RefreshToken.find(token))?.destroy();
     },
     async close() {

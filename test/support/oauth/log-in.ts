@@ -1,11 +1,11 @@
-import { type Browser, leadsTo, next, type Page } from '../browser/browser.ts';
+import { type Browser, getNextUrl, getRedirectTarget, type Page } from '../browser/browser.ts';
 import { password } from './honest-provider.ts';
 
 /** Follows redirects and refreshes until the next one leads to `end`. */
-async function settle(browser: Browser, start: Page, end: string): Promise<Page> {
+async function followRedirects(browser: Browser, start: Page, end: string): Promise<Page> {
   let page = start;
   for (;;) {
-    const to = leadsTo(page);
+    const to = getRedirectTarget(page);
     if (!to || to.href.startsWith(end)) return page;
     page = await browser.get(to);
   }
@@ -18,7 +18,7 @@ async function settle(browser: Browser, start: Page, end: string): Promise<Page>
 export async function logIn(browser: Browser, authorizationUrl: string | URL, name: string): Promise<URL> {
   const end = new URL(authorizationUrl).searchParams.get('redirect_uri') ?? '';
   const consent = await browser.get(authorizationUrl);
-  const login = await settle(browser, await browser.press(consent, 'Allow and log in'), end);
+  const login = await followRedirects(browser, await browser.press(consent, 'Allow and log in'), end);
   const fields = { name, password };
-  return next(await settle(browser, await browser.press(login, 'Log in', { fields }), end));
+  return getNextUrl(await followRedirects(browser, await browser.press(login, 'Log in', { fields }), end));
 }

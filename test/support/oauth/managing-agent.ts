@@ -2,36 +2,36 @@ import assert from 'node:assert/strict';
 import { type Schema, Validator } from '@cfworker/json-schema';
 import { toOutputSchema } from '../../../src/operations/describe.ts';
 import { operationList } from '../../../src/operations/index.ts';
-import type { Json, TestToolhost, ToolReply } from '../toolhost/toolhost.ts';
+import type { Json, TestToolhost, ToolCallResult } from '../toolhost/toolhost.ts';
 
 export type Tool = { name: string; description: string; inputSchema: Schema; annotations: Json };
-export type Answer = { text: string; isError: boolean; output: Json };
+export type ManagementResult = { text: string; isError: boolean; output: Json };
 
 /** An agent at the management server that checks every result against the schema of its operation. */
-export type ManagingAgent = {
+export type ManagementAgent = {
   tools: ReadonlyMap<string, Tool>;
-  manage(name: string, args?: Json, token?: string): Promise<Answer>;
+  callTool(name: string, args?: Json, token?: string): Promise<ManagementResult>;
   /** Makes a call that must succeed. */
-  done(name: string, args?: Json): Promise<Answer>;
+  expectSuccess(name: string, args?: Json): Promise<ManagementResult>;
   /** Makes a call that must be refused with this text. */
-  refused(name: string, args: Json, why: RegExp): Promise<void>;
+  expectError(name: string, args: Json, messagePattern: RegExp): Promise<void>;
 };
 
 /**
  * Returns the output of a management tool: its structured content if there is any, and otherwise the JSON of its text.
  */
-export function outputOf({ content, structuredContent }: ToolReply): Json {
+export function getOutput({ content, structuredContent }: ToolCallResult): Json {
   return (structuredContent ?? JSON.parse(content[0]?.text ?? '')) as Json;
 }
 
-export async function startManagingAgent(toolhost: TestToolhost, key: string): Promise<ManagingAgent> {
-  const { body } = await toolhost.modern('manage', key, 'tools/list');
+export async function startManagementAgent(toolhost: TestToolhost, key: string): Promise<ManagementAgent> {
+  const { body } = await toolhost.statelessRpc('manage', key, 'tools/list');
   const tools = new Map(((body.result as Json).tools as Tool[]).map((tool) => [tool.name, tool]));
-  const manage: ManagingAgent['manage'] = async (name, args = {}, token = key) => {
+  const callTool: ManagementAgent['callTool'] = async (name, args = {}, token = key) => {
     const result = await toolhost.callTool('manage', token, name, args);
     const isError = result.isError === true;
-    const output = isError ? {} : outputOf(result);
-    const op = operationList.find((one) => one.name === name);
+    const output = isError ? {} : getOutput(result);
+    const op = operationList.find((operation) => operation.name === name);
     const { valid, errors } = new Validator((op ? toOutputSchema(op) : false) as Schema, '2020-12', false).validate(
       output,
     );
@@ -40,16 +40,16 @@ export async function startManagingAgent(toolhost: TestToolhost, key: string): P
   };
   return {
     tools,
-    manage,
-    async done(name, args) {
-      const answer = await manage(name, args);
-      assert.equal(answer.isError, false, answer.text);
-      return answer;
+    callTool,
+    async expectSuccess(name, args) {
+      const result = await callTool(name, args);
+      assert.equal(result.isError, false, result.text);
+      return result;
     },
-    async refused(name, args, why) {
-      const answer = await manage(name, args);
-      assert.equal(answer.isError, true);
-      assert.match(answer.text, why);
+    async expectError(name, args, messagePattern) {
+      const result = await callTool(name, args);
+      assert.equal(result.isError, true);
+      assert.match(result.text, messagePattern);
     },
   };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { type Changes, changed } from '../browser/browser.ts';
+import { applyChanges, type Changes } from '../browser/browser.ts';
 import type { Json, Reply } from '../toolhost/toolhost.ts';
 
 /** An authorization request: the URL that the person is sent to, and the values that the client stores. */
@@ -39,7 +39,7 @@ export type ClientOptions = {
 
 const defaultRedirect = 'https://agent.example/callback';
 
-export function challengeOf(verifier: string): string {
+export function createChallenge(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url');
 }
 
@@ -63,7 +63,7 @@ export async function post(
 }
 
 /** Encodes a client ID and secret for HTTP Basic (RFC 6749, 2.3.1). */
-export function basicOf(id: string, secret: string): string {
+export function formatBasicAuth(id: string, secret: string): string {
   const encoded = [id, secret].map((text) => new URLSearchParams({ x: text }).toString().slice('x='.length));
   return `Basic ${Buffer.from(encoded.join(':')).toString('base64')}`;
 }
@@ -73,12 +73,12 @@ export function clientWithId(id: string, options: ClientOptions, secret?: string
   const { issuer, redirectUri = defaultRedirect, address = '203.0.113.2', authMethod } = options;
   const isBasic = authMethod === 'client_secret_basic';
   const send = (path: string, form: Record<string, string>, changes: Changes | undefined) => {
-    const own = {
+    const credentials = {
       ...(!isBasic && { client_id: id }),
       ...(secret !== undefined && !isBasic && { client_secret: secret }),
     };
-    const headers = isBasic && secret !== undefined ? { authorization: basicOf(id, secret) } : undefined;
-    const body = new URLSearchParams(changed({ ...form, ...own }, changes));
+    const headers = isBasic && secret !== undefined ? { authorization: formatBasicAuth(id, secret) } : undefined;
+    const body = new URLSearchParams(applyChanges({ ...form, ...credentials }, changes));
     return post(`${issuer}/${path}`, body, { 'x-forwarded-for': address, ...headers });
   };
   return {
@@ -88,18 +88,18 @@ export function clientWithId(id: string, options: ClientOptions, secret?: string
     authorization(changes) {
       const verifier = randomBytes(32).toString('base64url');
       const url = new URL(`${issuer}/authorize`);
-      const usual = {
+      const defaultParams = {
         response_type: 'code',
         client_id: id,
         redirect_uri: redirectUri,
         state: randomBytes(12).toString('base64url'),
-        code_challenge: challengeOf(verifier),
+        code_challenge: createChallenge(verifier),
         code_challenge_method: 'S256',
         resource: issuer,
       };
-      const sent = changed(usual, changes);
-      url.search = new URLSearchParams(sent).toString();
-      return { url, verifier, state: sent.state ?? '' };
+      const params = applyChanges(defaultParams, changes);
+      url.search = new URLSearchParams(params).toString();
+      return { url, verifier, state: params.state ?? '' };
     },
     redeem: (code, code_verifier, changes) =>
       send(
@@ -123,7 +123,7 @@ export async function registerClient(options: ClientOptions): Promise<OAuthClien
 }
 
 /** Returns the tokens of a token response, which must be successful. */
-export function tokensOf(reply: Reply): Tokens {
+export function expectTokens(reply: Reply): Tokens {
   assert.equal(reply.status, 200, reply.text);
   return reply.body as Tokens;
 }

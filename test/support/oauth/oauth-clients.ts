@@ -5,23 +5,23 @@ import { type OAuthClientProvider, UnauthorizedError } from '@modelcontextprotoc
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
-  bridge,
+  clientInfo,
   connectSdk1,
+  createMcpRemoteTransport,
   type InspectorEra,
-  identity,
   inspect,
   inspectorClient,
   type McpClient,
   sdk2Client,
 } from '../mcp-clients.ts';
-import { freePort } from '../upstreams/listener.ts';
+import { findFreePort } from '../upstreams/listener.ts';
 
-export interface LoginAccess {
+export interface LoginContext {
   url: string;
   /** The folder for the client's files. */
   home: string;
   /** Follows the authorization URL to the end as a person. Returns the redirect to the client. */
-  visit(authorizationUrl: string | URL): Promise<URL>;
+  completeLogin(authorizationUrl: string | URL): Promise<URL>;
 }
 
 export interface LoginClient extends McpClient {
@@ -34,53 +34,53 @@ export interface LoginClientKind {
   name: string;
   /** The MCP revision that it must negotiate with this service. */
   revision: string;
-  connect(access: LoginAccess): Promise<LoginClient>;
+  connect(access: LoginContext): Promise<LoginClient>;
 }
 
 const redirectUrl = 'https://agent.example/callback';
 
 /** Stores an agent's login state, and sends the person to the authorization URL. */
-function createAgent({ visit }: LoginAccess) {
+function createAgent({ completeLogin }: LoginContext) {
   let client: v2.StoredOAuthClientInformation | undefined;
   let tokens: v2.StoredOAuthTokens | undefined;
   let discovery: v2.OAuthDiscoveryState | undefined;
   let verifier = '';
-  let arrived: URL | undefined;
+  let redirect: URL | undefined;
   const state = 'the-state-of-the-agent';
   const provider: v2.OAuthClientProvider = {
     redirectUrl,
     clientMetadata: { client_name: 'Test agent', redirect_uris: [redirectUrl] },
     state: () => state,
     clientInformation: () => client,
-    saveClientInformation: (given) => {
-      client = given;
+    saveClientInformation: (newClient) => {
+      client = newClient;
     },
     tokens: () => tokens,
-    saveTokens: (given) => {
-      tokens = given;
+    saveTokens: (newTokens) => {
+      tokens = newTokens;
     },
     codeVerifier: () => verifier,
-    saveCodeVerifier: (given) => {
-      verifier = given;
+    saveCodeVerifier: (newVerifier) => {
+      verifier = newVerifier;
     },
     discoveryState: () => discovery,
-    saveDiscoveryState: (given) => {
-      discovery = given;
+    saveDiscoveryState: (newDiscovery) => {
+      discovery = newDiscovery;
     },
     invalidateCredentials: (what) => {
       if (what === 'all' || what === 'tokens') tokens = undefined;
       if (what === 'all' || what === 'client') client = undefined;
     },
     redirectToAuthorization: async (url) => {
-      arrived = await visit(url);
+      redirect = await completeLogin(url);
     },
   };
   return {
     provider,
     token: () => tokens?.access_token,
     /** Parameters of the redirect that ended the login. */
-    answer(): URLSearchParams {
-      const { href, searchParams } = arrived ?? assert.fail('the client sent no one to log in');
+    getRedirectParams(): URLSearchParams {
+      const { href, searchParams } = redirect ?? assert.fail('the client sent no one to log in');
       assert.ok(href.startsWith(`${redirectUrl}?`), href);
       assert.equal(searchParams.get('state'), state);
       return searchParams;
@@ -100,7 +100,7 @@ const sdk1: LoginClientKind = {
       connectSdk1(first as Transport, () => undefined),
       UnauthorizedError,
     );
-    await first.finishAuth(agent.answer().get('code') ?? '');
+    await first.finishAuth(agent.getRedirectParams().get('code') ?? '');
     const transport = open();
     const client = await connectSdk1(transport as Transport, () => transport.protocolVersion);
     return { ...client, token: agent.token };
@@ -114,10 +114,10 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
     async connect(access) {
       const agent = createAgent(access);
       const open = () => new v2.StreamableHTTPClientTransport(new URL(access.url), { authProvider: agent.provider });
-      const newClient = () => new v2.Client(identity, { versionNegotiation: { mode } });
+      const newClient = () => new v2.Client(clientInfo, { versionNegotiation: { mode } });
       const first = open();
       await assert.rejects(newClient().connect(first), v2.UnauthorizedError);
-      await first.finishAuth(agent.answer());
+      await first.finishAuth(agent.getRedirectParams());
       const client = newClient();
       await client.connect(open());
       return { ...sdk2Client(client), token: agent.token };
@@ -126,20 +126,20 @@ function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): 
 }
 
 /** Sends the redirect of the login to a client that has its own listener. */
-async function visitAndReturn({ visit }: LoginAccess, authorizationUrl: string): Promise<void> {
-  const answer = await fetch(await visit(authorizationUrl));
-  assert.equal(answer.status, 200, await answer.text());
+async function completeLoginAndReturn({ completeLogin }: LoginContext, authorizationUrl: string): Promise<void> {
+  const response = await fetch(await completeLogin(authorizationUrl));
+  assert.equal(response.status, 200, await response.text());
 }
 
 const mcpRemote: LoginClientKind = {
   name: 'mcp-remote',
   revision: '2025-11-25',
   async connect(access) {
-    const transport = bridge(access.url, access.home, [], 'pipe');
+    const transport = createMcpRemoteTransport(access.url, access.home, [], 'pipe');
     const login = Promise.withResolvers<void>();
     const stderr = transport.stderr as NodeJS.ReadableStream;
     createInterface({ input: stderr }).on('line', (line) => {
-      if (/^https?:\S+\/authorize\?/.test(line)) visitAndReturn(access, line).then(login.resolve, login.reject);
+      if (/^https?:\S+\/authorize\?/.test(line)) completeLoginAndReturn(access, line).then(login.resolve, login.reject);
     });
     const connected = connectSdk1(transport, () => transport.revision);
     const failed = login.promise.then(() => connected);
@@ -150,21 +150,26 @@ const mcpRemote: LoginClientKind = {
   },
 };
 
-function inspector(era: InspectorEra, revision: string): LoginClientKind {
+function inspector(generation: InspectorEra, revision: string): LoginClientKind {
   return {
-    name: `Inspector, ${era}`,
+    name: `Inspector, ${generation}`,
     revision,
     async connect(access) {
-      const callback = ['--callback-url', `http://127.0.0.1:${await freePort()}/oauth/callback`];
+      const callback = ['--callback-url', `http://127.0.0.1:${await findFreePort()}/oauth/callback`];
       // Without this, it opens a login only if there is a terminal.
       const env = { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' };
       const onLine = (line: string) => {
         const url = /^Please navigate to: (\S+)$/.exec(line)?.[1];
-        return url === undefined ? undefined : visitAndReturn(access, url);
+        return url === undefined ? undefined : completeLoginAndReturn(access, url);
       };
-      const { protocolVersion } = await inspect(era, access, [...callback, '--method', 'initialize'], { env, onLine });
+      const { protocolVersion } = await inspect(generation, access, [...callback, '--method', 'initialize'], {
+        env,
+        onLine,
+      });
       const stored = ['--stored-auth-only', '--method'];
-      const client = inspectorClient((method, ...more) => inspect(era, access, [...stored, method, ...more], { env }));
+      const client = inspectorClient((method, ...more) =>
+        inspect(generation, access, [...stored, method, ...more], { env }),
+      );
       return { ...client, revision: async () => protocolVersion as string };
     },
   };

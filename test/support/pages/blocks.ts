@@ -20,25 +20,25 @@ export function userPages(): string[] {
   );
 }
 
-const fence = /^( *)```(\w*)\n([\s\S]*?)^\1```$/gm;
-const comment = /<!--\s*((?:(?!-->)[\s\S])*?)\s*-->\s*$/;
+const fencePattern = /^( *)```(\w*)\n([\s\S]*?)^\1```$/gm;
+const commentPattern = /<!--\s*((?:(?!-->)[\s\S])*?)\s*-->\s*$/;
 
-export function blocksOf(page: string): Block[] {
+export function readBlocks(page: string): Block[] {
   const text = readFileSync(join(root, page), 'utf8');
-  return [...text.matchAll(fence)].map(({ index, 1: indent = '', 2: language = '', 3: body = '' }) => {
+  return [...text.matchAll(fencePattern)].map(({ index, 1: indent = '', 2: language = '', 3: body = '' }) => {
     const before = text.slice(0, index);
     return {
       page,
       line: before.split('\n').length,
       language,
       text: body.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
-      note: comment.exec(before)?.[1],
+      note: commentPattern.exec(before)?.[1],
     };
   });
 }
 
 export const isShell = ({ language }: Block) => ['sh', 'bash', 'shell', 'console'].includes(language);
 
-export const notRun = ({ note }: Block) => /^not run: (.{10,})/s.exec(note ?? '')?.[1];
+export const getSkipReason = ({ note }: Block) => /^not run: (.{10,})/s.exec(note ?? '')?.[1];
 /** Returns the commands that prepare a block; readers do not need them, because their service already has the result. */
-export const preparation = ({ note }: Block) => /^first:\s+(.+)/s.exec(note ?? '')?.[1] ?? '';
+export const getPreparation = ({ note }: Block) => /^first:\s+(.+)/s.exec(note ?? '')?.[1] ?? '';

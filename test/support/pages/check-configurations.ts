@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { toolhost } from '../toolhost/toolhost-command.ts';
-import { type Block, notRun } from './blocks.ts';
+import { runToolhostCommand } from '../toolhost/toolhost-command.ts';
+import { type Block, getSkipReason } from './blocks.ts';
 
 type Json = Record<string, unknown>;
 
@@ -14,26 +14,37 @@ const tool = {
   url: 'https://api.example.com/',
 };
 /** Top-level fields that only a configuration has, and no other file. */
-const fields = ['tools', 'authentication', 'oauth', 'tool_mode', 'max_answer_tokens', 'base_url', 'variables', 'views'];
+const configurationFields = [
+  'tools',
+  'authentication',
+  'oauth',
+  'tool_mode',
+  'max_answer_tokens',
+  'base_url',
+  'variables',
+  'views',
+];
 
 type Views = Record<string, { tools?: (string | { name: string; arguments?: Json })[]; tags?: string[] }>;
 
 /** Returns tools for views that a page shows without their server. */
-function toolsOf(views: Views): Json[] {
+function createToolsFor(views: Views): Json[] {
   const all = Object.values(views);
   const tags = all.flatMap((view) => view.tags ?? []);
-  const named = all.flatMap((view) => view.tools ?? []).map((one) => (typeof one === 'string' ? { name: one } : one));
-  return named.map(({ name, arguments: fixed = {} }: { name: string; arguments?: Json }) => ({
+  const references = all
+    .flatMap((view) => view.tools ?? [])
+    .map((one) => (typeof one === 'string' ? { name: one } : one));
+  return references.map(({ name, arguments: fixed = {} }: { name: string; arguments?: Json }) => ({
     ...{ ...tool, name, tags: [...new Set(tags)] },
     input_schema: Object.fromEntries(Object.keys(fixed).map((argument) => [argument, { type: 'string' }])),
   }));
 }
 
 /** Completes a block to a configuration. The block is a server, some of its fields, or one tool. */
-function configurationOf(value: Json, number: number): Json | undefined {
+function completeConfiguration(value: Json, number: number): Json | undefined {
   if ('method' in value && 'url' in value) return { name: 'Page', slug: `page-${number}`, tools: [value] };
-  if (!fields.some((field) => field in value)) return undefined;
-  if ('views' in value && !('tools' in value)) return { ...value, tools: toolsOf(value.views as Views) };
+  if (!configurationFields.some((field) => field in value)) return undefined;
+  if ('views' in value && !('tools' in value)) return { ...value, tools: createToolsFor(value.views as Views) };
   const usesToken = 'authentication' in value && !('tools' in value);
   return { name: 'Page', slug: `page-${number}`, tools: usesToken || !('tools' in value) ? [tool] : [], ...value };
 }
@@ -41,24 +52,24 @@ function configurationOf(value: Json, number: number): Json | undefined {
 /** Returns the problems of a page: blocks that are invalid JSON or YAML, and configurations that `toolhost check` rejects. */
 export async function checkConfigurations(blocks: readonly Block[]): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-page-'));
-  const faults: string[] = [];
-  let count = 0;
+  const problems: string[] = [];
+  let fileCount = 0;
   try {
     for (const block of blocks) {
-      if (!['json', 'yaml'].includes(block.language) || notRun(block) !== undefined) continue;
-      const at = `${block.page}:${block.line}`;
+      if (!['json', 'yaml'].includes(block.language) || getSkipReason(block) !== undefined) continue;
+      const location = `${block.page}:${block.line}`;
       for (const document of parseAllDocuments(block.text)) {
         if (document.errors.length > 0 || (block.language === 'json' && !isJson(block.text)))
-          faults.push(`${at} is not valid ${block.language.toUpperCase()}`);
+          problems.push(`${location} is not valid ${block.language.toUpperCase()}`);
         const value = document.toJS() as Json;
-        const configuration = typeof value === 'object' ? configurationOf(value, block.line) : undefined;
+        const configuration = typeof value === 'object' ? completeConfiguration(value, block.line) : undefined;
         if (configuration)
-          writeFileSync(join(folder, `line-${block.line}-${++count}.json`), JSON.stringify(configuration));
+          writeFileSync(join(folder, `line-${block.line}-${++fileCount}.json`), JSON.stringify(configuration));
       }
     }
-    if (count === 0) return faults;
-    const { code, stdout, stderr } = await toolhost(['check', folder]);
-    return code === 0 ? faults : [...faults, `${blocks[0]?.page}: ${stdout}${stderr}`];
+    if (fileCount === 0) return problems;
+    const { code, stdout, stderr } = await runToolhostCommand(['check', folder]);
+    return code === 0 ? problems : [...problems, `${blocks[0]?.page}: ${stdout}${stderr}`];
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -2,10 +2,10 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { serverAt } from '../configs.ts';
+import { buildServerAt } from '../configs.ts';
 
 /** Records the servers whose creation a service has acknowledged, and checks that SQLite finds them. */
-export class Acknowledged {
+export class AcknowledgedServers {
   readonly #slugs = new Set<string>();
 
   get count(): number {
@@ -17,7 +17,7 @@ export class Acknowledged {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     for (let n = 0; ; n++) {
       const slug = `${prefix}-${n}`;
-      const body = JSON.stringify(serverAt(slug, 'https://api.example'));
+      const body = JSON.stringify(buildServerAt(slug, 'https://api.example'));
       try {
         const { status } = await fetch(`${url}/api/v1/servers`, { method: 'POST', headers, body });
         if (status === 201) this.#slugs.add(slug);
@@ -30,13 +30,13 @@ export class Acknowledged {
   }
 
   /** Returns the acknowledged servers that SQLite itself does not find in a copy of the database files. */
-  missingIn(dataDir: string): string[] {
+  findMissing(dataDir: string): string[] {
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-judged-'));
     try {
       for (const name of ['toolhost.sqlite', 'toolhost.sqlite-wal'])
         if (existsSync(join(dataDir, name))) copyFileSync(join(dataDir, name), join(folder, name));
-      const found = slugsIn(join(folder, 'toolhost.sqlite'));
-      return [...this.#slugs].filter((slug) => !found.has(slug));
+      const storedSlugs = readSlugs(join(folder, 'toolhost.sqlite'));
+      return [...this.#slugs].filter((slug) => !storedSlugs.has(slug));
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -48,7 +48,7 @@ export class Acknowledged {
   }
 }
 
-function slugsIn(file: string): Set<unknown> {
+function readSlugs(file: string): Set<unknown> {
   const database = new DatabaseSync(file);
   try {
     const hasServers = database.prepare("select 1 from sqlite_schema where name = 'servers'").get();

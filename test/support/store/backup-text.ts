@@ -2,15 +2,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
 /** Returns the lines of a backup file. */
-export function backupLines(file: string): string[] {
+export function readBackupLines(file: string): string[] {
   return gunzipSync(readFileSync(file)).toString().trimEnd().split('\n');
 }
 
 /** Returns the rows of each table as sorted lines, without the header, the end, and the signature. */
-export function backupRows(file: string): Map<string, string[]> {
+export function readBackupRows(file: string): Map<string, string[]> {
   const rows = new Map<string, string[]>();
   let table: string[] = [];
-  for (const line of backupLines(file).slice(1, -2)) {
+  for (const line of readBackupLines(file).slice(1, -2)) {
     if (line.startsWith('[')) table.push(line);
     else {
       table = [];

@@ -21,14 +21,14 @@ export type Disk = {
   remove(): void;
 };
 
-const newFolder = () => mkdtempSync(join(tmpdir(), 'toolhost-disk-'));
+const createFolder = () => mkdtempSync(join(tmpdir(), 'toolhost-disk-'));
 
 /**
  * Limits the file size of the process to one page, so that every write to the database fails as on a full disk. Works
  * on every machine. The limit is a soft one, which its owner may raise again.
  */
-export function limitedDisk(): Disk {
-  const folder = newFolder();
+export function createLimitedDisk(): Disk {
+  const folder = createFolder();
   const limit = (pid: number, bytes: string) => execFileSync('prlimit', [`--pid=${pid}`, `--fsize=${bytes}:`]);
   return {
     folder,
@@ -39,7 +39,7 @@ export function limitedDisk(): Disk {
 }
 
 /** Returns false once the disk is full. */
-function hasWritten(file: number, page: Buffer): boolean {
+function writePage(file: number, page: Buffer): boolean {
   try {
     return writeSync(file, page) > 0;
   } catch (error) {
@@ -49,8 +49,8 @@ function hasWritten(file: number, page: Buffer): boolean {
 }
 
 /** Mounts a file system of 4 MB. Returns undefined if this user may not mount one. */
-export function smallDisk(): Disk | undefined {
-  const folder = newFolder();
+export function mountSmallDisk(): Disk | undefined {
+  const folder = createFolder();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder], { stdio: 'ignore' });
   } catch {
@@ -64,7 +64,7 @@ export function smallDisk(): Disk | undefined {
       const file = openSync(ballast, 'w');
       const page = Buffer.alloc(statfsSync(folder).bsize);
       // The service writes at the same time, so the free space cannot be computed in advance.
-      while (hasWritten(file, page));
+      while (writePage(file, page));
       closeSync(file);
     },
     empty: () => unlinkSync(ballast),
@@ -79,8 +79,8 @@ export function smallDisk(): Disk | undefined {
  * Creates an empty folder that this process cannot write to: a read-only file system if the user may mount one,
  * otherwise a read-only mode.
  */
-export function readOnlyFolder(): { folder: string; remove(): void } {
-  const folder = newFolder();
+export function createReadOnlyFolder(): { folder: string; remove(): void } {
+  const folder = createFolder();
   if (process.getuid?.() !== 0) {
     chmodSync(folder, 0o500);
     return { folder, remove: () => rmdirSync(folder) };

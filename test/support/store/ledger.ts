@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { serverAt } from '../configs.ts';
+import { buildServerAt } from '../configs.ts';
 import { eventually } from '../eventually.ts';
-import { freshRequest, untilServed } from '../fresh-request.ts';
+import { freshRequest, retryUntilServed } from '../fresh-request.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
 type Entry = { version: number; secrets: Set<string>; deleted: boolean };
 
 /** Records the changes that a service has acknowledged, and checks that all of them are stored. */
-export class Ledger {
+export class ChangeLedger {
   readonly #servers = new Map<string, Entry>();
   readonly #keys = new Map<string, string>();
   /** Number of acknowledged changes so far. */
   acknowledged = 0;
 
   /** Makes changes through the API, one after the other, until `shouldStop` returns true or the service is gone. */
-  async write(url: string, key: string, prefix: string, isOver: () => boolean): Promise<void> {
-    for (let n = 0; !isOver(); n += 1) {
+  async write(url: string, key: string, prefix: string, shouldStop: () => boolean): Promise<void> {
+    for (let n = 0; !shouldStop(); n += 1) {
       try {
         await this.#writeOne(url, key, `${prefix}-${n}`, n);
       } catch (error) {
@@ -27,8 +27,8 @@ export class Ledger {
     }
   }
 
-  async #writeOne(url: string, key: string, slug: string, n: number): Promise<void> {
-    const created = await send(url, key, 'POST', '/servers', serverAt(slug, 'https://api.example'));
+  async #writeOne(url: string, key: string, slug: string, index: number): Promise<void> {
+    const created = await send(url, key, 'POST', '/servers', buildServerAt(slug, 'https://api.example'));
     if (created.status !== 201) return;
     const entry: Entry = { version: 1, secrets: new Set(), deleted: false };
     this.#servers.set(slug, entry);
@@ -41,12 +41,12 @@ export class Ledger {
       entry.secrets.add('KEY');
       this.acknowledged += 1;
     }
-    const made = await send(url, key, 'POST', '/keys', { name: slug, scopes: ['manage:read'] });
-    if (made.status === 201) {
-      this.#keys.set(slug, String(made.body.key));
+    const createdKey = await send(url, key, 'POST', '/keys', { name: slug, scopes: ['manage:read'] });
+    if (createdKey.status === 201) {
+      this.#keys.set(slug, String(createdKey.body.key));
       this.acknowledged += 1;
     }
-    if (n % 3 === 2) {
+    if (index % 3 === 2) {
       // Until the response arrives, the change may or may not be stored.
       this.#servers.delete(slug);
       if ((await send(url, key, 'DELETE', `/servers/${slug}`)).status !== 200) return;
@@ -58,28 +58,28 @@ export class Ledger {
   /** Checks that every acknowledged change is stored, and none partially. */
   async check(url: string, key: string): Promise<void> {
     const servers = new Map(
-      (await list(url, key, '/servers', 'servers')).map((server) => [String(server.slug), server]),
+      (await listAll(url, key, '/servers', 'servers')).map((server) => [String(server.slug), server]),
     );
     for (const [slug, entry] of this.#servers) {
       const server = servers.get(slug);
       assert.equal(server === undefined, entry.deleted, slug);
       if (!server) continue;
       assert.ok(Number(server.version) >= entry.version, slug);
-      const { versions } = (await read(url, key, `/servers/${slug}/versions`)) as { versions: Json[] };
+      const { versions } = (await readJson(url, key, `/servers/${slug}/versions`)) as { versions: Json[] };
       assert.equal(versions.length, server.version, slug);
-      const { secrets } = (await read(url, key, `/servers/${slug}/secrets`)) as { secrets: Json[] };
+      const { secrets } = (await readJson(url, key, `/servers/${slug}/secrets`)) as { secrets: Json[] };
       for (const name of entry.secrets)
         assert.ok(
           secrets.some((secret) => secret.name === name),
           slug,
         );
     }
-    for (const made of this.#keys.values()) await read(url, made, '/servers?limit=1');
-    const events = await list(url, key, '/audit', 'events');
-    const changed = new Set(
+    for (const key of this.#keys.values()) await readJson(url, key, '/servers?limit=1');
+    const events = await listAll(url, key, '/audit', 'events');
+    const createdSlugs = new Set(
       events.filter((event) => event.operation === 'createMcpServer').map((event) => event.target),
     );
-    for (const slug of this.#servers.keys()) assert.ok(changed.has(slug), slug);
+    for (const slug of this.#servers.keys()) assert.ok(createdSlugs.has(slug), slug);
     // A change that was checked once need not be checked again after every later round.
     this.#servers.clear();
     this.#keys.clear();
@@ -90,7 +90,7 @@ export class Ledger {
  * Waits for a random moment. In half of the rounds, a change is acknowledged first: on a busy machine, that may take
  * longer than the random delay.
  */
-export async function someMoment(round: number, ledger: Ledger): Promise<void> {
+export async function waitForRandomMoment(round: number, ledger: ChangeLedger): Promise<void> {
   const before = ledger.acknowledged;
   if (round % 4 < 2) await eventually(() => assert.ok(ledger.acknowledged > before));
   await delay(randomInt(20, 250));
@@ -112,8 +112,8 @@ async function send(
 }
 
 /** Reads stored data through the API and retries while the service is busy. */
-async function read(url: string, key: string, path: string): Promise<Json> {
-  const { status, text, body } = await untilServed(
+async function readJson(url: string, key: string, path: string): Promise<Json> {
+  const { status, text, body } = await retryUntilServed(
     () => freshRequest(`${url}/api/v1${path}`, { key }),
     (reply) => reply.status === 429 || reply.status === 503,
   );
@@ -121,10 +121,10 @@ async function read(url: string, key: string, path: string): Promise<Json> {
   return body;
 }
 
-async function list(url: string, key: string, path: string, field: string): Promise<Json[]> {
+async function listAll(url: string, key: string, path: string, field: string): Promise<Json[]> {
   const rows: Json[] = [];
   for (let cursor = ''; ; ) {
-    const body = await read(url, key, `${path}?limit=200${cursor && `&cursor=${cursor}`}`);
+    const body = await readJson(url, key, `${path}?limit=200${cursor && `&cursor=${cursor}`}`);
     rows.push(...(body[field] as Json[]));
     if (body.next_cursor === undefined) return rows;
     cursor = String(body.next_cursor);

@@ -7,43 +7,43 @@ const frameHeaderBytes = 24;
 export type LoggedTransaction = { from: number; to: number };
 
 /** Returns the size of each frame of a log, in bytes. */
-export function frameBytesOf(log: Buffer): number {
+export function getFrameBytes(log: Buffer): number {
   return frameHeaderBytes + log.readUInt32BE(8);
 }
 
 /** Returns the transactions of the current salt, in order. */
-export function transactionsOf(log: Buffer): LoggedTransaction[] {
+export function findTransactions(log: Buffer): LoggedTransaction[] {
   const transactions: LoggedTransaction[] = [];
-  const frameBytes = frameBytesOf(log);
+  const frameBytes = getFrameBytes(log);
   let from = headerBytes;
-  for (let at = headerBytes; at + frameBytes <= log.length; at += frameBytes) {
-    if (log.compare(log, 16, 24, at + 8, at + 16) !== 0) break;
-    if (log.readUInt32BE(at + 4) === 0) continue;
-    transactions.push({ from, to: at + frameBytes });
-    from = at + frameBytes;
+  for (let offset = headerBytes; offset + frameBytes <= log.length; offset += frameBytes) {
+    if (log.compare(log, 16, 24, offset + 8, offset + 16) !== 0) break;
+    if (log.readUInt32BE(offset + 4) === 0) continue;
+    transactions.push({ from, to: offset + frameBytes });
+    from = offset + frameBytes;
   }
   return transactions;
 }
 
 /** Returns a copy of a log with changed bytes from `offset` on. */
-export function withDamage(log: Buffer, at: number, length: number): Buffer {
+export function damageBytes(log: Buffer, offset: number, length: number): Buffer {
   const damaged = Buffer.from(log);
-  for (const [index, byte] of log.subarray(at, at + length).entries()) damaged[at + index] = byte ^ 0xff;
+  for (const [index, byte] of log.subarray(offset, offset + length).entries()) damaged[offset + index] = byte ^ 0xff;
   return damaged;
 }
 
 /**
  * Returns a log with other bytes after its last transaction. They overwrite existing bytes and keep any that follow.
  */
-export function withBytesAfter(log: Buffer, bytes: Buffer): Buffer {
-  const end = transactionsOf(log).at(-1)?.to ?? headerBytes;
+export function withTrailingBytes(log: Buffer, bytes: Buffer): Buffer {
+  const end = findTransactions(log).at(-1)?.to ?? headerBytes;
   return Buffer.concat([log.subarray(0, end), bytes, log.subarray(end + bytes.length)]);
 }
 
 /** Returns the frames of a log with the salt of the previous log. */
-export function olderFrames(log: Buffer): Buffer {
-  const frames = Buffer.from(log.subarray(headerBytes, transactionsOf(log).at(-1)?.to));
-  for (let at = 0; at < frames.length; at += frameBytesOf(log))
-    frames.writeUInt32BE(frames.readUInt32BE(at + 8) - 1, at + 8);
+export function buildOlderFrames(log: Buffer): Buffer {
+  const frames = Buffer.from(log.subarray(headerBytes, findTransactions(log).at(-1)?.to));
+  for (let offset = 0; offset < frames.length; offset += getFrameBytes(log))
+    frames.writeUInt32BE(frames.readUInt32BE(offset + 8) - 1, offset + 8);
   return frames;
 }

@@ -4,8 +4,8 @@ import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { needProgram } from '../browser/debian-program.ts';
-import { freePort } from '../upstreams/listener.ts';
+import { ensureProgram } from '../browser/debian-program.ts';
+import { findFreePort } from '../upstreams/listener.ts';
 
 /** A real PgBouncer in transaction mode: each transaction may get a different connection to the server. */
 export type PgBouncer = {
@@ -17,10 +17,10 @@ export type PgBouncer = {
 /** Starts PgBouncer. All clients share `serverConnections` connections to the server. */
 export async function startPgBouncer(databaseUrl: string, serverConnections: number): Promise<PgBouncer> {
   const paths = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/opt/homebrew/bin/pgbouncer'] as const;
-  const program = await needProgram([...paths], 'pgbouncer');
+  const program = await ensureProgram([...paths], 'pgbouncer');
   const { hostname, port: serverPort, username, password, pathname } = new URL(databaseUrl);
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-pgbouncer-'));
-  const port = await freePort();
+  const port = await findFreePort();
   const file = join(folder, 'pgbouncer.ini');
   const settings = {
     listen_addr: '127.0.0.1',
@@ -34,33 +34,33 @@ export async function startPgBouncer(databaseUrl: string, serverConnections: num
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`);
   const server = `host=${hostname} port=${serverPort} user=${username} password=${password}`;
   writeFileSync(file, `[databases]\n* = ${server}\n[pgbouncer]\n${lines.join('\n')}\n`, { mode: 0o600 });
-  const account = unprivileged();
+  const account = findUnprivilegedUser();
   for (const path of account ? [folder, file] : []) chownSync(path, account?.uid ?? 0, account?.gid ?? 0);
   const child = spawn(program, [file], { ...account, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
-  const said: string[] = [];
+  const stderrLines: string[] = [];
   const isUp = await new Promise<boolean>((resolve) => {
     createInterface({ input: child.stderr })
       .on('line', (line) => {
-        said.push(line);
+        stderrLines.push(line);
         if (line.includes('process up')) resolve(true);
       })
       .on('close', () => resolve(false));
   });
-  if (!isUp) throw new Error(`PgBouncer did not start: ${said.join('\n')}`);
+  if (!isUp) throw new Error(`PgBouncer did not start: ${stderrLines.join('\n')}`);
   return {
     url: `postgres://${username}@127.0.0.1:${port}${pathname}`,
     async stop() {
-      const ended = once(child, 'exit');
+      const exited = once(child, 'exit');
       child.kill('SIGKILL');
-      await ended;
+      await exited;
       rmSync(folder, { recursive: true });
     },
   };
 }
 
 /** Returns the user that PgBouncer runs as, because it refuses to run as root, as PostgreSQL does. */
-function unprivileged(): { uid: number; gid: number } | undefined {
+function findUnprivilegedUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
-  const idOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody']));
-  return { uid: idOf('-u'), gid: idOf('-g') };
+  const readId = (flag: string) => Number(execFileSync('id', [flag, 'nobody']));
+  return { uid: readId('-u'), gid: readId('-g') };
 }

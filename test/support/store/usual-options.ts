@@ -4,16 +4,20 @@ import { version } from '../../../src/version.ts';
 import { root } from '../../files.ts';
 
 /** Callbacks for tests that ignore the reports of the database. */
-export const ignored = { onError: () => undefined, onDatabaseError: () => undefined, onWarning: () => undefined };
+export const ignoredReports = {
+  onError: () => undefined,
+  onDatabaseError: () => undefined,
+  onWarning: () => undefined,
+};
 
 export const migrationsFolder = join(root, 'migrations');
 
 /** Options for tests that open a database themselves. A test adds the database: `postgres`, or `file` for SQLite. */
-export const usualOptions: Omit<DatabaseOptions, 'postgres'> = {
+export const defaultDatabaseOptions: Omit<DatabaseOptions, 'postgres'> = {
   file: '',
   migrations: migrationsFolder,
   version,
   exclusive: false,
   now: Date.now,
-  ...ignored,
+  ...ignoredReports,
 };

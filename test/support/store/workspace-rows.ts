@@ -6,6 +6,6 @@ export async function insertWorkspace(db: Db, id: string): Promise<void> {
 }
 
 /** Returns the ids of all stored workspaces. */
-export async function workspaceIds(db: Db): Promise<string[]> {
+export async function findWorkspaceIds(db: Db): Promise<string[]> {
   return (await db.selectFrom('workspaces').select('id').execute()).map(({ id }) => id);
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { patientEnvironment } from '../store/patient-limits.ts';
+import { withGenerousTimeouts } from '../store/patient-limits.ts';
 
 /** `toolhost serve` in a separate process. */
 export type ChildToolhost = {
@@ -11,7 +11,7 @@ export type ChildToolhost = {
   url: string;
   pid: number;
   /** Returns its output so far, of both streams or of one. */
-  output(from?: 'stdout' | 'stderr'): string;
+  output(stream?: 'stdout' | 'stderr'): string;
   /** Resolves like `end` when it exits without a signal from the test. */
   ended(): Promise<number | NodeJS.Signals>;
   signal(signal: NodeJS.Signals): void;
@@ -19,24 +19,24 @@ export type ChildToolhost = {
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
 };
 
-const ownProgram = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
+const defaultProgram = join(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
 
 /** Resolves when the service is ready. Rejects with its output when it exits first. */
 export async function startChildToolhost(
   env: Record<string, string>,
-  program: string = ownProgram,
+  program: string = defaultProgram,
   args: readonly string[] = ['serve'],
 ): Promise<ChildToolhost> {
   const child = spawn(program, args, {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...patientEnvironment(env) },
+    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...withGenerousTimeouts(env) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const chunks: { from: 'stdout' | 'stderr'; chunk: Buffer }[] = [];
-  for (const from of ['stdout', 'stderr'] as const)
-    child[from].on('data', (chunk: Buffer) => chunks.push({ from, chunk }));
-  const output: ChildToolhost['output'] = (wanted) =>
+  const chunks: { stream: 'stdout' | 'stderr'; chunk: Buffer }[] = [];
+  for (const stream of ['stdout', 'stderr'] as const)
+    child[stream].on('data', (chunk: Buffer) => chunks.push({ stream, chunk }));
+  const output: ChildToolhost['output'] = (stream) =>
     Buffer.concat(
-      chunks.filter(({ from }) => wanted === undefined || from === wanted).map(({ chunk }) => chunk),
+      chunks.filter(({ stream: from }) => stream === undefined || from === stream).map(({ chunk }) => chunk),
     ).toString();
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   const readyLine = await new Promise<string>((resolve, reject) => {

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
-import { patientLimits, patientUrl } from '../store/patient-limits.ts';
+import { generousLimits, withConnectTimeout } from '../store/patient-limits.ts';
 import { startPostgres } from '../store/postgres.ts';
-import { usualOptions } from '../store/usual-options.ts';
-import { type MovableClock, movableClock } from './movable-clock.ts';
+import { defaultDatabaseOptions } from '../store/usual-options.ts';
+import { createMovableClock, type MovableClock } from './movable-clock.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 
 /** The service on one of the two engines. Time passes only with `advanceTime`. */
@@ -12,13 +12,13 @@ export type EngineToolhost = {
   toolhost: TestToolhost;
   now(): number;
   /** Advances the time of the service and its database. */
-  wait(ms: number): Promise<void>;
+  advanceTime(ms: number): Promise<void>;
   /** Opens a connection of the test itself. */
   database(): Promise<Database>;
   stop(): Promise<void>;
 };
 
-export async function startOn(
+export async function startToolhostOnEngine(
   engine: Engine,
   options: StartOptions = {},
   start = Date.parse('2026-11-20T12:00:00Z'),
@@ -26,19 +26,19 @@ export async function startOn(
   const postgres = engine === 'postgres' ? await startPostgres() : undefined;
   const url = await postgres?.createDatabase();
   let clock: MovableClock | undefined;
-  if (url !== undefined) clock = await movableClock(url);
+  if (url !== undefined) clock = await createMovableClock(url);
   await clock?.stopAt(start);
   let now = start;
-  let opened: Promise<Database> | undefined;
+  let openedDatabase: Promise<Database> | undefined;
   const toolhost = await startToolhost({
     ...options,
     env: { ...options.env, ...(url !== undefined && { DATABASE_URL: url }) },
-    surroundings: { ...options.surroundings, now: () => now, clock: () => now - start },
+    runtimeOptions: { ...options.runtimeOptions, now: () => now, clock: () => now - start },
   });
   return {
     toolhost,
     now: () => now,
-    async wait(ms) {
+    async advanceTime(ms) {
       await clock?.stopAt(now + ms);
       now += ms;
       // A poll that was running between the two steps may have compared the old time with the new one.
@@ -46,17 +46,18 @@ export async function startOn(
     },
     database() {
       const file = join(toolhost.dataDir, 'toolhost.sqlite');
-      opened ??= openDatabase({
-        ...usualOptions,
-        postgres: url === undefined ? undefined : { url: patientUrl(url), maxConnections: 2, authorities: undefined },
+      openedDatabase ??= openDatabase({
+        ...defaultDatabaseOptions,
+        postgres:
+          url === undefined ? undefined : { url: withConnectTimeout(url), maxConnections: 2, authorities: undefined },
         file,
-        postgresLimits: patientLimits,
+        postgresLimits: generousLimits,
         now: () => now,
       });
-      return opened;
+      return openedDatabase;
     },
     async stop() {
-      await (await opened)?.close();
+      await (await openedDatabase)?.close();
       await toolhost.stop();
       await postgres?.stop();
     },

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { beginToolhost } from './toolhost-command.ts';
+import { spawnToolhost } from './toolhost-command.ts';
 
 /** A command that prints records until it is stopped. */
 export type FollowCommand = {
@@ -8,13 +8,13 @@ export type FollowCommand = {
   /** Returns the ids of the records that it has printed as JSON. */
   ids(): string[];
   /** Returns its standard error so far. */
-  notes(): string;
+  stderrText(): string;
   /** Stops it like Ctrl-C. */
   end(): Promise<{ code: number | null; stderr: string }>;
 };
 
-export function beginFollowing(args: readonly string[], env: Record<string, string>): FollowCommand {
-  const child = beginToolhost([...args, '--follow'], { env });
+export function startFollowing(args: readonly string[], env: Record<string, string>): FollowCommand {
+  const child = spawnToolhost([...args, '--follow'], { env });
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk));
@@ -23,7 +23,7 @@ export function beginFollowing(args: readonly string[], env: Record<string, stri
   return {
     lines,
     ids: () => lines().map((line) => (JSON.parse(line) as { id: string }).id),
-    notes: () => stderr,
+    stderrText: () => stderr,
     async end() {
       child.kill('SIGINT');
       const [code] = (await once(child, 'close')) as [number | null];

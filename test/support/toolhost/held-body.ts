@@ -6,7 +6,7 @@ import type { Json } from './toolhost.ts';
 /** A request whose body has not been sent yet. */
 export type HeldBody = {
   /** Sends the body and resolves with the response. */
-  finish(): Promise<{ status: number; body: Json }>;
+  sendBody(): Promise<{ status: number; body: Json }>;
 };
 
 /**
@@ -29,13 +29,13 @@ export async function holdBody(
       expect: '100-continue',
     },
   });
-  const answered = once(request, 'response');
+  const responded = once(request, 'response');
   request.flushHeaders();
   await once(request, 'continue');
   return {
-    async finish() {
+    async sendBody() {
       request.end(text);
-      const [response] = await answered;
+      const [response] = await responded;
       return { status: response.statusCode, body: (await json(response)) as Json };
     },
   };

@@ -2,35 +2,35 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 type Json = { [field: string]: unknown };
-type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+type Responder = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Another party's service that a person points the command line to. */
-export type HostileService = {
+export type AdversarialService = {
   url: string;
   /** Method and path of each request, without the query. */
   readonly requests: string[];
   /** Sets the response to all further requests. */
-  answers(answer: Answer): void;
+  respondWith(respond: Responder): void;
   /** Environment in which commands use this service. */
   env: Record<string, string>;
   close(): void;
 };
 
-export async function startHostileService(): Promise<HostileService> {
-  let answer: Answer = (_request, response) => void response.end();
+export async function startAdversarialService(): Promise<AdversarialService> {
+  let respond: Responder = (_request, response) => void response.end();
   const requests: string[] = [];
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${new URL(request.url ?? '', 'http://x').pathname}`);
     response.on('error', () => undefined);
-    answer(request, response);
+    respond(request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url,
     requests,
-    answers(next) {
-      answer = next;
+    respondWith(nextResponder) {
+      respond = nextResponder;
       requests.length = 0;
     },
     env: { TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
@@ -42,19 +42,19 @@ export async function startHostileService(): Promise<HostileService> {
 }
 
 /** Responds with JSON by the path below `/api/v1`. Every other path is not found. */
-export function answersJson(of: (path: string, query: URLSearchParams) => unknown): Answer {
+export function respondJson(getBody: (path: string, query: URLSearchParams) => unknown): Responder {
   return (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
-    const found = of(pathname.replace(/^\/api\/v1/, ''), searchParams);
-    response.writeHead(found === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(found ?? { detail: 'not found' }));
+    const body = getBody(pathname.replace(/^\/api\/v1/, ''), searchParams);
+    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body ?? { detail: 'not found' }));
   };
 }
 
-const at = '2026-11-22T10:00:00.000Z';
+const timestamp = '2026-11-22T10:00:00.000Z';
 
 export function serverEntry(slug: string, more: Json = {}): Json {
-  const about = {
+  const defaults = {
     id: slug,
     name: slug,
     slug,
@@ -63,10 +63,10 @@ export function serverEntry(slug: string, more: Json = {}): Json {
     tool_count: 1,
     version: 1,
   };
-  return { ...about, created_at: at, updated_at: at, created_by: 'somebody', ...more };
+  return { ...defaults, created_at: timestamp, updated_at: timestamp, created_by: 'somebody', ...more };
 }
 
-export function configOf(slug: string, more: Json = {}): Json {
+export function buildConfig(slug: string, more: Json = {}): Json {
   const url = 'https://api.example.com/things/:id';
   const tool = { name: 'get', description: 'Gets it.', method: 'GET', url, input_schema: { id: { type: 'string' } } };
   const authentication = { type: 'ApiKey', header: 'X-Key', token: '********' };
@@ -77,23 +77,23 @@ const limit = { from: 'default' };
 const limits = { calls_per_second: limit, concurrent_calls: limit };
 
 /** Returns the valid response about any server. */
-export function honestAnswer(path: string): unknown {
-  const list = listedEntries[path];
+export function buildValidResponse(path: string): unknown {
+  const list = listEntries[path];
   if (list) return { [list.field]: [list.entry(1), list.entry(2)] };
-  const [, slug = '', of] = /^\/servers\/([^/]+)(?:\/(.*))?$/.exec(path) ?? [];
+  const [, slug = '', resource] = /^\/servers\/([^/]+)(?:\/(.*))?$/.exec(path) ?? [];
   if (slug === '') return undefined;
-  if (of === undefined)
-    return { server: serverEntry(slug), config: configOf(slug), warnings: [], secrets: ['KEY'], copies: [] };
-  if (of === 'limits') return { ...limits, slug, workspace: limits, upstreams: [] };
-  if (of === 'secrets') return { secrets: [{ name: 'KEY', updated_at: at, origins: [], used_by: [] }] };
-  if (of === 'tools/get/preview')
+  if (resource === undefined)
+    return { server: serverEntry(slug), config: buildConfig(slug), warnings: [], secrets: ['KEY'], copies: [] };
+  if (resource === 'limits') return { ...limits, slug, workspace: limits, upstreams: [] };
+  if (resource === 'secrets') return { secrets: [{ name: 'KEY', updated_at: timestamp, origins: [], used_by: [] }] };
+  if (resource === 'tools/get/preview')
     return { request: { method: 'GET', url: 'https://x', headers: [['a', 'b']] }, curl: 'curl https://x' };
-  if (of === 'tools/get/call') return { content: [{ type: 'text', text: 'done' }], is_error: false };
+  if (resource === 'tools/get/call') return { content: [{ type: 'text', text: 'done' }], is_error: false };
   return undefined;
 }
 
 /** Entries of each list that commands read, by the path of the list, with the field that holds them. */
-export const listedEntries: { [path: string]: { field: string; entry: (index: number) => Json } } = {
+export const listEntries: { [path: string]: { field: string; entry: (index: number) => Json } } = {
   '/servers': { field: 'servers', entry: (index) => serverEntry(`server-${index}`, { label: 'mine' }) },
   '/calls': {
     field: 'calls',
@@ -111,10 +111,17 @@ export const listedEntries: { [path: string]: { field: string; entry: (index: nu
   },
   '/grants': {
     field: 'grants',
-    entry: (index) => ({ id: `grt_${index}`, server: 's', client: 'c', scope: '', status: 'active', created_at: at }),
+    entry: (index) => ({
+      id: `grt_${index}`,
+      server: 's',
+      client: 'c',
+      scope: '',
+      status: 'active',
+      created_at: timestamp,
+    }),
   },
   '/servers/one/versions': {
     field: 'versions',
-    entry: (index) => ({ version: 1_000_000 - index, created_at: at, created_by: 'u', config: {} }),
+    entry: (index) => ({ version: 1_000_000 - index, created_at: timestamp, created_by: 'u', config: {} }),
   },
 };

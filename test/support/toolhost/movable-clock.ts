@@ -5,11 +5,11 @@ export type MovableClock = {
   /** Moves the clock by this many ms. The service notices at its next poll for changes. */
   move(ms: number): Promise<void>;
   /** Stops the clock at a time in epoch ms. */
-  stopAt(at: number): Promise<void>;
+  stopAt(timeMs: number): Promise<void>;
 };
 
 /** Shadows the engine's `clock_timestamp` for every connection that is opened to the database from now on. */
-export async function movableClock(url: string): Promise<MovableClock> {
+export async function createMovableClock(url: string): Promise<MovableClock> {
   const run = async (...statements: string[]) => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();

@@ -3,7 +3,7 @@ import { runOperation } from '../../../src/operations/run-operation.ts';
 import type { TestToolhost } from './toolhost.ts';
 
 /** Runs an operation of the service operator inside the service's process. */
-export function operate<Name extends keyof typeof operatorOperations>(
+export function runOperatorOperation<Name extends keyof typeof operatorOperations>(
   toolhost: TestToolhost,
   name: Name,
   workspaceId: string,

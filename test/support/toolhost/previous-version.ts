@@ -12,11 +12,11 @@ export type PreviousVersion = {
   remove(): Promise<void>;
 };
 
-type Locked = { packages: Record<string, { version?: string; dev?: boolean }> };
+type LockFile = { packages: Record<string, { version?: string; dev?: boolean }> };
 
-const run = promisify(execFile);
+const execFileAsync = promisify(execFile);
 /** Paths in the repository that a process of the service needs. */
-const parts = ['bin', 'src', 'migrations', 'examples', 'package.json', 'package-lock.json'];
+const sourcePaths = ['bin', 'src', 'migrations', 'examples', 'package.json', 'package-lock.json'];
 
 /** Installs the version of a commit or tag. Rejects with instructions when the commit is not available. */
 export async function installPreviousVersion(commit: string): Promise<PreviousVersion> {
@@ -25,8 +25,8 @@ export async function installPreviousVersion(commit: string): Promise<PreviousVe
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
     const archive = join(folder, 'sources.tar');
-    await run('git', ['archive', `--output=${archive}`, commit, ...parts], { cwd: root });
-    await run('tar', ['-xf', archive, '-C', folder]);
+    await execFileAsync('git', ['archive', `--output=${archive}`, commit, ...sourcePaths], { cwd: root });
+    await execFileAsync('tar', ['-xf', archive, '-C', folder]);
     await installPackages(folder);
   } catch (error) {
     await remove();
@@ -37,15 +37,15 @@ export async function installPreviousVersion(commit: string): Promise<PreviousVe
 
 /** Fetches a commit from the clone's origin, because many pipelines clone only the newest commit. */
 async function fetchCommit(commit: string): Promise<void> {
-  const isThere = () =>
-    run('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).then(
+  const hasCommit = () =>
+    execFileAsync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).then(
       () => true,
       () => false,
     );
-  if (await isThere()) return;
+  if (await hasCommit()) return;
   // If this fails as well, the error below says what to do.
-  await run('git', ['fetch', '--quiet', '--depth=1', 'origin', commit], { cwd: root }).catch(() => undefined);
-  if (await isThere()) return;
+  await execFileAsync('git', ['fetch', '--quiet', '--depth=1', 'origin', commit], { cwd: root }).catch(() => undefined);
+  if (await hasCommit()) return;
   throw new Error(
     `This clone does not have commit ${commit}. Run "git fetch --unshallow", or clone with the whole history.`,
   );
@@ -53,13 +53,15 @@ async function fetchCommit(commit: string): Promise<void> {
 
 /** Shares this checkout's packages if they have the locked versions, and otherwise installs the version's own. */
 async function installPackages(folder: string): Promise<void> {
-  const [own, theirs] = await Promise.all([root, folder].map((at) => readJson<Locked>(join(at, 'package-lock.json'))));
-  const isSame = Object.entries(theirs?.packages ?? {}).every(
-    ([path, { version, dev }]) => path === '' || dev || own?.packages[path]?.version === version,
+  const [current, previous] = await Promise.all(
+    [root, folder].map((at) => readJson<LockFile>(join(at, 'package-lock.json'))),
+  );
+  const canShareModules = Object.entries(previous?.packages ?? {}).every(
+    ([path, { version, dev }]) => path === '' || dev || current?.packages[path]?.version === version,
   );
   const modules = join(folder, 'node_modules');
-  if (isSame) return symlink(join(root, 'node_modules'), modules);
-  await run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
+  if (canShareModules) return symlink(join(root, 'node_modules'), modules);
+  await execFileAsync('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   await mkdir(modules, { recursive: true });
   await symlink(join(root, 'node_modules', 'node'), join(modules, 'node'));
 }

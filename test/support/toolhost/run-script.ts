@@ -3,23 +3,23 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 
-export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+export type ScriptResult = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
 /** Kills a script that hangs. Far longer than any script takes on a busy machine. */
-const limitMs = 10 * 60_000;
+const timeoutMs = 10 * 60_000;
 
 /** Returns the environment of a child process that cannot see this machine's user and writes its files to `home`. */
-export function environmentIn(home: string): Record<string, string> {
+export function buildIsolatedEnvironment(homeFolder: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
-    HOME: home,
-    TMPDIR: home,
-    XDG_CACHE_HOME: home,
-    XDG_CONFIG_HOME: home,
+    HOME: homeFolder,
+    TMPDIR: homeFolder,
+    XDG_CACHE_HOME: homeFolder,
+    XDG_CONFIG_HOME: homeFolder,
     // Programs that open a browser run `true` instead.
     BROWSER: 'true',
     // Caches compiled code, because the same large programs start repeatedly.
-    NODE_COMPILE_CACHE: home,
+    NODE_COMPILE_CACHE: homeFolder,
   };
 }
 
@@ -34,32 +34,32 @@ export async function runScript(
   args: readonly string[],
   home: string,
   { env = {}, onLine = () => undefined }: RunOptions = {},
-): Promise<Ended> {
+): Promise<ScriptResult> {
   const child = spawn(process.execPath, [script, ...args], {
     cwd: home,
-    env: { ...environmentIn(home), ...env },
+    env: { ...buildIsolatedEnvironment(home), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: limitMs,
+    timeout: timeoutMs,
     killSignal: 'SIGKILL',
   });
-  const begun: Promise<void>[] = [];
-  const watch = (line: string) => {
+  const pendingWork: Promise<void>[] = [];
+  const handleLine = (line: string) => {
     const work = onLine(line);
     if (!work) return;
-    begun.push(work);
+    pendingWork.push(work);
     work.catch(() => child.kill('SIGKILL'));
   };
-  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', watch);
+  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', handleLine);
   const [[code, signal], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
     text(child.stdout),
     text(child.stderr),
   ]);
-  await Promise.all(begun);
+  await Promise.all(pendingWork);
   return { code, signal, stdout, stderr };
 }
 
 /** Formats the details of a failed run for the test report. */
-export function transcript({ code, signal, stdout, stderr }: Ended): string {
+export function formatTranscript({ code, signal, stdout, stderr }: ScriptResult): string {
   return `exit ${code ?? signal}\n--- stdout\n${stdout}\n--- stderr\n${stderr}`;
 }

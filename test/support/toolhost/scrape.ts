@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { shedKinds } from '../../../src/domain/work/memory-budget.ts';
 
 /** Response of `/metrics`, parsed as strictly as by Prometheus. */
-export type Scrape = {
+export type ParsedMetrics = {
   text: string;
   families: Map<string, { type: string; help: string; labels: Set<string> }>;
   /** Returns the value of the only line with a name and labels. */
@@ -13,14 +13,14 @@ export type Scrape = {
   buckets(name: string): [number, number][];
 };
 
-type Line = { name: string; labels: Record<string, string>; value: number };
+type MetricLine = { name: string; labels: Record<string, string>; value: number };
 
 const linePattern = /^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[\d.e+-]+|NaN|[+-]Inf)$/;
 
-export function parseMetrics(text: string): Scrape {
+export function parseMetrics(text: string): ParsedMetrics {
   assert.ok(text.endsWith('\n'));
-  const families: Scrape['families'] = new Map();
-  const lines: Line[] = [];
+  const families: ParsedMetrics['families'] = new Map();
+  const lines: MetricLine[] = [];
   let current = '';
   for (const row of text.trimEnd().split('\n')) {
     const [, kind, name, rest] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(row) ?? [];
@@ -39,38 +39,41 @@ export function parseMetrics(text: string): Scrape {
       lines.push(line);
     }
   }
-  return { text, families, ...reading(lines) };
+  return { text, families, ...createReaders(lines) };
 }
 
-function parseLine(row: string): Line {
+function parseLine(row: string): MetricLine {
   const [, name, labelText = '', value] = linePattern.exec(row) ?? assert.fail(`not a metrics line: ${row}`);
   const labels = Object.fromEntries([...labelText.matchAll(/([a-z]+)="([^"]*)"/g)].map(([, key, text]) => [key, text]));
   return { name: name as string, labels, value: Number(String(value).replace('Inf', 'Infinity')) };
 }
 
-function reading(lines: readonly Line[]): Pick<Scrape, 'value' | 'sum' | 'buckets'> {
-  const found = (name: string, labels: Record<string, string>) =>
+function createReaders(lines: readonly MetricLine[]): Pick<ParsedMetrics, 'value' | 'sum' | 'buckets'> {
+  const findLines = (name: string, labels: Record<string, string>) =>
     lines.filter(
       (line) => line.name === name && Object.entries(labels).every(([label, value]) => line.labels[label] === value),
     );
   return {
     value(name, labels = {}) {
-      const all = found(name, labels);
-      assert.equal(all.length, 1, `${name} ${JSON.stringify(labels)}: ${all.length} lines`);
-      return (all[0] as Line).value;
+      const matchingLines = findLines(name, labels);
+      assert.equal(matchingLines.length, 1, `${name} ${JSON.stringify(labels)}: ${matchingLines.length} lines`);
+      return (matchingLines[0] as MetricLine).value;
     },
-    sum: (name, labels = {}) => found(name, labels).reduce((sum, { value }) => sum + value, 0),
+    sum: (name, labels = {}) => findLines(name, labels).reduce((sum, { value }) => sum + value, 0),
     buckets: (name) =>
-      found(`${name}_bucket`, {}).map(({ labels, value }) => [Number(labels.le?.replace('+Inf', 'Infinity')), value]),
+      findLines(`${name}_bucket`, {}).map(({ labels, value }) => [
+        Number(labels.le?.replace('+Inf', 'Infinity')),
+        value,
+      ]),
   };
 }
 
 /** Returns how much work of a kind the service ended or refused under load. */
-export async function countGivenUp(url: string, what: (typeof shedKinds)[number]): Promise<number> {
-  return (await scrape(url)).value('toolhost_given_up_total', { what });
+export async function countShedWork(url: string, kind: (typeof shedKinds)[number]): Promise<number> {
+  return (await scrapeMetrics(url)).value('toolhost_given_up_total', { what: kind });
 }
 
-export async function scrape(url: string): Promise<Scrape> {
+export async function scrapeMetrics(url: string): Promise<ParsedMetrics> {
   const response = await fetch(`${url}/metrics`);
   const text = await response.text();
   assert.equal(response.status, 200, text);

@@ -1,32 +1,32 @@
 import { createInterface } from 'node:readline';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
-import { ignored } from '../store/usual-options.ts';
+import { ignoredReports } from '../store/usual-options.ts';
 
 /**
  * Opens the databases named on standard input, one JSON line each, and prints the results. Runs as a separate process.
  * Each database stays open until the next line.
  */
-let held: Database | undefined;
+let currentDatabase: Database | undefined;
 process.stdout.write('ready\n');
 for await (const line of createInterface({ input: process.stdin })) {
-  await held?.close();
-  held = undefined;
+  await currentDatabase?.close();
+  currentDatabase = undefined;
   process.stdout.write(`${await open(line)}\n`);
 }
-await held?.close();
+await currentDatabase?.close();
 
 async function open(line: string): Promise<string> {
   for (;;) {
     try {
-      held = await openDatabase({ ...JSON.parse(line), now: Date.now, ...ignored });
-      await held.db.selectFrom('servers').selectAll().execute();
+      currentDatabase = await openDatabase({ ...JSON.parse(line), now: Date.now, ...ignoredReports });
+      await currentDatabase.db.selectFrom('servers').selectAll().execute();
       return 'opened';
     } catch (error) {
       // On a busy machine, another process may hold the lock for longer than this one waits. Like an operator, this one
       // retries.
       if (!/is locked by another program/.test(String(error))) return String(error);
-      await held?.close();
-      held = undefined;
+      await currentDatabase?.close();
+      currentDatabase = undefined;
     }
   }
 }

@@ -5,7 +5,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { DatabaseOptions } from '../../../src/store/database.ts';
 
 /** Several processes that open one database at the same moment. */
-export type Starters = {
+export type DatabaseOpeners = {
   /**
    * Returns the result of each process: `opened`, or its error. The processes keep the database open until the next
    * request.
@@ -14,17 +14,17 @@ export type Starters = {
   stop(): Promise<void>;
 };
 
-export async function startStarters(count: number): Promise<Starters> {
-  const starters = await Promise.all(Array.from({ length: count }, startStarter));
+export async function startDatabaseOpeners(count: number): Promise<DatabaseOpeners> {
+  const openers = await Promise.all(Array.from({ length: count }, startDatabaseOpener));
   return {
-    open: (options) => Promise.all(starters.map((starter) => ask(starter, options))),
-    stop: async () => void (await Promise.all(starters.map(end))),
+    open: (options) => Promise.all(openers.map((opener) => requestOpen(opener, options))),
+    stop: async () => void (await Promise.all(openers.map(stopOpener))),
   };
 }
 
-type Starter = { child: ChildProcess; lines: Interface };
+type DatabaseOpener = { child: ChildProcess; lines: Interface };
 
-async function startStarter(): Promise<Starter> {
+async function startDatabaseOpener(): Promise<DatabaseOpener> {
   const program = join(import.meta.dirname, 'starter.ts');
   const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout });
@@ -32,14 +32,14 @@ async function startStarter(): Promise<Starter> {
   return { child, lines };
 }
 
-async function ask({ child, lines }: Starter, options: DatabaseOptions): Promise<string> {
-  const answer = once(lines, 'line');
+async function requestOpen({ child, lines }: DatabaseOpener, options: DatabaseOptions): Promise<string> {
+  const reply = once(lines, 'line');
   child.stdin?.write(`${JSON.stringify(options)}\n`);
-  return String((await answer)[0]);
+  return String((await reply)[0]);
 }
 
-async function end({ child }: Starter): Promise<void> {
-  const ended = once(child, 'exit');
+async function stopOpener({ child }: DatabaseOpener): Promise<void> {
+  const exited = once(child, 'exit');
   child.stdin?.end();
-  await ended;
+  await exited;
 }

@@ -8,14 +8,14 @@ import { operations } from '../../../src/operations/index.ts';
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import { defaultRuntimeOptions, type RunningService, start } from '../../../src/process/start.ts';
 import { insertWorkspace } from '../../../src/store/workspaces.ts';
-import { patientLimits, patientUrl } from '../store/patient-limits.ts';
+import { generousLimits, withConnectTimeout } from '../store/patient-limits.ts';
 
 export type Json = { [key: string]: unknown };
 
 /** HTTP response. `body` is parsed if it is JSON. */
 export type Reply<Body = Json> = { status: number; headers: Headers; text: string; body: Body };
 
-export type ToolReply = {
+export type ToolCallResult = {
   content: { type: string; text?: string; [field: string]: unknown }[];
   structuredContent?: unknown;
   isError?: boolean;
@@ -30,7 +30,12 @@ export type TestToolhost = {
    * Creates an API key, in another workspace if one is named. That workspace is created if it does not exist. The
    * servers that the key is limited to need not exist, as with a key whose servers were deleted.
    */
-  key(options?: { scopes?: KeyScope[]; workspace?: string; servers?: string[]; expiresAt?: string }): Promise<string>;
+  createKey(options?: {
+    scopes?: KeyScope[];
+    workspace?: string;
+    servers?: string[];
+    expiresAt?: string;
+  }): Promise<string>;
   rest(
     method: string,
     path: string,
@@ -47,7 +52,7 @@ export type TestToolhost = {
     headers?: Record<string, string>,
   ): Promise<Reply>;
   /** Sends a request of revision 2026-07-28 with the metadata and headers that it requires. */
-  modern(
+  statelessRpc(
     slug: string,
     token: string | undefined,
     method: string,
@@ -55,7 +60,7 @@ export type TestToolhost = {
     headers?: Record<string, string>,
   ): Promise<Reply>;
   /** Returns the result of a `tools/call`. Throws if the response is an error. */
-  callTool(slug: string, token: string | undefined, name: string, args?: Json): Promise<ToolReply>;
+  callTool(slug: string, token: string | undefined, name: string, args?: Json): Promise<ToolCallResult>;
   /** Creates a server with the management key of the local workspace. Throws if the service refuses it. */
   createServer(config: Json): Promise<Reply>;
   stop(): Promise<void>;
@@ -64,12 +69,12 @@ export type TestToolhost = {
 export type StartOptions = {
   env?: Record<string, string>;
   /** Ports on 127.0.0.1 that tools may call. */
-  egress?: readonly number[];
-  surroundings?: Partial<RuntimeOptions>;
+  egressPorts?: readonly number[];
+  runtimeOptions?: Partial<RuntimeOptions>;
   dataDir?: string;
 };
 
-export const modernMeta = {
+export const statelessMeta = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': {},
   'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
@@ -93,9 +98,9 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       LOG_LEVEL: process.env.TEST_LOG ?? 'silent',
       CALLS_PER_SECOND: '0',
       QUOTAS: 'writes=0',
-      EGRESS_ALLOW: (options.egress ?? []).map((port) => `127.0.0.1:${port}`).join(','),
+      EGRESS_ALLOW: (options.egressPorts ?? []).map((port) => `127.0.0.1:${port}`).join(','),
       ...options.env,
-      ...(DATABASE_URL && { DATABASE_URL: patientUrl(DATABASE_URL) }),
+      ...(DATABASE_URL && { DATABASE_URL: withConnectTimeout(DATABASE_URL) }),
     },
     {
       ...defaultRuntimeOptions,
@@ -104,17 +109,17 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       reportShare: 1,
       // A call that waits for a slot gets it, however busy the machine is. Tests of the wait set their own limit.
       queueMs: 60_000,
-      postgresLimits: patientLimits,
+      postgresLimits: generousLimits,
       // Old rows that a test stores remain until the test itself prunes them.
       leaderPollIntervalMs: 24 * 60 * 60_000,
-      ...options.surroundings,
+      ...options.runtimeOptions,
     },
   );
   const { runner } = running.app;
   const url = running.baseUrl;
 
-  const key: TestToolhost['key'] = async (wanted = {}) => {
-    const workspaceId = wanted.workspace ?? localWorkspace.id;
+  const createKey: TestToolhost['createKey'] = async (keyOptions = {}) => {
+    const workspaceId = keyOptions.workspace ?? localWorkspace.id;
     await insertWorkspace(runner.db, { id: workspaceId, name: workspaceId, at: Date.now() });
     const actor = {
       kind: 'operator' as const,
@@ -125,40 +130,40 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     };
     const input = {
       name: 'test',
-      scopes: wanted.scopes ?? ['manage', 'call'],
-      ...(wanted.expiresAt && { expires_at: wanted.expiresAt }),
+      scopes: keyOptions.scopes ?? ['manage', 'call'],
+      ...(keyOptions.expiresAt && { expires_at: keyOptions.expiresAt }),
     };
-    const made = await runOperation(runner, operations.createApiKey, { actor, input, requestId: 'test' });
-    if (wanted.servers) {
-      const servers = JSON.stringify(wanted.servers);
-      await runner.db.updateTable('api_keys').set({ servers }).where('id', '=', made.id).execute();
+    const createdKey = await runOperation(runner, operations.createApiKey, { actor, input, requestId: 'test' });
+    if (keyOptions.servers) {
+      const servers = JSON.stringify(keyOptions.servers);
+      await runner.db.updateTable('api_keys').set({ servers }).where('id', '=', createdKey.id).execute();
     }
-    return made.key;
+    return createdKey.key;
   };
-  const manager = await key().catch(async (error: unknown) => {
+  const managementKey = await createKey().catch(async (error: unknown) => {
     await running.stop();
     throw error;
   });
 
-  const rest: TestToolhost['rest'] = (method, path, more = {}) =>
+  const rest: TestToolhost['rest'] = (method, path, requestOptions = {}) =>
     send(`${url}/api/v1${path}`, {
       method,
       headers: {
-        authorization: `Bearer ${more.key ?? manager}`,
-        ...(more.body !== undefined && { 'content-type': 'application/json' }),
-        ...more.headers,
+        authorization: `Bearer ${requestOptions.key ?? managementKey}`,
+        ...(requestOptions.body !== undefined && { 'content-type': 'application/json' }),
+        ...requestOptions.headers,
       },
-      ...(more.body !== undefined && { body: JSON.stringify(more.body) }),
+      ...(requestOptions.body !== undefined && { body: JSON.stringify(requestOptions.body) }),
     });
 
-  const post: TestToolhost['post'] = (slug, body, more = {}) =>
+  const post: TestToolhost['post'] = (slug, body, requestOptions = {}) =>
     send(`${url}/mcp/${slug}`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
-        ...(more.token !== undefined && { authorization: `Bearer ${more.token}` }),
-        ...more.headers,
+        ...(requestOptions.token !== undefined && { authorization: `Bearer ${requestOptions.token}` }),
+        ...requestOptions.headers,
       },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
@@ -170,10 +175,10 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       { ...(token !== undefined && { token }), headers },
     );
 
-  const modern: TestToolhost['modern'] = (slug, token, method, params = {}, headers = {}) =>
+  const statelessRpc: TestToolhost['statelessRpc'] = (slug, token, method, params = {}, headers = {}) =>
     post(
       slug,
-      { jsonrpc: '2.0', id: 1, method, params: { _meta: modernMeta, ...params } },
+      { jsonrpc: '2.0', id: 1, method, params: { _meta: statelessMeta, ...params } },
       {
         ...(token !== undefined && { token }),
         headers: {
@@ -189,15 +194,15 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     url,
     running,
     dataDir,
-    key,
+    createKey,
     rest,
     post,
     rpc,
-    modern,
+    statelessRpc,
     async callTool(slug, token, name, args = {}) {
       const { body, status, text } = await rpc(slug, token, 'tools/call', { name, arguments: args });
       if (!body.result) throw new Error(`the response has no result: ${status} ${text}`);
-      return body.result as ToolReply;
+      return body.result as ToolCallResult;
     },
     async createServer(config) {
       const reply = await rest('POST', '/servers', { body: config });

@@ -26,7 +26,7 @@ export type TraceCollector = {
   spans: CollectedSpan[];
   requests: { path: string; headers: IncomingHttpHeaders; body: Buffer }[];
   /** Responds with this status from now on. */
-  answerWith(status: number): void;
+  respondWith(status: number): void;
   close(): Promise<void>;
 };
 
@@ -37,7 +37,7 @@ export async function startTraceCollector(port = 0): Promise<TraceCollector> {
   const server = createServer(async (request, response) => {
     const body = await buffer(request);
     requests.push({ path: request.url ?? '', headers: request.headers, body });
-    if (status === 200) spans.push(...spansIn(body));
+    if (status === 200) spans.push(...parseSpans(body));
     response.writeHead(status, { 'Content-Type': 'application/x-protobuf' }).end();
   });
   await once(server.listen(port, '127.0.0.1'), 'listening');
@@ -47,8 +47,8 @@ export async function startTraceCollector(port = 0): Promise<TraceCollector> {
     port: address.port,
     spans,
     requests,
-    answerWith(next) {
-      status = next;
+    respondWith(nextStatus) {
+      status = nextStatus;
     },
     async close() {
       const closed = once(server, 'close');
@@ -67,20 +67,20 @@ type Fields = Map<number, (bigint | Buffer)[]>;
 
 function decode(bytes: Buffer): Fields {
   const fields: Fields = new Map();
-  let at = 0;
+  let offset = 0;
   const varint = () => {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
-      const byte = bytes[at++] as number;
+      const byte = bytes[offset++] as number;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) return value;
     }
   };
   const take = (length: number) => {
-    at += length;
-    return bytes.subarray(at - length, at);
+    offset += length;
+    return bytes.subarray(offset - length, offset);
   };
-  while (at < bytes.length) {
+  while (offset < bytes.length) {
     const tag = Number(varint());
     const type = tag & 7;
     const value =
@@ -90,41 +90,44 @@ function decode(bytes: Buffer): Fields {
   return fields;
 }
 
-const messages = (fields: Fields, field: number) => (fields.get(field) ?? []).map((value) => decode(value as Buffer));
-const bytesOf = (fields: Fields, field: number) => (fields.get(field)?.[0] as Buffer | undefined) ?? Buffer.alloc(0);
-const text = (fields: Fields, field: number) => bytesOf(fields, field).toString('utf8');
-const number = (fields: Fields, field: number) => Number(fields.get(field)?.[0] ?? 0);
+const getMessages = (fields: Fields, field: number) =>
+  (fields.get(field) ?? []).map((value) => decode(value as Buffer));
+const getBytes = (fields: Fields, field: number) => (fields.get(field)?.[0] as Buffer | undefined) ?? Buffer.alloc(0);
+const getText = (fields: Fields, field: number) => getBytes(fields, field).toString('utf8');
+const getNumber = (fields: Fields, field: number) => Number(fields.get(field)?.[0] ?? 0);
 
 /** Converts attributes. KeyValue is 1 key, 2 value; AnyValue is 1 string, 2 bool, 3 int. */
-function attributesOf(list: readonly Fields[]): Record<string, string | number> {
+function toAttributes(list: readonly Fields[]): Record<string, string | number> {
   return Object.fromEntries(
     list.map((pair) => {
-      const value = decode(bytesOf(pair, 2));
-      return [text(pair, 1), value.has(1) ? text(value, 1) : number(value, value.has(3) ? 3 : 2)];
+      const value = decode(getBytes(pair, 2));
+      return [getText(pair, 1), value.has(1) ? getText(value, 1) : getNumber(value, value.has(3) ? 3 : 2)];
     }),
   );
 }
 
-function spansIn(body: Buffer): CollectedSpan[] {
-  return messages(decode(body), 1).flatMap((resourceSpans) => {
-    const resource = attributesOf(messages(decode(bytesOf(resourceSpans, 1)), 1));
-    return messages(resourceSpans, 2).flatMap((scope) => messages(scope, 2).map((span) => spanOf(span, resource)));
+function parseSpans(body: Buffer): CollectedSpan[] {
+  return getMessages(decode(body), 1).flatMap((resourceSpans) => {
+    const resource = toAttributes(getMessages(decode(getBytes(resourceSpans, 1)), 1));
+    return getMessages(resourceSpans, 2).flatMap((scope) =>
+      getMessages(scope, 2).map((span) => toSpan(span, resource)),
+    );
   });
 }
 
-function spanOf(span: Fields, resource: CollectedSpan['resource']): CollectedSpan {
-  const status = decode(bytesOf(span, 15));
+function toSpan(span: Fields, resource: CollectedSpan['resource']): CollectedSpan {
+  const status = decode(getBytes(span, 15));
   return {
-    traceId: bytesOf(span, 1).toString('hex'),
-    spanId: bytesOf(span, 2).toString('hex'),
-    traceState: text(span, 3),
-    parentSpanId: bytesOf(span, 4).toString('hex'),
-    name: text(span, 5),
-    kind: number(span, 6),
-    durationMs: (number(span, 8) - number(span, 7)) / 1e6,
-    attributes: attributesOf(messages(span, 9)),
-    status: number(status, 3),
-    statusMessage: text(status, 2),
+    traceId: getBytes(span, 1).toString('hex'),
+    spanId: getBytes(span, 2).toString('hex'),
+    traceState: getText(span, 3),
+    parentSpanId: getBytes(span, 4).toString('hex'),
+    name: getText(span, 5),
+    kind: getNumber(span, 6),
+    durationMs: (getNumber(span, 8) - getNumber(span, 7)) / 1e6,
+    attributes: toAttributes(getMessages(span, 9)),
+    status: getNumber(status, 3),
+    statusMessage: getText(status, 2),
     resource,
   };
 }

@@ -7,7 +7,7 @@ export interface AuthorizingProxy {
   /** Origin of the proxy. A service behind it must list this in ALLOWED_ORIGINS. */
   readonly url: string;
   /** Sets the target of requests and the bearer token that each of them gets. */
-  forwardTo(target: string, token: string): void;
+  setDestination(target: string, token: string): void;
   close(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ const hopByHop = new Set(['connection', 'keep-alive']);
 type Pair = [name: string, value: string];
 
 /** Returns the headers with their spelling, order, and repetitions, without those of the connection. */
-function endToEnd(rawHeaders: readonly string[]): Pair[] {
+function filterEndToEndHeaders(rawHeaders: readonly string[]): Pair[] {
   const pairs: Pair[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) pairs.push([rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '']);
   return pairs.filter(([name]) => !hopByHop.has(name.toLowerCase()));
@@ -32,8 +32,8 @@ function endToEnd(rawHeaders: readonly string[]): Pair[] {
  * Replaces the proxy's own host name with that of the service. Any other host is forwarded unchanged, so that the
  * service checks it.
  */
-function forwarded(rawHeaders: readonly string[], ownHost: string, { target, token }: Destination): Pair[] {
-  const pairs = endToEnd(rawHeaders).map(([name, value]): Pair => {
+function buildForwardedHeaders(rawHeaders: readonly string[], ownHost: string, { target, token }: Destination): Pair[] {
+  const pairs = filterEndToEndHeaders(rawHeaders).map(([name, value]): Pair => {
     const isOwnHost = name.toLowerCase() === 'host' && value === ownHost;
     return [name, isOwnHost ? target.host : value];
   });
@@ -57,12 +57,12 @@ export async function startAuthorizingProxy(): Promise<AuthorizingProxy> {
       method: message.method,
       path: message.url,
       setHost: false,
-      headers: forwarded(message.rawHeaders, host, destination).flat(),
+      headers: buildForwardedHeaders(message.rawHeaders, host, destination).flat(),
     });
-    outgoing.once('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, endToEnd(answer.rawHeaders).flat());
+    outgoing.once('response', (upstreamResponse) => {
+      response.writeHead(upstreamResponse.statusCode ?? 502, filterEndToEndHeaders(upstreamResponse.rawHeaders).flat());
       // Either side may disconnect during the response. `pipeline` then closes the other side.
-      pipeline(answer, response, () => undefined);
+      pipeline(upstreamResponse, response, () => undefined);
     });
     outgoing.once('error', () => response.destroy());
     response.once('close', () => {
@@ -77,7 +77,7 @@ export async function startAuthorizingProxy(): Promise<AuthorizingProxy> {
   const host = `127.0.0.1:${port}`;
   return {
     url: `http://${host}`,
-    forwardTo: (target, token) => {
+    setDestination: (target, token) => {
       destination = { target: new URL(target), token };
     },
     close: async () => {

@@ -22,7 +22,7 @@ const commonName = '550403';
 const subjectAlternativeName = '551d11';
 
 /** Creates a certificate for one host name, valid from 2020 to 2049 or to the given year (RFC 5280, 4.1). */
-export function selfSigned(hostname: string, until = 2049): Certificate {
+export function createSelfSigned(hostname: string, lastYear = 2049): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(set(sequence(oid(commonName), der(0x0c, Buffer.from(hostname)))));
   const dnsName = sequence(der(0x82, Buffer.from(hostname)));
@@ -31,7 +31,7 @@ export function selfSigned(hostname: string, until = 2049): Certificate {
     der(0x02, Buffer.from([1])),
     ecdsaWithSha256,
     name,
-    sequence(utcTime('200101000000Z'), utcTime(`${until % 100}1231235959Z`)),
+    sequence(utcTime('200101000000Z'), utcTime(`${lastYear % 100}1231235959Z`)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(sequence(oid(subjectAlternativeName), der(0x04, dnsName)))),

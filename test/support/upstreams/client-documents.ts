@@ -5,17 +5,17 @@ import tls from 'node:tls';
 import type { Resolve } from '../../../src/outbound/connector.ts';
 import { type EgressAllow, parseEgressAllow } from '../../../src/outbound/egress.ts';
 import type { Json } from '../toolhost/toolhost.ts';
-import { selfSigned } from './certificate.ts';
+import { createSelfSigned } from './certificate.ts';
 import { listenOnWebPort } from './listener.ts';
-import type { Answer } from './recording-upstream.ts';
+import type { CannedResponse } from './recording-upstream.ts';
 
 /** A website on which clients publish their metadata documents, at a public name that resolves to this machine. */
 export type ClientDocumentSite = {
   readonly port: number;
   /** Resolver that knows only this site, and the site's address as a public one. */
-  readonly surroundings: { resolve: Resolve; extraPublicAddresses: EgressAllow };
+  readonly runtimeOptions: { resolve: Resolve; extraPublicAddresses: EgressAllow };
   /** Serves a response at a path and returns its https URL. With 'hang', the site never responds. */
-  serve(path: string, answer: Answer | 'hang'): string;
+  serve(path: string, response: CannedResponse | 'hang'): string;
   /** Serves a client's metadata document and returns its client id. */
   publish(path: string, document?: Json, headers?: Record<string, string>): string;
   /** Number of connections so far, including those without a request. */
@@ -30,20 +30,20 @@ export type ClientDocumentSite = {
 const hostname = 'agents.example.com';
 
 export async function startClientDocuments(): Promise<ClientDocumentSite> {
-  const answers = new Map<string, Answer | 'hang'>();
-  const asked: string[] = [];
+  const responses = new Map<string, CannedResponse | 'hang'>();
+  const requestedPaths: string[] = [];
   const requests: IncomingMessage[] = [];
   let connections = 0;
-  const identity = selfSigned(hostname);
-  const trusted = tls.getCACertificates('default');
-  tls.setDefaultCACertificates([...trusted, identity.cert]);
+  const identity = createSelfSigned(hostname);
+  const defaultCertificates = tls.getCACertificates('default');
+  tls.setDefaultCACertificates([...defaultCertificates, identity.cert]);
   const server: Server = createServer(identity, (request, response) => {
     const path = request.url ?? '';
-    asked.push(path);
+    requestedPaths.push(path);
     requests.push(request);
-    const answer = answers.get(path) ?? { status: 404 };
-    if (answer === 'hang') return;
-    const { status = 200, headers = {}, body = '' } = answer;
+    const cannedResponse = responses.get(path) ?? { status: 404 };
+    if (cannedResponse === 'hang') return;
+    const { status = 200, headers = {}, body = '' } = cannedResponse;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text);
   });
@@ -53,8 +53,8 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
   const port = await listenOnWebPort(server);
   const origin = `https://${hostname}:${port}`;
 
-  const serve: ClientDocumentSite['serve'] = (path, answer) => {
-    answers.set(path, answer);
+  const serve: ClientDocumentSite['serve'] = (path, response) => {
+    responses.set(path, response);
     return origin + path;
   };
   return {
@@ -63,7 +63,7 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
       return connections;
     },
     requests,
-    surroundings: {
+    runtimeOptions: {
       resolve: (name, callback) => {
         if (name === hostname) callback(null, [{ address: '127.0.0.1', family: 4 }]);
         else callback(Object.assign(new Error(`${name} is not known`), { code: 'ENOTFOUND' }), []);
@@ -72,16 +72,16 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
     },
     serve,
     publish(path, document = {}, headers = {}) {
-      const own = {
+      const defaultDocument = {
         client_id: origin + path,
         client_name: 'Documented agent',
         redirect_uris: ['http://localhost/callback'],
       };
-      return serve(path, { headers, body: { ...own, ...document } });
+      return serve(path, { headers, body: { ...defaultDocument, ...document } });
     },
-    take: () => asked.splice(0),
+    take: () => requestedPaths.splice(0),
     async close() {
-      tls.setDefaultCACertificates(trusted);
+      tls.setDefaultCACertificates(defaultCertificates);
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();

@@ -21,7 +21,7 @@ export const PNG: Buffer = Buffer.from(
 );
 
 /** Eight samples of silence: mono, 8 kHz, 8 bits (128 is the middle). */
-export const WAV: Buffer = wav(Buffer.alloc(8, 128));
+export const WAV: Buffer = buildWav(Buffer.alloc(8, 128));
 
 /** Bytes that are not text in any encoding: NUL, and bytes that never occur in UTF-8. */
 export const BINARY: Buffer = Buffer.from([0x00, 0x01, 0x02, 0xfe, 0xff, 0x00, 0x7f, 0x80]);
@@ -30,7 +30,7 @@ export const TEXT = 'This is a simple text response for testing.';
 
 const BOUNDARY = 'part-of-the-mixed-answer';
 
-function wav(samples: Buffer): Buffer {
+function buildWav(samples: Buffer): Buffer {
   const header = Buffer.alloc(44);
   header.write('RIFF', 0);
   header.writeUInt32LE(36 + samples.length, 4);
@@ -47,7 +47,7 @@ function wav(samples: Buffer): Buffer {
   return Buffer.concat([header, samples]);
 }
 
-function multipart(parts: readonly Omit<Content, 'status'>[]): Buffer {
+function buildMultipart(parts: readonly Omit<Content, 'status'>[]): Buffer {
   const pieces = parts.flatMap(({ type, body }) => [
     Buffer.from(`--${BOUNDARY}\r\nContent-Type: ${type}\r\n\r\n`),
     Buffer.from(body),
@@ -56,7 +56,7 @@ function multipart(parts: readonly Omit<Content, 'status'>[]): Buffer {
   return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)]);
 }
 
-function contentOf(path: string | undefined): Content {
+function getContent(path: string | undefined): Content {
   switch (path) {
     case '/image':
       return { status: 200, type: 'image/png', body: PNG };
@@ -72,7 +72,7 @@ function contentOf(path: string | undefined): Content {
       return {
         status: 200,
         type: `multipart/mixed; boundary="${BOUNDARY}"`,
-        body: multipart([
+        body: buildMultipart([
           { type: 'text/plain; charset=utf-8', body: 'Multiple content types test:' },
           { type: 'image/png', body: PNG },
           { type: 'application/json', body: '{"test":"data","value":123}' },
@@ -86,7 +86,7 @@ function contentOf(path: string | undefined): Content {
 /** Serves one response of each kind that the conformance fixtures need. */
 export async function startContentUpstream(): Promise<ContentUpstream> {
   const server = createServer((request, response) => {
-    const { status, type, body } = contentOf(request.url?.split('?', 1)[0]);
+    const { status, type, body } = getContent(request.url?.split('?', 1)[0]);
     response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { head } from './raw-answers.ts';
+import { formatHead } from './raw-answers.ts';
 
 /** One request as the upstream read it. */
 export type EchoedRequest = {
@@ -14,7 +14,7 @@ export type EchoedRequest = {
 };
 
 /** Bytes to send, and the delay before them in ms. */
-export type Piece = { afterMs: number; bytes: string };
+export type DelayedBytes = { afterMs: number; bytes: string };
 
 export type EchoingUpstream = {
   readonly url: string;
@@ -25,40 +25,40 @@ export type EchoingUpstream = {
   readonly openSockets: number;
   readonly requests: readonly EchoedRequest[];
   /** Credentials that each connection carried, in the order of the connections. */
-  readonly usersOfConnections: readonly ReadonlySet<string>[];
+  readonly connectionUsers: readonly ReadonlySet<string>[];
   close(): Promise<void>;
 };
 
 /** Formats the correct response to a request: its user and its text. */
-export function echo({ user, text }: EchoedRequest, fields: Record<string, string | number> = {}): string {
-  return said(JSON.stringify({ user, text }), fields);
+export function formatEcho({ user, text }: EchoedRequest, headers: Record<string, string | number> = {}): string {
+  return formatJsonResponse(JSON.stringify({ user, text }), headers);
 }
 
 /** Formats a complete response with this JSON. */
-export function said(body: string, fields: Record<string, string | number> = {}): string {
-  return `${head('200 OK', { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...fields })}${body}`;
+export function formatJsonResponse(body: string, headers: Record<string, string | number> = {}): string {
+  return `${formatHead('200 OK', { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers })}${body}`;
 }
 
 export type EchoingOptions = {
   /** Returns the bytes to send for a request. The default is its correct response. */
-  answer?: (request: EchoedRequest) => readonly Piece[];
+  respond?: (request: EchoedRequest) => readonly DelayedBytes[];
 };
 
-function readHead(fields: string): Pick<EchoedRequest, 'user' | 'text'> {
-  const { searchParams } = new URL(fields.split(' ')[1] ?? '/', 'http://upstream');
-  const authorization = /^authorization: *(.*)$/im.exec(fields)?.[1]?.trim();
+function parseHead(headText: string): Pick<EchoedRequest, 'user' | 'text'> {
+  const { searchParams } = new URL(headText.split(' ')[1] ?? '/', 'http://upstream');
+  const authorization = /^authorization: *(.*)$/im.exec(headText)?.[1]?.trim();
   return { user: authorization ?? searchParams.get('api_key') ?? '', text: searchParams.get('text') ?? '' };
 }
 
 /** Starts an upstream that echoes the user and text of a request, and may send additional unsolicited bytes. */
 export async function startEchoingUpstream(options: EchoingOptions = {}): Promise<EchoingUpstream> {
-  const { answer = (request) => [{ afterMs: 0, bytes: echo(request) }] } = options;
+  const { respond = (request) => [{ afterMs: 0, bytes: formatEcho(request) }] } = options;
   const sockets = new Set<Socket>();
   const requests: EchoedRequest[] = [];
-  const usersOfConnections: Set<string>[] = [];
+  const connectionUsers: Set<string>[] = [];
 
-  async function reply(socket: Socket, request: EchoedRequest): Promise<void> {
-    for (const { afterMs, bytes } of answer(request)) {
+  async function sendResponse(socket: Socket, request: EchoedRequest): Promise<void> {
+    for (const { afterMs, bytes } of respond(request)) {
       if (afterMs > 0) await delay(afterMs);
       if (!socket.writable) return;
       socket.write(bytes);
@@ -69,7 +69,7 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
     socket.setNoDelay(true);
     sockets.add(socket);
     const users = new Set<string>();
-    usersOfConnections.push(users);
+    connectionUsers.push(users);
     socket.once('close', () => sockets.delete(socket));
     // Clients that end the connection are the subject of these tests.
     socket.on('error', () => undefined);
@@ -77,14 +77,14 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
     socket.on('data', (data) => {
       pending += data.toString('latin1');
       for (let end = pending.indexOf('\r\n\r\n'); end >= 0; end = pending.indexOf('\r\n\r\n')) {
-        const fields = pending.slice(0, end);
-        const next = end + 4 + Number(/^content-length: *(\d+)/im.exec(fields)?.[1] ?? 0);
+        const headText = pending.slice(0, end);
+        const next = end + 4 + Number(/^content-length: *(\d+)/im.exec(headText)?.[1] ?? 0);
         if (pending.length < next) return;
         pending = pending.slice(next);
-        const request = { ...readHead(fields), index: requests.length };
+        const request = { ...parseHead(headText), index: requests.length };
         users.add(request.user);
         requests.push(request);
-        void reply(socket, request);
+        void sendResponse(socket, request);
       }
     });
   });
@@ -94,13 +94,13 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
     url: `http://127.0.0.1:${port}`,
     port,
     get connections() {
-      return usersOfConnections.length;
+      return connectionUsers.length;
     },
     get openSockets() {
       return sockets.size;
     },
     requests,
-    usersOfConnections,
+    connectionUsers,
     async close() {
       const closed = once(server, 'close');
       server.close();

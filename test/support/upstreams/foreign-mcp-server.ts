@@ -6,29 +6,29 @@ import { text } from 'node:stream/consumers';
 type Json = { [key: string]: unknown };
 
 /** A response before it is written. */
-export type Answered = { status: number; headers: Record<string, string>; body?: unknown };
+export type ForeignResponse = { status: number; headers: Record<string, string>; body?: unknown };
 
 /** A request in terms of the server's steps. */
-export type Asked = { step: Step; origin: string; request: IncomingMessage; body: string; message: Json };
+export type ForeignRequest = { step: Step; origin: string; request: IncomingMessage; body: string; message: Json };
 
 export type Step = 'resource' | 'issuer' | 'register' | 'authorize' | 'token' | 'revoke' | 'mcp' | 'nothing';
 
 /** Changes a response of an otherwise correct server. Undefined leaves it unchanged. */
-export type Fault = (asked: Asked, answered: Answered) => Answered | undefined;
+export type Fault = (request: ForeignRequest, response: ForeignResponse) => ForeignResponse | undefined;
 
 export type ForeignMcpServer = { readonly address: string; close(): Promise<void> };
 
 const token = 'the-right-token';
 const refreshToken = 'the-refresh-token';
 const inputSchema = { type: 'object', properties: {} };
-const reading = { readOnlyHint: true, destructiveHint: false, openWorldHint: false };
+const readOnlyAnnotations = { readOnlyHint: true, destructiveHint: false, openWorldHint: false };
 const tools: Json[] = [
-  { name: 'first', description: 'Does the first thing.', inputSchema, annotations: reading },
+  { name: 'first', description: 'Does the first thing.', inputSchema, annotations: readOnlyAnnotations },
   {
     name: 'second',
     description: 'Does the second thing.',
     inputSchema,
-    annotations: { ...reading, readOnlyHint: false },
+    annotations: { ...readOnlyAnnotations, readOnlyHint: false },
   },
 ];
 
@@ -67,22 +67,22 @@ async function serve(request: IncomingMessage, response: ServerResponse, fault: 
   const body = await text(request);
   const step = steps[pathname] ?? 'nothing';
   const isJson = request.headers['content-type'] === 'application/json';
-  const asked: Asked = { step, origin, request, body, message: isJson ? (JSON.parse(body) as Json) : {} };
-  const usual = answers[step](asked);
-  const { status, headers, body: content } = fault(asked, usual) ?? usual;
+  const asked: ForeignRequest = { step, origin, request, body, message: isJson ? (JSON.parse(body) as Json) : {} };
+  const defaultResponse = responders[step](asked);
+  const { status, headers, body: content } = fault(asked, defaultResponse) ?? defaultResponse;
   response.writeHead(status, { 'access-control-allow-origin': '*', ...headers });
   response.end(typeof content === 'string' ? content : content === undefined ? '' : JSON.stringify(content));
 }
 
-export function json(status: number, body: unknown, headers: Record<string, string> = {}): Answered {
+export function jsonResponse(status: number, body: unknown, headers: Record<string, string> = {}): ForeignResponse {
   return { status, headers: { 'content-type': 'application/json', ...headers }, body };
 }
 
-const answers: Record<Step, (asked: Asked) => Answered> = {
-  nothing: () => json(404, { error: 'not_found' }),
-  resource: ({ origin }) => json(200, { resource: `${origin}/mcp`, authorization_servers: [origin] }),
+const responders: Record<Step, (asked: ForeignRequest) => ForeignResponse> = {
+  nothing: () => jsonResponse(404, { error: 'not_found' }),
+  resource: ({ origin }) => jsonResponse(200, { resource: `${origin}/mcp`, authorization_servers: [origin] }),
   issuer: ({ origin }) =>
-    json(200, {
+    jsonResponse(200, {
       issuer: origin,
       authorization_endpoint: `${origin}/authorize`,
       token_endpoint: `${origin}/token`,
@@ -92,11 +92,11 @@ const answers: Record<Step, (asked: Asked) => Answered> = {
       grant_types_supported: ['authorization_code', 'refresh_token'],
       code_challenge_methods_supported: ['S256'],
     }),
-  register: ({ message }) => json(201, { client_id: 'client-1', ...message }),
+  register: ({ message }) => jsonResponse(201, { client_id: 'client-1', ...message }),
   authorize({ request, origin }) {
     const { searchParams } = new URL(request.url ?? '/', origin);
     const redirect = searchParams.get('redirect_uri') ?? '';
-    if (redirect.startsWith('https://attacker.example')) return json(400, { error: 'invalid_request' });
+    if (redirect.startsWith('https://attacker.example')) return jsonResponse(400, { error: 'invalid_request' });
     if (searchParams.get('code_challenge') === null)
       return { status: 302, headers: { location: `${redirect}?error=invalid_request` } };
     const state = searchParams.get('state') ?? '';
@@ -105,25 +105,25 @@ const answers: Record<Step, (asked: Asked) => Answered> = {
   },
   token({ body }) {
     const form = new URLSearchParams(body);
-    const isGood = form.get('code') === 'the-code' || form.get('refresh_token') === refreshToken;
+    const isValid = form.get('code') === 'the-code' || form.get('refresh_token') === refreshToken;
     const tokens = { access_token: token, token_type: 'Bearer', refresh_token: refreshToken };
-    return isGood ? json(200, tokens) : json(400, { error: 'invalid_grant' });
+    return isValid ? jsonResponse(200, tokens) : jsonResponse(400, { error: 'invalid_grant' });
   },
-  revoke: () => json(200, {}),
+  revoke: () => jsonResponse(200, {}),
   mcp(asked) {
     const { request, origin } = asked;
     const challenge = `Bearer resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
     if (request.headers.authorization !== `Bearer ${token}`)
-      return json(401, { error: 'unauthorized' }, { 'www-authenticate': challenge });
-    return request.method === 'POST' ? rpc(asked.message) : json(405, {}, { allow: 'POST' });
+      return jsonResponse(401, { error: 'unauthorized' }, { 'www-authenticate': challenge });
+    return request.method === 'POST' ? respondToRpc(asked.message) : jsonResponse(405, {}, { allow: 'POST' });
   },
 };
 
-function rpc({ id, method, params }: Json): Answered {
-  const result = (value: Json) => json(200, { jsonrpc: '2.0', id, result: value });
+function respondToRpc({ id, method, params }: Json): ForeignResponse {
+  const respondWithResult = (value: Json) => jsonResponse(200, { jsonrpc: '2.0', id, result: value });
   switch (method) {
     case 'initialize':
-      return result({
+      return respondWithResult({
         protocolVersion: (params as Json).protocolVersion,
         capabilities: { tools: {} },
         serverInfo: { name: 'foreign', version: '1' },
@@ -131,10 +131,10 @@ function rpc({ id, method, params }: Json): Answered {
     case 'notifications/initialized':
       return { status: 202, headers: {} };
     case 'tools/list':
-      return result({ tools });
+      return respondWithResult({ tools });
     case 'tools/call':
-      return result({ content: [{ type: 'text', text: `called ${(params as Json).name}` }] });
+      return respondWithResult({ content: [{ type: 'text', text: `called ${(params as Json).name}` }] });
     default:
-      return json(200, { jsonrpc: '2.0', id, error: { code: -32601, message: 'unknown' } });
+      return jsonResponse(200, { jsonrpc: '2.0', id, error: { code: -32601, message: 'unknown' } });
   }
 }

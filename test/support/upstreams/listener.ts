@@ -31,11 +31,12 @@ export async function startListener(host = '127.0.0.1', port = 0): Promise<Liste
 }
 
 /** Starts a listener on a port that a configuration may name without the operator's permission. */
-export const startWebPortListener = (host = '127.0.0.1') => onFreePort(8100, 8999, (port) => startListener(host, port));
+export const startWebPortListener = (host = '127.0.0.1') =>
+  listenOnFreePort(8100, 8999, (port) => startListener(host, port));
 
 /** Lets a test's own server listen on such a port, and returns the port. */
 export const listenOnWebPort = (server: Server) =>
-  onFreePort(8100, 8999, async (port) => {
+  listenOnFreePort(8100, 8999, async (port) => {
     await once(server.listen(port, '127.0.0.1'), 'listening');
     return port;
   });
@@ -44,22 +45,22 @@ export const listenOnWebPort = (server: Server) =>
  * Returns a port on which nothing listens, for a program that must be given one or must find nothing there. It is below
  * the ephemeral range, so that no outgoing connection and no listener on port 0 takes it later.
  */
-export async function freePort(): Promise<number> {
-  const [port] = (await freePorts(1)) as [number];
+export async function findFreePort(): Promise<number> {
+  const [port] = (await findFreePorts(1)) as [number];
   return port;
 }
 
 /** Returns several different free ports. */
-export async function freePorts(count: number): Promise<number[]> {
-  return Promise.all(Array.from({ length: count }, () => onFreePort(12_000, 32_000, take)));
+export async function findFreePorts(count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, () => listenOnFreePort(12_000, 32_000, claimPort)));
 }
 
 /** Returns the first of two adjacent free ports: one for the service, and one for the API of its worked example. */
-export const freeNeighbors = (): Promise<number> =>
-  onFreePort(12_000, 32_000, async (port) => (await take(port + 1)) && take(port));
+export const findFreeNeighbors = (): Promise<number> =>
+  listenOnFreePort(12_000, 32_000, async (port) => (await claimPort(port + 1)) && claimPort(port));
 
-async function take(port: number): Promise<number> {
-  await reserve(port);
+async function claimPort(port: number): Promise<number> {
+  await reservePort(port);
   const listener = await startListener('127.0.0.1', port);
   await listener.close();
   return port;
@@ -70,7 +71,7 @@ async function take(port: number): Promise<number> {
  * never. Binds the UDP port of the same number, which TCP does not use.
  * @throws EADDRINUSE
  */
-async function reserve(port: number): Promise<void> {
+async function reservePort(port: number): Promise<void> {
   const socket = createSocket('udp4');
   socket.bind({ port, address: '127.0.0.1', exclusive: true });
   await once(socket, 'listening');
@@ -78,7 +79,7 @@ async function reserve(port: number): Promise<void> {
 }
 
 /** Listens on any free port from `first` to below `end`. */
-async function onFreePort<Result>(
+async function listenOnFreePort<Result>(
   first: number,
   end: number,
   listen: (port: number) => Promise<Result>,

@@ -2,33 +2,33 @@ import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
 /** A received message: its envelope, and its text with the headers. */
-export type Mail = { to: string[]; text: string };
+export type ReceivedMail = { to: string[]; text: string };
 
 /** Starts an SMTP server that stores the messages that it receives. `refuses` makes it reject every recipient. */
 export async function startMailServer() {
-  const mails: Mail[] = [];
-  const state = { refuses: false };
+  const mails: ReceivedMail[] = [];
+  const state = { refusesRecipients: false };
   const server = createServer((socket) => {
-    const say = (line: string) => socket.write(`${line}\r\n`);
-    let mail: Mail = { to: [], text: '' };
-    let isText = false;
+    const sendLine = (line: string) => socket.write(`${line}\r\n`);
+    let currentMail: ReceivedMail = { to: [], text: '' };
+    let isInData = false;
     socket.on('error', () => undefined);
     createInterface({ input: socket }).on('line', (line) => {
-      if (isText && line === '.') {
-        mails.push(mail);
-        [mail, isText] = [{ to: [], text: '' }, false];
-        say('250 kept');
-      } else if (isText) mail.text += `${line}\n`;
-      else if (/^RCPT/i.test(line) && state.refuses) say('550 nobody of that name');
+      if (isInData && line === '.') {
+        mails.push(currentMail);
+        [currentMail, isInData] = [{ to: [], text: '' }, false];
+        sendLine('250 kept');
+      } else if (isInData) currentMail.text += `${line}\n`;
+      else if (/^RCPT/i.test(line) && state.refusesRecipients) sendLine('550 nobody of that name');
       else if (/^DATA/i.test(line)) {
-        isText = true;
-        say('354 go on');
+        isInData = true;
+        sendLine('354 go on');
       } else {
-        if (/^RCPT/i.test(line)) mail.to.push(/<(.*)>/.exec(line)?.[1] ?? '');
-        say(/^QUIT/i.test(line) ? '221 bye' : '250 mail.example');
+        if (/^RCPT/i.test(line)) currentMail.to.push(/<(.*)>/.exec(line)?.[1] ?? '');
+        sendLine(/^QUIT/i.test(line) ? '221 bye' : '250 mail.example');
       }
     });
-    say('220 mail.example');
+    sendLine('220 mail.example');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };

@@ -1,18 +1,29 @@
-import type { Answered, Fault, Step } from './foreign-mcp-server.ts';
+import type { Fault, ForeignResponse, Step } from './foreign-mcp-server.ts';
 
 /** Replaces the response to one step. */
-export const at =
-  (step: Step, change: (usual: Answered, asked: Parameters<Fault>[0]) => Answered | undefined): Fault =>
-  (asked, usual) =>
-    asked.step === step ? change(usual, asked) : undefined;
+export const replaceResponse =
+  (
+    step: Step,
+    change: (defaultResponse: ForeignResponse, request: Parameters<Fault>[0]) => ForeignResponse | undefined,
+  ): Fault =>
+  (request, defaultResponse) =>
+    request.step === step ? change(defaultResponse, request) : undefined;
 
 /** Replaces fields of the JSON response to one step. */
-export const fields = (step: Step, change: { [name: string]: unknown }) =>
-  at(step, (usual) => ({ ...usual, body: { ...(usual.body as object), ...change } }));
+export const replaceFields = (step: Step, change: { [name: string]: unknown }) =>
+  replaceResponse(step, (defaultResponse) => ({
+    ...defaultResponse,
+    body: { ...(defaultResponse.body as object), ...change },
+  }));
 
 /** Replaces the response to one MCP method, after the request was authorized. */
-export const method = (name: string, change: (usual: Answered) => Answered) =>
-  at('mcp', (usual, { message }) => (message.method === name && usual.status < 300 ? change(usual) : undefined));
+export const replaceMethodResponse = (name: string, change: (defaultResponse: ForeignResponse) => ForeignResponse) =>
+  replaceResponse('mcp', (defaultResponse, { message }) =>
+    message.method === name && defaultResponse.status < 300 ? change(defaultResponse) : undefined,
+  );
 
-export const result = (name: string, value: unknown) =>
-  method(name, (usual) => ({ ...usual, body: { ...(usual.body as object), result: value } }));
+export const replaceMethodResult = (name: string, value: unknown) =>
+  replaceMethodResponse(name, (defaultResponse) => ({
+    ...defaultResponse,
+    body: { ...(defaultResponse.body as object), result: value },
+  }));

@@ -4,7 +4,7 @@ import type { Resolve } from '../../../src/outbound/connector.ts';
 export type NameServers = {
   resolve: Resolve;
   /** Names that were looked up, in order. */
-  readonly asked: readonly string[];
+  readonly requestedNames: readonly string[];
   /** Number of names that wait for a libuv thread. */
   readonly queued: number;
   /** Lets the silent name servers respond. */
@@ -15,34 +15,34 @@ export type NameServers = {
  * Creates name servers that are silent about all names below `silent.example`, and return 127.0.0.1 for every other
  * name.
  */
-export function nameServers(threads: number): NameServers {
-  const asked: string[] = [];
+export function createNameServers(threads: number): NameServers {
+  const requestedNames: string[] = [];
   const queue: (() => void)[] = [];
-  const held: (() => void)[] = [];
-  let free = threads;
-  const end = (answer: () => void) => {
-    free++;
+  const silentLookups: (() => void)[] = [];
+  let freeThreads = threads;
+  const finishLookup = (respond: () => void) => {
+    freeThreads++;
     queue.shift()?.();
-    answer();
+    respond();
   };
   return {
-    asked,
+    requestedNames,
     get queued() {
       return queue.length;
     },
     resolve(hostname, callback) {
-      asked.push(hostname);
-      const answer = () => callback(null, [{ address: '127.0.0.1', family: 4 }]);
-      const ask = () => {
-        free--;
-        if (hostname.endsWith('.silent.example')) held.push(() => end(answer));
-        else setImmediate(() => end(answer));
+      requestedNames.push(hostname);
+      const respond = () => callback(null, [{ address: '127.0.0.1', family: 4 }]);
+      const startLookup = () => {
+        freeThreads--;
+        if (hostname.endsWith('.silent.example')) silentLookups.push(() => finishLookup(respond));
+        else setImmediate(() => finishLookup(respond));
       };
-      if (free > 0) ask();
-      else queue.push(ask);
+      if (freeThreads > 0) startLookup();
+      else queue.push(startLookup);
     },
     release() {
-      for (const one of held.splice(0)) one();
+      for (const finish of silentLookups.splice(0)) finish();
     },
   };
 }

@@ -4,7 +4,7 @@ import { type RecordedRequest, startRecordingUpstream } from './recording-upstre
 /**
  * A received token of the provider. `location` is `authorization: Bearer *`, `x-api-key: *`, or `?key=*`, by its type.
  */
-export type Presented = { location: string; token: string; live: boolean };
+export type PresentedToken = { location: string; token: string; isLive: boolean };
 
 /** An API that accepts only live access tokens of one provider. */
 export type ProtectedUpstream = {
@@ -13,11 +13,11 @@ export type ProtectedUpstream = {
   /** All requests so far, with or without a credential. */
   readonly requests: readonly RecordedRequest[];
   /** Removes and returns the tokens presented since the last call. */
-  take(): Presented[];
+  take(): PresentedToken[];
   close(): Promise<void>;
 };
 
-function locationsOf({ url, headers }: RecordedRequest, token: string): string[] {
+function findTokenLocations({ url, headers }: RecordedRequest, token: string): string[] {
   const query = [...new URL(url, 'http://upstream').searchParams].map(([name, value]) => `?${name}=${value}`);
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   return [...query, ...fields].filter((field) => field.includes(token)).map((field) => field.replace(token, '*'));
@@ -25,14 +25,14 @@ function locationsOf({ url, headers }: RecordedRequest, token: string): string[]
 
 export async function startProtectedUpstream(provider: HonestProvider): Promise<ProtectedUpstream> {
   const upstream = await startRecordingUpstream();
-  const presented: Presented[] = [];
+  const presented: PresentedToken[] = [];
   upstream.on('*', async (request) => {
-    const found = provider.issued.flatMap((token) =>
-      locationsOf(request, token).map((location) => ({ location, token })),
+    const presentedTokens = provider.issued.flatMap((token) =>
+      findTokenLocations(request, token).map((location) => ({ location, token })),
     );
-    const [credential] = found;
-    const person = credential && found.length === 1 ? await provider.accountOf(credential.token) : undefined;
-    presented.push(...found.map((one) => ({ ...one, live: person !== undefined })));
+    const [credential] = presentedTokens;
+    const person = credential && presentedTokens.length === 1 ? await provider.getAccount(credential.token) : undefined;
+    presented.push(...presentedTokens.map((one) => ({ ...one, isLive: person !== undefined })));
     if (person === undefined) return { status: 401, headers: { 'www-authenticate': 'Bearer error="invalid_token"' } };
     return { body: { person, item: decodeURIComponent(new URL(request.url, 'http://upstream').pathname.slice(1)) } };
   });

@@ -22,10 +22,10 @@ export interface RecordedRequest {
   /** Resolves when either side has ended the exchange. */
   readonly closed: Promise<'answered' | 'aborted'>;
   /** Sends the response to a request whose handler returned 'hold'. */
-  release(answer?: Answer): void;
+  release(response?: CannedResponse): void;
 }
 
-export interface Answer {
+export interface CannedResponse {
   status?: number;
   headers?: OutgoingHttpHeaders;
   /** Sends text and bytes unchanged, and anything else as JSON. */
@@ -33,7 +33,7 @@ export interface Answer {
   delayMs?: number;
 }
 
-export type Handler = (request: RecordedRequest) => Answer | 'hold' | Promise<Answer | 'hold'>;
+export type Handler = (request: RecordedRequest) => CannedResponse | 'hold' | Promise<CannedResponse | 'hold'>;
 
 export interface RecordingUpstream {
   readonly url: string;
@@ -53,9 +53,9 @@ export interface RecordingUpstream {
   close(): Promise<void>;
 }
 
-interface Held {
-  promise: Promise<Answer>;
-  resolve(answer: Answer): void;
+interface PendingResponse {
+  promise: Promise<CannedResponse>;
+  resolve(answer: CannedResponse): void;
 }
 
 const echo: Handler = ({ method, url, headers, body }) => ({ body: { method, url, headers, body: body.toString() } });
@@ -70,7 +70,11 @@ async function readBody(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-async function record(message: IncomingMessage, response: ServerResponse, held: Held): Promise<RecordedRequest> {
+async function record(
+  message: IncomingMessage,
+  response: ServerResponse,
+  pendingResponse: PendingResponse,
+): Promise<RecordedRequest> {
   const { method = '', url = '', headers, rawHeaders } = message;
   const outcome = { aborted: false };
   const closed = new Promise<'answered' | 'aborted'>((resolve) => {
@@ -90,39 +94,47 @@ async function record(message: IncomingMessage, response: ServerResponse, held: 
     get aborted() {
       return outcome.aborted;
     },
-    release: (answer = {}) => held.resolve(answer),
+    release: (response = {}) => pendingResponse.resolve(response),
   };
 }
 
-function send(response: ServerResponse, { status = 200, headers = {}, body = '' }: Answer): void {
+function send(response: ServerResponse, { status = 200, headers = {}, body = '' }: CannedResponse): void {
   if (response.destroyed) return;
   if (typeof body === 'string' || body instanceof Uint8Array) response.writeHead(status, headers).end(body);
   else response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 }
 
-async function decide(handler: Handler, request: RecordedRequest, held: Held): Promise<Answer> {
+async function resolveResponse(
+  handler: Handler,
+  request: RecordedRequest,
+  pendingResponse: PendingResponse,
+): Promise<CannedResponse> {
   try {
-    const answer = await handler(request);
-    return answer === 'hold' ? await held.promise : answer;
+    const response = await handler(request);
+    return response === 'hold' ? await pendingResponse.promise : response;
   } catch (error) {
     return { status: 500, body: `The test's handler failed: ${String(error)}` };
   }
 }
 
-async function exchange(
+async function handleExchange(
   message: IncomingMessage,
   response: ServerResponse,
   handlers: ReadonlyMap<string, Handler>,
   add: (request: RecordedRequest) => void,
 ): Promise<void> {
-  const held: Held = Promise.withResolvers<Answer>();
-  const request = await record(message, response, held);
+  const pendingResponse: PendingResponse = Promise.withResolvers<CannedResponse>();
+  const request = await record(message, response, pendingResponse);
   add(request);
   if (!message.complete) return;
   const route = `${request.method} ${request.url.split('?', 1)[0]}`;
-  const answer = await decide(handlers.get(route) ?? handlers.get('*') ?? echo, request, held);
-  if (answer.delayMs) await delay(answer.delayMs, undefined, { ref: false });
-  send(response, answer);
+  const cannedResponse = await resolveResponse(
+    handlers.get(route) ?? handlers.get('*') ?? echo,
+    request,
+    pendingResponse,
+  );
+  if (cannedResponse.delayMs) await delay(cannedResponse.delayMs, undefined, { ref: false });
+  send(response, cannedResponse);
 }
 
 /** Starts an upstream that records every request and responds as the test sets. By default, it echoes the request. */
@@ -135,7 +147,7 @@ export async function startRecordingUpstream(): Promise<RecordingUpstream> {
     requests.push(request);
     arrivals.emit('request');
   };
-  const server = createServer((message, response) => void exchange(message, response, handlers, add));
+  const server = createServer((message, response) => void handleExchange(message, response, handlers, add));
   server.on('connection', () => {
     connections += 1;
   });
@@ -152,8 +164,8 @@ export async function startRecordingUpstream(): Promise<RecordingUpstream> {
     take: () => requests.splice(0),
     waitForRequest: async (nth = 1) => {
       for (;;) {
-        const known = requests[nth - 1];
-        if (known) return known;
+        const received = requests[nth - 1];
+        if (received) return received;
         await once(arrivals, 'request');
       }
     },

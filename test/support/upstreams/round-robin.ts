@@ -12,7 +12,7 @@ export type RoundRobin = {
   /** Stops sending requests to the target. Resolves when its current requests are complete. */
   remove(target: string): Promise<void>;
   /** Resolves when the target has reported this readiness. */
-  seen(target: string, ready: boolean): Promise<void>;
+  waitForReadiness(target: string, isReady: boolean): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -20,31 +20,31 @@ const probeMs = 100;
 
 export async function startRoundRobin(): Promise<RoundRobin> {
   const targets = new Map<string, boolean>();
-  const underWay = new Map<string, Set<ServerResponse>>();
-  let turn = 0;
-  let closed = false;
+  const activeResponses = new Map<string, Set<ServerResponse>>();
+  let nextIndex = 0;
+  let isClosed = false;
 
   const server = createServer((incoming, outgoing) => {
-    const ready = [...targets].filter(([, isReady]) => isReady).map(([target]) => target);
-    const target = ready[turn++ % ready.length];
+    const readyTargets = [...targets].filter(([, isReady]) => isReady).map(([target]) => target);
+    const target = readyTargets[nextIndex++ % readyTargets.length];
     if (target === undefined) {
       outgoing.writeHead(502).end();
       return;
     }
     const { method, headers } = incoming;
-    const passed = request(`${target}${incoming.url}`, { method, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
+    const forwarded = request(`${target}${incoming.url}`, { method, headers }, (upstreamResponse) => {
+      outgoing.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers);
+      upstreamResponse.pipe(outgoing);
     });
-    passed.on('error', () => outgoing.writeHead(502).end());
-    incoming.pipe(passed);
-    const answers = underWay.get(target) ?? new Set();
-    underWay.set(target, answers.add(outgoing));
-    outgoing.once('close', () => answers.delete(outgoing));
+    forwarded.on('error', () => outgoing.writeHead(502).end());
+    incoming.pipe(forwarded);
+    const responses = activeResponses.get(target) ?? new Set();
+    activeResponses.set(target, responses.add(outgoing));
+    outgoing.once('close', () => responses.delete(outgoing));
   });
 
   async function probe(): Promise<void> {
-    while (!closed) {
+    while (!isClosed) {
       for (const target of targets.keys()) {
         const isReady = await fetch(`${target}/readyz`).then(
           ({ status }) => status === 200,
@@ -57,20 +57,20 @@ export async function startRoundRobin(): Promise<RoundRobin> {
   }
 
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const probing = probe();
+  const probeLoop = probe();
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     add: (target) => void targets.set(target, false),
     async remove(target) {
       targets.delete(target);
-      await Promise.all([...(underWay.get(target) ?? [])].map((answer) => once(answer, 'close')));
+      await Promise.all([...(activeResponses.get(target) ?? [])].map((response) => once(response, 'close')));
     },
-    async seen(target, ready) {
-      while (targets.get(target) !== ready) await delay(probeMs);
+    async waitForReadiness(target, isReady) {
+      while (targets.get(target) !== isReady) await delay(probeMs);
     },
     async close() {
-      closed = true;
-      await probing;
+      isClosed = true;
+      await probeLoop;
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

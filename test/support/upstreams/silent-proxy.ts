@@ -14,19 +14,19 @@ export type SilentProxy = {
 
 export async function startSilentProxy(target: { host: string; port: number }): Promise<SilentProxy> {
   const sockets = new Set<Socket>();
-  let silent = false;
+  let isSilent = false;
   let isCut = false;
-  const keep = (socket: Socket) => {
+  const trackSocket = (socket: Socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
     socket.once('close', () => sockets.delete(socket));
   };
   const server = createServer((client) => {
-    keep(client);
+    trackSocket(client);
     if (isCut) client.destroy();
-    if (silent || isCut) return;
+    if (isSilent || isCut) return;
     const upstream = connect(target.port, target.host);
-    keep(upstream);
+    trackSocket(upstream);
     client.pipe(upstream);
     upstream.pipe(client);
   });
@@ -34,7 +34,7 @@ export async function startSilentProxy(target: { host: string; port: number }): 
   return {
     port: (server.address() as AddressInfo).port,
     silence() {
-      silent = true;
+      isSilent = true;
       for (const socket of sockets) socket.unpipe();
     },
     cut() {
@@ -42,7 +42,7 @@ export async function startSilentProxy(target: { host: string; port: number }): 
       for (const socket of sockets) socket.destroy();
     },
     heal() {
-      silent = false;
+      isSilent = false;
       isCut = false;
     },
     async close() {

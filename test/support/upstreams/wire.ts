@@ -3,10 +3,14 @@ import http from 'node:http';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
 
-export type WireReply = { status: number; headers: http.IncomingHttpHeaders; text: string };
+export type RawReply = { status: number; headers: http.IncomingHttpHeaders; text: string };
 
 /** Sends one request whose headers are all set by the test, including those that fetch sets or normalizes. */
-export async function wire(url: string, options: http.RequestOptions = {}, body?: string | Buffer): Promise<WireReply> {
+export async function sendRawRequest(
+  url: string,
+  options: http.RequestOptions = {},
+  body?: string | Buffer,
+): Promise<RawReply> {
   const request = http.request(url, options);
   request.end(body);
   const [response] = (await once(request, 'response')) as [http.IncomingMessage];
@@ -14,13 +18,13 @@ export async function wire(url: string, options: http.RequestOptions = {}, body?
 }
 
 /** Sends bytes over a new connection and returns the complete response when the server has closed the connection. */
-export async function untilClosed(url: string, bytes: string | Buffer): Promise<string> {
+export async function sendUntilClosed(url: string, bytes: string | Buffer): Promise<string> {
   const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
-  let got = '';
+  let received = '';
   socket.on('data', (chunk) => {
-    got += chunk.toString('latin1');
+    received += chunk.toString('latin1');
   });
   socket.write(bytes);
   await once(socket, 'close');
-  return got;
+  return received;
 }

@@ -23,17 +23,17 @@ export type RequestCounts = { [request: string]: { files: number; functions: num
 const warmUpRounds = 3;
 const measuredRounds = 10;
 /** Idle time after which the work of a request has ended. */
-const quietMs = 20;
-const source = `${pathToFileURL(join(root, 'src')).href}/`;
+const idleMs = 20;
+const sourceUrl = `${pathToFileURL(join(root, 'src')).href}/`;
 
 const session = new Session();
 
 /** Returns the functions that ran since the last call, each as its file and offset. */
-async function takeRun(): Promise<Set<string>> {
+async function takeCoverage(): Promise<Set<string>> {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   const run = new Set<string>();
   for (const { url, functions } of result) {
-    if (!url.startsWith(source)) continue;
+    if (!url.startsWith(sourceUrl)) continue;
     for (const { functionName, ranges } of functions) {
       const { startOffset = 0, count = 0 } = ranges[0] ?? {};
       const isModule = functionName === '' && startOffset === 0;
@@ -44,27 +44,27 @@ async function takeRun(): Promise<Set<string>> {
 }
 
 /** Waits until all work has ended and returns the functions that ran. */
-async function takeRunToItsEnd(): Promise<Set<string>> {
+async function takeCoverageWhenIdle(): Promise<Set<string>> {
   let all = new Set<string>();
   for (;;) {
-    await delay(quietMs);
+    await delay(idleMs);
     await eventsArrived();
-    const run = await takeRun();
+    const run = await takeCoverage();
     if (run.size === 0) return all;
     all = all.union(run);
   }
 }
 
-async function countOf(request: () => Promise<unknown>): Promise<RequestCounts[string]> {
+async function measureRequest(request: () => Promise<unknown>): Promise<RequestCounts[string]> {
   for (let round = 0; round < warmUpRounds; round++) await request();
-  await takeRunToItsEnd();
-  let inEvery: Set<string> | undefined;
+  await takeCoverageWhenIdle();
+  let inEveryRound: Set<string> | undefined;
   for (let round = 0; round < measuredRounds; round++) {
     await request();
-    const run = await takeRunToItsEnd();
-    inEvery = inEvery?.intersection(run) ?? run;
+    const run = await takeCoverageWhenIdle();
+    inEveryRound = inEveryRound?.intersection(run) ?? run;
   }
-  const functions = [...(inEvery ?? [])];
+  const functions = [...(inEveryRound ?? [])];
   return { files: new Set(functions.map((name) => name.split(' ')[0])).size, functions: functions.length };
 }
 
@@ -72,7 +72,7 @@ mock.timers.enable({ apis: ['setInterval'] });
 // Uses production settings instead of the test defaults.
 const world = await startLoginWorld({
   env: { LOG_LEVEL: 'info', CALLS_PER_SECOND: '60', QUOTAS: '' },
-  surroundings: defaultRuntimeOptions,
+  runtimeOptions: defaultRuntimeOptions,
 });
 const { toolhost, upstream } = world;
 upstream.on('GET /things/7', () => ({ body: { id: 7, name: 'A thing' } }));
@@ -83,8 +83,8 @@ const storedSecret = { name: 'Things', tools, authentication: { type: 'Bearer', 
 await toolhost.createServer({ name: 'Things', slug: 'forwarding', tools, authentication: { type: 'Bearer' } });
 await toolhost.createServer({ ...storedSecret, slug: 'storing' });
 await toolhost.rest('PUT', '/servers/storing/secrets/KEY', { body: { value: 'the-secret-of-the-upstream' } });
-const key = await toolhost.key({ scopes: ['call'] });
-const loginServer = await world.serve();
+const key = await toolhost.createKey({ scopes: ['call'] });
+const loginServer = await world.createServer();
 const document = JSON.stringify(
   openApi({ '/a': { get: { operationId: 'readA', summary: 'Reads the thing that is called a.' } } }),
 );
@@ -94,8 +94,8 @@ async function call(slug: string, token: string): Promise<void> {
   assert.notEqual(result.isError, true, JSON.stringify(result));
 }
 
-async function discover(what: string): Promise<void> {
-  const response = await fetch(`${toolhost.url}/.well-known/${what}/mcp/${loginServer}`);
+async function discover(kind: string): Promise<void> {
+  const response = await fetch(`${toolhost.url}/.well-known/${kind}/mcp/${loginServer}`);
   assert.equal(response.status, 200, await response.text());
 }
 
@@ -107,7 +107,7 @@ const requests: { [name: string]: () => Promise<unknown> } = {
   'login from discovery to token': async () => {
     await discover('oauth-protected-resource');
     await discover('oauth-authorization-server');
-    await world.tokens(await world.client(loginServer));
+    await world.getTokens(await world.registerClient(loginServer));
   },
   // Coverage excludes jobs on other threads.
   'import, on the main thread': async () => {
@@ -120,7 +120,7 @@ session.connect();
 await session.post('Profiler.enable');
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
 const counts: RequestCounts = {};
-for (const [name, request] of Object.entries(requests)) counts[name] = await countOf(request);
+for (const [name, request] of Object.entries(requests)) counts[name] = await measureRequest(request);
 process.send?.(counts);
 session.disconnect();
 await world.stop();

@@ -20,7 +20,7 @@ export async function measureAll(): Promise<Measure[]> {
       [`${name}: files`, files],
       [`${name}: functions`, functions],
     ]),
-    ...['src', 'web/src', 'test'].map((folder): [string, number] => [`lines of ${folder}`, linesOf(folder)]),
+    ...['src', 'web/src', 'test'].map((folder): [string, number] => [`lines of ${folder}`, countLines(folder)]),
   ];
   return numbers.map(([name, now]) => ({ name, now, budget: budgets[name] ?? 0 }));
 }
@@ -42,14 +42,14 @@ async function countRequests(): Promise<RequestCounts> {
 }
 
 /** Counts the lines of the TypeScript files below a folder. All of them are in git; nothing is generated there. */
-function linesOf(folder: string): number {
+function countLines(folder: string): number {
   return globSync(`${folder}/**/*.{ts,tsx}`, { cwd: root })
     .map((path) => readFileSync(join(root, path), 'utf8').split('\n').length - 1)
     .reduce((sum, lines) => sum + lines, 0);
 }
 
 /** Returns a message for each number above its budget. */
-export function tooMuch(measures: readonly Measure[]): string[] {
+export function describeOverruns(measures: readonly Measure[]): string[] {
   return measures
     .filter(({ now, budget }) => now > budget)
     .map(
@@ -59,10 +59,10 @@ export function tooMuch(measures: readonly Measure[]): string[] {
 }
 
 /** Maximum share by which a budget may exceed its number. A looser budget would let the code grow back. */
-const mostSlack = 0.01;
+const maxSlack = 0.01;
 
 export function isSlack({ now, budget }: Measure): boolean {
-  return budget - now > budget * mostSlack;
+  return budget - now > budget * maxSlack;
 }
 
 /** Lowers the budgets to the measured numbers and raises none. */
