@@ -17,7 +17,7 @@ export function getKnownInputs({ calls, servers, keys, now }: RowCounts, upstrea
       outcome: ['ok', 'timeout', 'redirect', 'oversize'],
       caller_kind: ['api_key', 'try_out', 'oauth'],
       key_id: ['key_0', `key_${getMiddleIndex(keys)}`, 'key_none'],
-      made_by: ['usr_0', 'usr_2'],
+      creator_id: ['usr_0', 'usr_2'],
       since: [time(callDays * dayMs), time(hourMs)],
       until: [time(hourMs / 2)],
       buckets: [500, 1],

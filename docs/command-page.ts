@@ -91,7 +91,7 @@ export function commandPage(generated: string): string {
     'The commands of `toolhost`, as their `--help` shows them. The [guide](../command-line.md) explains logins, profiles, and scripts.\n',
     `\`\`\`sh\n${examples.split('\n\n')[0]}\n\`\`\`\n`,
     '## Exit codes\n',
-    '0: success. 1: failure. 2: usage error; for `apply`, `diff`, `import-again`, and `versions diff`: differences found.\n',
+    '0: success. 1: failure. 2: usage error; for `apply`, `diff`, `reimport`, and `versions diff`: differences found.\n',
     'With `--json`, a failure is one JSON object on standard error: `{"error": {"kind", "message", "problems": [{"path", "message"}]}}`. `kind` is `usage`, an error of the service such as `notFound`, or `failed`.\n',
     '## Connection options\n',
     'Commands that connect to a running service share these options.\n',

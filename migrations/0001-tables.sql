@@ -44,12 +44,12 @@ create table members (
   role text not null,
   created_at bigint not null,
   -- Time when the person last switched to the workspace; null if never. The next sign-in starts in the most recent one.
-  chosen_at bigint,
+  selected_at bigint,
   -- Events that the person is notified of by email: a JSON array; null if none.
-  told text,
+  mail_events text,
   primary key (workspace_id, user_id)
 );
-create index members_told on members (workspace_id) where told is not null;
+create index members_with_mail on members (workspace_id) where mail_events is not null;
 create index members_in_order on members (workspace_id, created_at, user_id);
 create index members_by_user on members (user_id, created_at);
 
@@ -205,7 +205,7 @@ create table client_tokens (
   -- Counts tokens and failures, so that a change by another process is detected.
   version bigint not null,
   -- Times when the token was issued, is to be renewed, and expires. A token may have no stated expiry.
-  given_at bigint,
+  issued_at bigint,
   renew_at bigint,
   expires_at bigint,
   -- Claim of the process that is currently requesting a token.
@@ -356,7 +356,7 @@ create index tokens_by_expiry on tokens (expires_at);
 
 -- Hashes of provider tokens that were passed to agents unchanged (passthrough), with the person's agreement at that
 -- time.
-create table handed_out_tokens (
+create table passthrough_tokens (
   server_id text not null,
   -- SHA-256 of the token.
   hash text not null,
@@ -364,8 +364,8 @@ create table handed_out_tokens (
   expires_at bigint not null,
   primary key (server_id, hash)
 );
-create index handed_out_tokens_by_agreement on handed_out_tokens (server_id, agreement);
-create index handed_out_tokens_by_expiry on handed_out_tokens (expires_at);
+create index passthrough_tokens_by_agreement on passthrough_tokens (server_id, agreement);
+create index passthrough_tokens_by_expiry on passthrough_tokens (expires_at);
 
 -- Call records.
 create table calls (
@@ -453,7 +453,7 @@ create index captures_by_time on captures (at);
 
 -- Remainders of results that were truncated to the limit of their tool, for the few minutes in which an agent may
 -- continue to read.
-create table answer_pieces (
+create table result_chunks (
   -- Id of the result, and the number of the first chunk in this row.
   id text primary key,
   workspace_id text not null,
@@ -462,14 +462,14 @@ create table answer_pieces (
   caller text not null,
   at bigint not null,
   -- Number of chunks of the whole remainder, in all rows.
-  pieces bigint not null,
+  chunks bigint not null,
   characters bigint not null,
-  sealed_pieces text not null,
+  sealed_chunks text not null,
   -- Keyed digest of the address of an unverified caller; null for every other caller.
-  stranger text
+  unverified_caller text
 );
-create index answer_pieces_by_workspace on answer_pieces (workspace_id, at);
-create index answer_pieces_by_time on answer_pieces (at);
+create index result_chunks_by_workspace on result_chunks (workspace_id, at);
+create index result_chunks_by_time on result_chunks (at);
 
 -- Files in results that are too large for a tool result, for the few minutes in which their URL is valid.
 create table files (
@@ -486,7 +486,7 @@ create table files (
   -- Name and media type (JSON).
   sealed_head text not null,
   -- Keyed digest of the address of an unverified caller; null for every other caller.
-  stranger text
+  unverified_caller text
 );
 create index files_by_workspace on files (workspace_id, at);
 create index files_by_time on files (at);
@@ -542,7 +542,7 @@ create table webhooks (
 create index webhooks_by_workspace on webhooks (workspace_id, created_at, id);
 
 -- Notifications that were sent to a workspace, or will be sent when a failed recipient responds.
-create table notices (
+create table notifications (
   id text primary key,
   workspace_id text not null,
   at bigint not null,
@@ -559,9 +559,9 @@ create table notices (
   next_at bigint,
   unique (workspace_id, dedupe)
 );
-create index notices_in_order on notices (workspace_id, at, id);
-create index notices_due on notices (next_at) where next_at is not null;
-create index notices_by_time on notices (at);
+create index notifications_in_order on notifications (workspace_id, at, id);
+create index notifications_due on notifications (next_at) where next_at is not null;
+create index notifications_by_time on notifications (at);
 
 -- Audit log: who changed what in a workspace.
 create table audit_events (

@@ -135,7 +135,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
     refusalsPerMinute: values.REFUSALS_PER_MINUTE,
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
-    drainDelayMs: 1000 * (values.DRAIN_NOTICE_SECONDS === '' ? defaultDrainDelayS[mode] : values.DRAIN_NOTICE_SECONDS),
+    drainDelayMs: 1000 * (values.DRAIN_DELAY_SECONDS === '' ? defaultDrainDelayS[mode] : values.DRAIN_DELAY_SECONDS),
     workers: values.WORKERS,
     demo: values.DEMO === '1',
   };

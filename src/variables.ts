@@ -162,7 +162,7 @@ export const variables = {
     fallback: '',
     meaning: 'OTLP/HTTP collector for traces, such as http://127.0.0.1:4318.',
   },
-  DRAIN_NOTICE_SECONDS: {
+  DRAIN_DELAY_SECONDS: {
     schema: z.literal('').or(z.coerce.number().min(0).max(20)),
     fallback: '',
     meaning:

@@ -63,8 +63,8 @@ describe('the service configuration', () => {
   });
 
   it('accepts a drain delay for load balancers of 0 to 20 s', () => {
-    const readDrainDelay = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainDelayMs;
+    const readDrainDelay = (text: string) => readConfig({ DRAIN_DELAY_SECONDS: text }, noFile).config.drainDelayMs;
     assert.deepEqual(['', '0', '2.5', '20'].map(readDrainDelay), [0, 0, 2500, 20_000]);
-    assert.throws(() => readDrainDelay('21'), /DRAIN_NOTICE_SECONDS: found "21"; allowed: .* 0 to 20/);
+    assert.throws(() => readDrainDelay('21'), /DRAIN_DELAY_SECONDS: found "21"; allowed: .* 0 to 20/);
   });
 });

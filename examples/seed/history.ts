@@ -139,12 +139,12 @@ async function makeKeys(run: Run, { ada, bruno, dmitri }: People, goToDaysAgo: A
 
 async function seedLastWeeks(run: Run, { ada, bruno, chiara, dmitri }: People, goToDaysAgo: Ago): Promise<void> {
   goToDaysAgo(12.1);
-  await run(ada, 'removeMember', { id: dmitri.id, end_remains: false });
+  await run(ada, 'removeMember', { id: dmitri.id, revoke_access: false });
   await run(ada, 'deleteMcpServer', { slug: 'weather-trial' });
   goToDaysAgo(9.2);
   await run(bruno, 'setServerLimits', { slug: 'weather', calls_per_second: 5 });
   goToDaysAgo(6.4);
-  await run(ada, 'changeMember', { id: chiara.id, role: 'viewer', end_remains: false });
+  await run(ada, 'updateMember', { id: chiara.id, role: 'viewer', revoke_access: false });
   goToDaysAgo(2.2);
   await run(ada, 'inviteMember', { email: 'elif@example.com', role: 'editor' });
 }

@@ -235,7 +235,7 @@ export async function examineSession(
   }
   report('unknown_method', 'Unknown methods get a response', await checkUnknownMethod(session));
   report('get', 'GET gets a response', await checkGet(session));
-  report('modern', 'The newest revision', await checkStateless(at));
+  report('stateless', 'The newest revision', await checkStateless(at));
   if (session.hasId) report('session', 'The session is ended', await endSession(session));
 }
 

@@ -11,7 +11,7 @@ const fieldLabels: { readonly [field: string]: string } = {
   tool_mode: 'tool delivery',
   response_transform: 'response transform',
   response_fields: 'response fields',
-  max_answer_tokens: 'max response tokens',
+  max_response_tokens: 'max response tokens',
   response_limit_bytes: 'max response size',
   body_template: 'body template',
   output_schema: 'output schema',

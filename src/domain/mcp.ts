@@ -16,7 +16,7 @@ export const newestStatefulRevision = revisions[1];
 /** First revision whose results may contain blocks of type `resource_link`. */
 export const resourceLinkRevision = revisions[2];
 
-export type ProtocolGeneration = 'modern' | 'legacy';
+export type ProtocolGeneration = 'stateless' | 'stateful';
 
 /** A content block of a tool result (MCP, server/tools). */
 export type ContentBlock =

@@ -16,7 +16,7 @@ export const quotaKinds = {
   keys: { defaultValue: 1000, description: 'active API keys' },
   members: { defaultValue: 200, description: 'members and invitations' },
   writes: { defaultValue: 600, description: 'changes per minute in all workspaces of the creator' },
-  dailywrites: { defaultValue: 20_000, description: 'changes per day in all workspaces of the creator' },
+  daily_writes: { defaultValue: 20_000, description: 'changes per day in all workspaces of the creator' },
 } as const;
 
 export type QuotaName = keyof typeof quotaKinds;
@@ -38,7 +38,7 @@ export function parseQuotas(text: string): ConfiguredQuotas {
 }
 
 function parseQuota(entry: string): [QuotaName, number] {
-  const [, name = '', digits = ''] = /^([a-z]+)\s*=\s*(\d{1,8})$/.exec(entry) ?? [];
+  const [, name = '', digits = ''] = /^([a-z_]+)\s*=\s*(\d{1,8})$/.exec(entry) ?? [];
   const value = Number(digits);
   if (!isQuotaName(name) || digits === '' || value > maxQuota) {
     throw new Error(

@@ -73,7 +73,7 @@ export function createTryOut(servers: HostedServers, deps: CallToolDeps & { cloc
         {
           name: call.tool,
           args: call.args,
-          generation: 'legacy',
+          generation: 'stateful',
           traceparent: undefined,
           tracestate: undefined,
           headers: {},

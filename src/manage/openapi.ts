@@ -18,7 +18,7 @@ const tagsByNoun: Readonly<Record<string, string>> = {
   servers: 'Servers',
   'deleted-servers': 'Servers',
   search: 'Servers',
-  needs: 'Servers',
+  'pending-actions': 'Servers',
   configuration: 'Servers',
   check: 'Servers',
   tools: 'Tools',
@@ -42,15 +42,15 @@ const tagsByNoun: Readonly<Record<string, string>> = {
   grants: 'Logins',
   audit: 'Audit',
   webhooks: 'Notifications',
-  notices: 'Notifications',
   notifications: 'Notifications',
+  'notification-settings': 'Notifications',
   session: 'Workspaces',
   workspace: 'Workspaces',
   workspaces: 'Workspaces',
   'workspace.json': 'Workspaces',
   members: 'Members',
   invitations: 'Members',
-  remains: 'Members',
+  'member-access': 'Members',
 };
 
 /** Returns the tags of an operation; none if its path has no known noun. */

@@ -286,12 +286,12 @@ const listApiKeys = operation({
   isReport: true,
   isTool: false,
   input: z.strictObject({
-    made_by: z
+    creator_id: z
       .string()
       .max(100)
       .optional()
       .describe('ID of a member. Returns only active keys that the member created, directly or with another key.'),
-    query: queryInput.optional().describe('Words in the name, or the ID of a key. Cannot be combined with made_by.'),
+    query: queryInput.optional().describe('Words in the name, or the ID of a key. Cannot be combined with creator_id.'),
     ...pageInputs,
   }),
   output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
@@ -299,7 +299,7 @@ const listApiKeys = operation({
     await context.serving?.flushCalls();
     const { db, actor } = context;
     const { workspaceId } = actor;
-    const { made_by: userId } = input;
+    const { creator_id: userId } = input;
     const { rows, next } = await (userId === undefined
       ? findApiKeys(db, workspaceId, { ...pageFrom(input), query: input.query })
       : listActiveKeysCreatedBy(db, { workspaceId, userId, now: context.now() }, pageFrom(input)));

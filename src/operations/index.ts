@@ -8,7 +8,7 @@ import { callOperations } from './calls/try-tool.ts';
 import { usageOperations } from './calls/usage-operations.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
-import { importAgain } from './imports/import-again-operation.ts';
+import { reimportApi } from './imports/import-again-operation.ts';
 import { importApi } from './imports/import-api.ts';
 import { watchOperations } from './imports/watch-operations.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
@@ -38,7 +38,7 @@ export const operations = {
   ...applyOperations,
   ...toolOperations,
   importApi,
-  importAgain,
+  reimportApi,
   ...watchOperations,
   ...secretOperations,
   ...needsOperations,

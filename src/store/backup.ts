@@ -63,7 +63,7 @@ export type RowCounts = { [table: string]: number };
  * Tables that belong to the processes of one database: their messages, their leases, and the continuations and files of
  * results, which live for minutes. A restored database starts without them.
  */
-const transientTables = ['changes', 'processes', 'leases', 'answer_pieces', 'files', 'file_chunks'];
+const transientTables = ['changes', 'processes', 'leases', 'result_chunks', 'files', 'file_chunks'];
 /** Tables of call records, which make up most of a database. */
 const callRecordTables = ['calls', 'call_counts', 'usage_counts', 'captures'];
 
@@ -177,7 +177,7 @@ type TableSource = {
   /** Reads the rows of one table. The column order is always the same. */
   rows(table: string): AsyncIterable<ReadRow> | Iterable<ReadRow>;
   /**
-   * Stores the time of the backup in epoch ms, for `toolhost_work_done_timestamp_seconds`. No rows can be read
+   * Stores the time of the backup in epoch ms, for `toolhost_leader_job_success_timestamp_seconds`. No rows can be read
    * afterward.
    * @throws Error from the database if this reader may not write
    */

@@ -61,7 +61,7 @@ type NamedKey = { id: string; name: string };
  */
 function unnotifiedActiveKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
   const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId).where('revoked_at', 'is', null);
-  const notified = db.selectFrom('notices').select('id').where('workspace_id', '=', workspaceId);
+  const notified = db.selectFrom('notifications').select('id').where('workspace_id', '=', workspaceId);
   return query
     .where((e) => e.not(e.exists(notified.where('dedupe', '=', dedupe))))
     .orderBy('id')

@@ -13,7 +13,7 @@ export type Delivery = {
   id: string;
   /** Origin of the webhook URL. */
   origin?: string;
-  state: 'waiting' | 'delivered' | 'given_up';
+  state: 'waiting' | 'delivered' | 'failed';
   error?: string;
 };
 
@@ -25,7 +25,7 @@ export type StoredNotification = Omit<WorkspaceNotification, 'dedupe'> & {
   attempts: number;
 };
 
-function toNotification(row: Omit<Selectable<Tables['notices']>, 'dedupe' | 'next_at'>): StoredNotification {
+function toNotification(row: Omit<Selectable<Tables['notifications']>, 'dedupe' | 'next_at'>): StoredNotification {
   return {
     id: row.id,
     workspaceId: row.workspace_id,
@@ -47,7 +47,7 @@ export async function insertNotification(
 ): Promise<void> {
   const { id, workspaceId, at, event, subject, text, dedupe, deliveries, attempts } = notification;
   const { count } = await db
-    .selectFrom('notices')
+    .selectFrom('notifications')
     .select((e) => e.fn.countAll<number>().as('count'))
     .where('workspace_id', '=', workspaceId)
     .where('at', '>=', startOfPeriod(at, dayMs))
@@ -55,7 +55,7 @@ export async function insertNotification(
   if (Number(count) >= maxNotificationsPerDay) return;
   const row = { id, workspace_id: workspaceId, at, event, subject, text, dedupe, attempts, next_at: at };
   await db
-    .insertInto('notices')
+    .insertInto('notifications')
     .values({ ...row, deliveries: JSON.stringify(deliveries) })
     .onConflict((c) => c.columns(['workspace_id', 'dedupe']).doNothing())
     .execute();
@@ -68,7 +68,7 @@ export async function findNotifications(
   page: Page,
 ): Promise<{ rows: StoredNotification[]; next: string | undefined }> {
   const rows = await db
-    .selectFrom('notices')
+    .selectFrom('notifications')
     .select(columns)
     .where('workspace_id', '=', workspaceId)
     .where(isOlderThan('at', page.after))
@@ -91,7 +91,7 @@ export async function findDueNotifications(
   const tenant = sql`substr(workspace_id, 1, ${sql.lit(tenantIdLength)})`;
   const rank = sql<number>`row_number() over (partition by ${tenant} order by next_at, id)`.as('turn');
   const due = db
-    .selectFrom('notices')
+    .selectFrom('notifications')
     .select(columns)
     .select(['next_at', rank])
     .where('next_at', '<=', now)
@@ -107,11 +107,11 @@ export async function saveAttempt(
   { id, workspaceId, deliveries, attempts }: StoredNotification,
   nextAt: number | undefined,
 ): Promise<void> {
-  const update = db.updateTable('notices').where('workspace_id', '=', workspaceId).where('id', '=', id);
+  const update = db.updateTable('notifications').where('workspace_id', '=', workspaceId).where('id', '=', id);
   await update.set({ deliveries: JSON.stringify(deliveries), attempts, next_at: nextAt ?? null }).execute();
 }
 
 /** Takes no workspace, because retention is the same for all. */
 export async function pruneNotifications(db: Db, before: number, pause?: Pause): Promise<void> {
-  await deleteInSteps(db, { table: 'notices', key: ['id'], where: sql`at < ${before}` }, pause);
+  await deleteInSteps(db, { table: 'notifications', key: ['id'], where: sql`at < ${before}` }, pause);
 }

@@ -54,7 +54,7 @@ export function toPage<Row>(
   return { rows: pageRows, next: next && encodeCursor(next) };
 }
 
-/** Creates a page like `getPage`, with a cursor that is not encoded yet. */
+/** Creates a page like `pageOf`, with a cursor that is not encoded yet. */
 export function toPageWithCursor<Row>(
   rows: Row[],
   limit: number,

@@ -45,8 +45,8 @@ export type Tables = {
     user_id: string;
     role: string;
     created_at: number;
-    chosen_at: number | null;
-    told: string | null;
+    selected_at: number | null;
+    mail_events: string | null;
   };
   api_keys: {
     id: string;
@@ -142,7 +142,7 @@ export type Tables = {
     fingerprint: string;
     sealed_token: string;
     version: number;
-    given_at: number | null;
+    issued_at: number | null;
     renew_at: number | null;
     expires_at: number | null;
     requesting_until: number | null;
@@ -196,16 +196,16 @@ export type Tables = {
     calls: number;
     errors: number;
   };
-  answer_pieces: {
+  result_chunks: {
     id: string;
     workspace_id: string;
     server_id: string;
     caller: string;
     at: number;
-    pieces: number;
+    chunks: number;
     characters: number;
-    sealed_pieces: string;
-    stranger: string | null;
+    sealed_chunks: string;
+    unverified_caller: string | null;
   };
   files: {
     id: string;
@@ -216,7 +216,7 @@ export type Tables = {
     at: number;
     bytes: number;
     sealed_head: string;
-    stranger: string | null;
+    unverified_caller: string | null;
   };
   file_chunks: { file_id: string; number: number; workspace_id: string; at: number; sealed_chunk: string };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };
@@ -231,7 +231,7 @@ export type Tables = {
     paused_at: number | null;
     unconfirmed: number;
   };
-  notices: {
+  notifications: {
     id: string;
     workspace_id: string;
     at: number;
@@ -328,7 +328,7 @@ export type Tables = {
     expires_at: number;
     used_at: number | null;
   };
-  handed_out_tokens: { server_id: string; hash: string; agreement: string; expires_at: number };
+  passthrough_tokens: { server_id: string; hash: string; agreement: string; expires_at: number };
   tokens: {
     hash: string;
     grant_id: string;

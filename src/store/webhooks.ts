@@ -99,9 +99,9 @@ export async function removeWebhook(db: Db, workspaceId: string, id: string): Pr
 
 /** Returns the events that a member is notified of by email. */
 export async function findMailEvents(db: Db, workspaceId: string, userId: string): Promise<NotificationEvent[]> {
-  const query = db.selectFrom('members').select('told').where('workspace_id', '=', workspaceId);
+  const query = db.selectFrom('members').select('mail_events').where('workspace_id', '=', workspaceId);
   const row = await query.where('user_id', '=', userId).executeTakeFirst();
-  return row?.told ? (JSON.parse(row.told) as NotificationEvent[]) : [];
+  return row?.mail_events ? (JSON.parse(row.mail_events) as NotificationEvent[]) : [];
 }
 
 export async function setMailEvents(
@@ -110,7 +110,7 @@ export async function setMailEvents(
   events: readonly NotificationEvent[],
 ): Promise<void> {
   const mailEvents = events.length > 0 ? JSON.stringify(events) : null;
-  const update = db.updateTable('members').set({ told: mailEvents }).where('workspace_id', '=', workspaceId);
+  const update = db.updateTable('members').set({ mail_events: mailEvents }).where('workspace_id', '=', workspaceId);
   await update.where('user_id', '=', userId).execute();
 }
 
@@ -121,18 +121,18 @@ export async function findMailSubscribers(db: Db, workspaceId: string, limit: nu
   const rows = await db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
-    .select(['members.user_id', 'users.email', 'members.told'])
+    .select(['members.user_id', 'users.email', 'members.mail_events'])
     .where('members.workspace_id', '=', workspaceId)
-    .where('members.told', 'is not', null)
+    .where('members.mail_events', 'is not', null)
     .where('users.email', 'is not', null)
     .orderBy('members.created_at')
     .orderBy('members.user_id')
     .limit(limit)
     .execute();
-  return rows.map(({ user_id: userId, email, told }) => ({
+  return rows.map(({ user_id: userId, email, mail_events: mailEvents }) => ({
     userId,
     email: email ?? '',
-    events: JSON.parse(told ?? '[]') as NotificationEvent[],
+    events: JSON.parse(mailEvents ?? '[]') as NotificationEvent[],
   }));
 }
 
@@ -140,7 +140,7 @@ export async function findMailSubscribers(db: Db, workspaceId: string, limit: nu
  * Lists workspaces with at least one subscriber, ordered by id. Takes no workspace, because one process notifies all.
  */
 export async function findSubscribedWorkspaces(db: Db, after: string, limit: number): Promise<string[]> {
-  const members = db.selectFrom('members').select('workspace_id').where('told', 'is not', null);
+  const members = db.selectFrom('members').select('workspace_id').where('mail_events', 'is not', null);
   const webhooks = db.selectFrom('webhooks').select('workspace_id').where('paused_at', 'is', null);
   const subscribed = webhooks.union(members).as('listening');
   const query = db.selectFrom(subscribed).select('workspace_id').where('workspace_id', '>', after);

@@ -202,7 +202,7 @@ function formatNumber(value: number): string {
   return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
 }
 
-const generations = ['modern', 'legacy'] as const satisfies readonly ProtocolGeneration[];
+const generations = ['stateless', 'stateful'] as const satisfies readonly ProtocolGeneration[];
 const callBoundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000];
 const overheadBoundsMs = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000];
 
@@ -211,7 +211,7 @@ export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } 
   const calls = createCounter('toolhost_calls_total', 'Tool calls by outcome, access kind, and protocol generation.', {
     outcome: outcomes,
     access: accessKinds,
-    era: generations,
+    generation: generations,
   });
   const total = createHistogram('toolhost_call_duration_seconds', 'Total duration of tool calls.', callBoundsMs);
   const upstream = createHistogram(
@@ -220,12 +220,12 @@ export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } 
     callBoundsMs,
   );
   const waiting = createHistogram(
-    'toolhost_call_wait_seconds',
+    'toolhost_call_queue_seconds',
     'Time that tool calls waited because of the limits.',
     callBoundsMs,
   );
   const overhead = createHistogram(
-    'toolhost_own_duration_seconds',
+    'toolhost_overhead_seconds',
     'Overhead of the service in tool calls that reached the upstream, without waiting and upstream time.',
     overheadBoundsMs,
   );
@@ -236,7 +236,7 @@ export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } 
     { outcome, waitMs, upstreamMs }: CallTimes,
     totalMs: number,
   ): void {
-    calls.count({ outcome, access, era: generation });
+    calls.count({ outcome, access, generation });
     total.observe(totalMs);
     const waitedMs = waitMs ?? totalMs;
     waiting.observe(waitedMs);

@@ -231,7 +231,7 @@ const faultCases: FaultCase[] = [
   [
     'fails for stateless clients',
     replaceMethodResponse('server/discover', () => jsonResponse(500, {})),
-    'modern',
+    'stateless',
     'problem',
     /500/,
   ],

@@ -154,7 +154,7 @@ describe('toolhost doctor', () => {
     });
 
     it('[ship 6] finds no problem in a server in search mode with truncated results', async () => {
-      const slug = await world.createServer({ tool_mode: 'search', max_answer_tokens: 500 });
+      const slug = await world.createServer({ tool_mode: 'search', max_response_tokens: 500 });
       const { access_token: token } = await world.getTokens(await world.registerClient(slug));
       const examined = await runDoctor(`${world.toolhost.url}/mcp/${slug}`, token);
       assert.deepEqual(getRemarks(examined).length, 1, getRemarks(examined).join('\n'));

@@ -5,7 +5,7 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('toolhost import-again', () => {
+describe('toolhost reimport', () => {
   let upstream: RecordingUpstream;
   let service: TestToolhost;
   let key: string;
@@ -37,28 +37,28 @@ describe('toolhost import-again', () => {
     });
     assert.equal(created.status, 200, created.text);
     assert.match((await run('servers', 'list')).stdout, /IMPORT.*\n.*imported/);
-    const watched = await run('import-again', 'pets', '--watch', 'daily', '--check');
+    const watched = await run('reimport', 'pets', '--watch', 'daily', '--check');
     assert.equal(watched.code, 0, watched.stderr);
     assert.match(
       watched.stdout,
       /checked every day; next check: .*\npets: Nothing has changed since the last import\./,
     );
     serveDescription('Every pet of the shop');
-    const changed = await run('import-again', 'pets', '--check');
+    const changed = await run('reimport', 'pets', '--check');
     assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);
     assert.match((await run('servers', 'list')).stdout, /changed/);
-    assert.match(changed.stdout, /Next: .*toolhost import-again pets$/m);
-    const { stdout: planned } = await run('import-again', 'pets');
+    assert.match(changed.stdout, /Next: .*toolhost reimport pets$/m);
+    const { stdout: planned } = await run('reimport', 'pets');
     assert.match(planned, /: 1 tool changes; preserved edits: 0, unchanged tools: 0, /);
     assert.match(planned, /^list_pets changes: description$/m);
-    assert.match(planned, /^Next: .*toolhost import-again pets --apply/m);
-    assert.equal((await run('import-again', 'pets', '--apply')).code, 0);
-    assert.equal((await run('import-again', 'pets', '--check')).code, 0);
+    assert.match(planned, /^Next: .*toolhost reimport pets --apply/m);
+    assert.equal((await run('reimport', 'pets', '--apply')).code, 0);
+    assert.equal((await run('reimport', 'pets', '--check')).code, 0);
     upstream.on('GET /api.json', () => ({ status: 404, body: {} }));
-    const failed = await run('import-again', 'pets', '--check', '--json');
+    const failed = await run('reimport', 'pets', '--check', '--json');
     assert.equal(failed.code, 1);
     assert.match((JSON.parse(failed.stdout) as { imported: { error: string } }).imported.error, /HTTP 404/);
-    assert.match((await run('import-again', 'pets', 'openapi.json', '--check')).stderr, /Omit this argument/);
-    assert.match((await run('import-again', 'pets', '--watch', 'never')).stdout, /no longer watched/);
+    assert.match((await run('reimport', 'pets', 'openapi.json', '--check')).stderr, /Omit this argument/);
+    assert.match((await run('reimport', 'pets', '--watch', 'never')).stdout, /no longer watched/);
   });
 });

@@ -130,15 +130,15 @@ describe('toolhost import', () => {
     changedDocument.paths['/pets'] = { get: operation('pets', 'Every pet that the shop has') };
     changedDocument.paths['/shops'] = { get: operation('shops', 'The shops that there are') };
     writeFileSync(changed, stringify(changedDocument));
-    const plan = await run('import-again', 'again', changed);
+    const plan = await run('reimport', 'again', changed);
     assert.deepEqual([plan.code, plan.stderr], [2, '']);
     assert.match(plan.stdout, /^list_pets changes: description$/m);
     assert.match(plan.stdout, /Removed: create_pet/);
     assert.match(plan.stdout, /New: GET \/shops/);
-    const applied = await run('import-again', 'again', changed, '--add', '/shops', '--apply', '--json');
+    const applied = await run('reimport', 'again', changed, '--add', '/shops', '--apply', '--json');
     assert.equal(applied.code, 0, applied.stderr);
     assert.deepEqual((JSON.parse(applied.stdout) as { added: string[] }).added, ['list_shops']);
-    const unchanged = await run('import-again', 'again', changed);
+    const unchanged = await run('reimport', 'again', changed);
     assert.equal(unchanged.code, 0);
     assert.match(unchanged.stdout, /^Nothing to apply\.$/m);
   });

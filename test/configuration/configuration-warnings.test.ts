@@ -203,7 +203,7 @@ describe('configuration warnings', () => {
       buildToolConfig({ name: `get_${i}`, description, pinned: i % 2 === 0 }),
     );
     const [first = {}, second = {}, ...others] = many;
-    const tools = [{ ...first, disabled: true }, { ...second, max_answer_tokens: 1000 }, ...others];
+    const tools = [{ ...first, disabled: true }, { ...second, max_response_tokens: 1000 }, ...others];
     for (const tool_mode of ['list', 'search']) {
       const slug = `tokens-${tool_mode}`;
       const { body } = await toolhost.createServer(buildServerConfig({ slug, tool_mode, tools }));

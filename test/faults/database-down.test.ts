@@ -47,7 +47,7 @@ describe('PostgreSQL outage', () => {
       // The first poll for changes after a restart empties the caches. It must not happen between two steps of a test.
       await eventually(async () => {
         const scrapedAt = performance.now();
-        const ageMs = (await scrapeMetrics(toolhost.url)).value('toolhost_changes_age_seconds') * 1000;
+        const ageMs = (await scrapeMetrics(toolhost.url)).value('toolhost_change_poll_age_seconds') * 1000;
         assert.ok(ageMs < scrapedAt - restartedAt);
       }, 10_000);
     });
@@ -80,7 +80,7 @@ describe('PostgreSQL outage', () => {
       assert.equal(metrics.value('toolhost_ready'), 1);
       clockOffsetMs = 61_000;
       const later = await scrapeMetrics(toolhost.url);
-      assert.ok(later.value('toolhost_changes_age_seconds') > 60);
+      assert.ok(later.value('toolhost_change_poll_age_seconds') > 60);
       assert.equal(later.value('toolhost_ready'), 0);
     });
 

@@ -29,7 +29,7 @@ describe('the log of a database outage', () => {
     await Promise.all(
       Array.from({ length: 30 }, (_, n) => fetch(`${service.url}/mcp/unknown-${n}`, { method: 'POST' })),
     );
-    const age = async () => (await scrapeMetrics(service.url)).sum('toolhost_changes_age_seconds');
+    const age = async () => (await scrapeMetrics(service.url)).sum('toolhost_change_poll_age_seconds');
     proxy.cut();
     // This is long enough for more than one failed poll for changes.
     await eventually(async () => assert.ok((await age()) >= 12), 120_000);

@@ -64,8 +64,8 @@ describe('example gallery', () => {
       names.map((name) => `${name}.yaml`),
     );
     for (const name of names) {
-      const { max_answer_tokens } = parse(readExample(name)) as { max_answer_tokens?: number };
-      assert.equal(max_answer_tokens, 20_000, name);
+      const { max_response_tokens } = parse(readExample(name)) as { max_response_tokens?: number };
+      assert.equal(max_response_tokens, 20_000, name);
     }
     const { code, stdout } = await runToolhostCommand(['check', gallery]);
     assert.deepEqual([code, stdout.match(/warning.*/g)], [0, null], stdout);

@@ -26,7 +26,7 @@ describe('the storage of result remainders', () => {
     fixture.upstream.on('*', () => ({
       body: { rows: Array.from({ length: size / 20 }, (_, n) => `row ${n} of many, x`) },
     }));
-    const slug = await fixture.createToolServer({}, { max_answer_tokens: 500 });
+    const slug = await fixture.createToolServer({}, { max_response_tokens: 500 });
     const key = await fixture.toolhost.createKey();
     const modestCallers = [
       ['203.0.113.9', key],

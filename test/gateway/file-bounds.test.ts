@@ -153,7 +153,7 @@ describe('the storage of result files', () => {
       address: 'x',
       caller: 'x',
       sealed_head: '',
-      stranger: null,
+      unverified_caller: null,
     };
     await db
       .insertInto('files')
@@ -206,7 +206,7 @@ describe('the storage of result files', () => {
       [200, 159],
       [200, 100],
     ] as const) {
-      const limited = await fixture.createToolServer({ url: '/file' }, { max_answer_tokens: tokens });
+      const limited = await fixture.createToolServer({ url: '/file' }, { max_response_tokens: tokens });
       const body = Buffer.concat([Buffer.from(head + 'line\n'.repeat(lines) + next), bytes, Buffer.from('\r\n--b--')]);
       upstreamResponse = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body };
       const result = await fixture.call(limited);

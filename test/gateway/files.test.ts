@@ -255,7 +255,7 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] becomes a link if its Base64 exceeds the response limit, except an image', async () => {
-    const limited = await fixture.createToolServer({ url: '/file' }, { max_answer_tokens: 1000 });
+    const limited = await fixture.createToolServer({ url: '/file' }, { max_response_tokens: 1000 });
     respondWith(createBytes(2999), 'application/pdf');
     assert.equal((await call(statefulHeaders, limited)).content[1]?.type, 'resource');
     respondWith(createBytes(3001), 'application/pdf');

@@ -12,7 +12,7 @@ const token = 'of-the-caller';
 const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);
 const getCursor = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
 
-describe('a result with max_answer_tokens', () => {
+describe('a result with max_response_tokens', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let upstreamResponse: { body: unknown; headers?: Record<string, string>; status?: number };
@@ -33,7 +33,7 @@ describe('a result with max_answer_tokens', () => {
     upstream.on('*', () => upstreamResponse);
     toolhost = await startToolhost({ egressPorts: [upstream.port] });
     for (const tokens of [200, 500, 20_000])
-      await serve(`most-${tokens}`, { max_answer_tokens: tokens, authentication: { type: 'Bearer' } });
+      await serve(`most-${tokens}`, { max_response_tokens: tokens, authentication: { type: 'Bearer' } });
   });
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
@@ -206,7 +206,7 @@ describe('a result with max_answer_tokens', () => {
   });
 
   it('continues only at the URL of the view that returned it [agent 2]', async () => {
-    await serve('viewed', { max_answer_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
+    await serve('viewed', { max_response_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
     upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
     const cursor = String(getCursor(getTexts(await call('viewed/one'))[1] ?? ''));
     for (const address of ['viewed', 'viewed/two', 'most-200']) {
@@ -225,8 +225,8 @@ describe('a result with max_answer_tokens', () => {
     };
     const output_schema = { type: 'object', properties: { text: { type: 'string' } } };
     await serve('no-limit', {}, { output_schema });
-    await serve('tool-limit', { max_answer_tokens: 20_000 }, { max_answer_tokens: 200, output_schema });
-    await serve('search-limit', { max_answer_tokens: 200, tool_mode: 'search' });
+    await serve('tool-limit', { max_response_tokens: 20_000 }, { max_response_tokens: 200, output_schema });
+    await serve('search-limit', { max_response_tokens: 200, tool_mode: 'search' });
     assert.deepEqual(await listTools('no-limit'), [['read', true]]);
     // A truncated result has no structured content, so no schema may promise it.
     assert.deepEqual(await listTools('tool-limit'), [
@@ -246,7 +246,7 @@ describe('a result with max_answer_tokens', () => {
   });
 
   it('has its estimated tokens in the call record [agent 3]', async () => {
-    await serve('counted', { max_answer_tokens: 200 });
+    await serve('counted', { max_response_tokens: 200 });
     upstreamResponse = { body: { text: 'y'.repeat(400) } };
     await call('counted');
     upstreamResponse = { body: { text: 'y'.repeat(4000) } };
@@ -272,12 +272,12 @@ describe('a result with max_answer_tokens', () => {
     const validate = async (server: Json, tool: Json = {}) =>
       (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(tool)], ...server }))).problems;
     assert.match(
-      (await validate({ max_answer_tokens: 100 })).join(),
-      /max_answer_tokens: found 100; allowed: at least 200/,
+      (await validate({ max_response_tokens: 100 })).join(),
+      /max_response_tokens: found 100; allowed: at least 200/,
     );
-    assert.match((await validate({}, { max_answer_tokens: 1e6 })).join(), /at most 100000/);
+    assert.match((await validate({}, { max_response_tokens: 1e6 })).join(), /at most 100000/);
     assert.match(
-      (await validate({ max_answer_tokens: 500 }, { name: 'read_more' })).join(),
+      (await validate({ max_response_tokens: 500 }, { name: 'read_more' })).join(),
       /tools\[0\]\.name: "read_more"/,
     );
     assert.deepEqual(await validate({}, { name: 'read_more' }), []);

@@ -100,7 +100,7 @@ describe('the content of a tool result', () => {
     }
     // `tools/list` omits the output schema of a tool with a token limit.
     const limited = await callInAllVersions(
-      await fixture.createToolServer({ url: '/exact', output_schema, max_answer_tokens: 500 }),
+      await fixture.createToolServer({ url: '/exact', output_schema, max_response_tokens: 500 }),
     );
     for (const result of Object.values(limited)) assert.equal(result.structuredContent, undefined);
   });

@@ -46,7 +46,7 @@ describe('reading of API descriptions', () => {
       name: 'Things',
       slug: 'things',
       base_url: 'https://api.example.com/v1',
-      max_answer_tokens: 20_000,
+      max_response_tokens: 20_000,
       tools: [
         {
           name: 'get_pet',

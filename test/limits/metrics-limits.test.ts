@@ -49,12 +49,12 @@ describe('limit metrics', () => {
     await Promise.all(calls);
     const metrics = await scrapeMetrics(toolhost.url);
     assert.equal(metrics.sum('toolhost_calls_in_progress'), 0);
-    const [waited, total] = ['toolhost_call_wait_seconds_sum', 'toolhost_call_duration_seconds_sum'].map((name) =>
+    const [waited, total] = ['toolhost_call_queue_seconds_sum', 'toolhost_call_duration_seconds_sum'].map((name) =>
       metrics.value(name),
     ) as [number, number];
     assert.ok(waited > 0 && waited < total);
     // Queue time is neither upstream time nor the service's own overhead.
-    const durationMetrics = ['toolhost_upstream_duration_seconds_sum', 'toolhost_own_duration_seconds_sum'];
+    const durationMetrics = ['toolhost_upstream_duration_seconds_sum', 'toolhost_overhead_seconds_sum'];
     const sum = durationMetrics.reduce((all, name) => all + metrics.value(name), waited);
     assert.ok(Math.abs(total - sum) < 1e-6, `${total} ${sum}`);
   });

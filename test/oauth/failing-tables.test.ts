@@ -13,7 +13,7 @@ const writtenTables = [
   'tokens',
   'grants',
   'changes',
-  'handed_out_tokens',
+  'passthrough_tokens',
   'audit_events',
   'call_quota_use',
 ] as const;

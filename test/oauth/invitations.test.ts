@@ -104,7 +104,7 @@ for (const engine of engines) {
         const session = await signInVerified(`list-${index}`, text);
         const { user } = (await requestAs(session, 'GET', '/session')).body as { user: Json };
         assert.equal(user.email, undefined, text);
-        assert.equal((await requestAs(session, 'GET', '/notifications')).body.email, undefined, text);
+        assert.equal((await requestAs(session, 'GET', '/notification-settings')).body.email, undefined, text);
       }
       const usual = `o'neil+tag_1@sub.example.com`;
       const { user } = (await requestAs(await signInVerified('usual', usual), 'GET', '/session')).body as {

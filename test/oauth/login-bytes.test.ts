@@ -41,7 +41,7 @@ for (const engine of engines) {
 
     const db = () => world.toolhost.running.app.runner.db;
     /** Uses up all bytes that may be stored in this minute and in the minutes that the test may take. */
-    async function useAllBytes(): Promise<void> {
+    async function fillAllBytes(): Promise<void> {
       const query = db().selectFrom('servers').select('workspace_id');
       const { workspace_id: workspaceId } = await query.executeTakeFirstOrThrow();
       const bytes = maxLoginBytesPerMinute.ofServer;
@@ -52,7 +52,7 @@ for (const engine of engines) {
     const releaseAllBytes = () => db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
 
     it("[find A5] ends a login with an error after the workspace's logins of one minute stored 20 MB", async () => {
-      await useAllBytes();
+      await fillAllBytes();
       const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
       assert.deepEqual(
         [searchParams.get('error'), searchParams.get('error_description')],
@@ -66,7 +66,7 @@ for (const engine of engines) {
 
     it('[find A5] stores refreshed tokens, however many bytes new logins add', async () => {
       const { access_token } = await world.getTokens(client);
-      await useAllBytes();
+      await fillAllBytes();
       world.provider.onToken(() => ({ body: createLongTokens(3600) }));
       world.rejectFirstToken();
       assert.notEqual((await world.callTool(slug, access_token)).isError, true);

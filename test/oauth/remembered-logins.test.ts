@@ -12,7 +12,7 @@ describe('logins that a process caches', () => {
   let world: LoginWorld;
   let slug: string;
   before(async () => {
-    world = await startLoginWorld({ env: { REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,dailywrites=0' } });
+    world = await startLoginWorld({ env: { REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,daily_writes=0' } });
     slug = await world.createServer();
   });
   after(() => world.stop());

@@ -63,7 +63,7 @@ const boundedByRules = [
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
-  /^import(Api|Again)\.(answers|headers): a record/,
+  /^(?:re)?importApi\.(answers|headers): a record/,
 ];
 
 describe('operation inputs', () => {

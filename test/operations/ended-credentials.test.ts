@@ -66,7 +66,7 @@ for (const engine of engines) {
         name: 'a session of a removed member',
         async begin() {
           const { id, headers } = await newSession('editor');
-          return { headers, end: () => asOwner('DELETE', `/members/${id}`, { end_remains: true }) };
+          return { headers, end: () => asOwner('DELETE', `/members/${id}`, { revoke_access: true }) };
         },
       },
       {

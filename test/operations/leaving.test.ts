@@ -59,7 +59,7 @@ for (const engine of engines) {
       await asOwner('DELETE', `/keys/${revokedKey.id}`);
       const before = await getListedKey(direct.id);
       assert.deepEqual([before.created_by_name, before.creator_left], ['Ed', undefined]);
-      const { body: foundKeys } = await asOwner('GET', `/keys?made_by=${id}`);
+      const { body: foundKeys } = await asOwner('GET', `/keys?creator_id=${id}`);
       const ids = (foundKeys.keys as Json[]).map((key) => key.id);
       assert.deepEqual(ids.toSorted(), [direct.id, second.id].toSorted());
 
@@ -86,7 +86,7 @@ for (const engine of engines) {
       });
       const other = await makeKey(owner, 'of somebody else');
       assert.equal(await isAccepted(direct.key), true);
-      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_access: true });
       assert.deepEqual((body.revoked_keys as string[]).toSorted(), [direct.id, second.id].toSorted());
       assert.deepEqual([body.revoked_key_count, body.key_count], [2, 0]);
       for (const key of [direct.key, String(second.key)]) assert.equal(await isAccepted(key), false);
@@ -122,7 +122,7 @@ for (const engine of engines) {
         [keyId, unused.id].map((createdId) => keys.some((stored) => stored.id === createdId)),
         [true, false],
       );
-      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_access: true });
       assert.deepEqual([body.servers, body.deleted_models], [['long-ago'], ['long-ago']]);
       assert.deepEqual(body.secrets, [{ server: 'long-ago', name: 'KEY' }]);
       for (const webhook of await listWebhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
@@ -171,7 +171,7 @@ for (const engine of engines) {
       }
       assert.deepEqual([olgas?.id, olgas?.paused_at], [own.body.id, undefined]);
       for (const webhook of await listWebhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
-      await asOwner('DELETE', `/remains/${id}`);
+      await asOwner('DELETE', `/member-access/${id}`);
     });
 
     it('leaves keys that cannot create, change, delete, or test webhooks', async () => {
@@ -190,7 +190,7 @@ for (const engine of engines) {
       for (const { status, text } of refused) assert.match(`${status} ${text}`, /^403 .*the key of a member/);
       assert.partialDeepStrictEqual(await listWebhooks(), [{ id: created.id, origin: 'https://olga.example' }]);
       await asOwner('DELETE', path);
-      await asOwner('DELETE', `/remains/${id}`);
+      await asOwner('DELETE', `/member-access/${id}`);
     });
 
     it('owns webhooks of others whose URL they or their key changed', async () => {
@@ -203,7 +203,7 @@ for (const engine of engines) {
       const url = 'https://eds.example/';
       await personRequest(toolhost, session, 'PATCH', `/webhooks/${ids[0]}`, { url });
       await toolhost.rest('PATCH', `/webhooks/${ids[1]}`, { key, body: { url } });
-      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_access: true });
       assert.deepEqual(body.paused_webhooks, ids);
       for (const webhook of await listWebhooks()) {
         assert.deepEqual([webhook.created_by, webhook.unconfirmed], [id, true]);
@@ -243,7 +243,7 @@ for (const engine of engines) {
       const { session, id } = await join();
       const hook = { url: 'https://eds.example/', events: ['quota.near'] };
       const { body: created } = await personRequest(toolhost, session, 'POST', '/webhooks', hook);
-      const { status, body } = await asOwner('DELETE', `/remains/${id}`);
+      const { status, body } = await asOwner('DELETE', `/member-access/${id}`);
       assert.deepEqual([status, body.paused_webhooks], [200, [created.id]]);
       assert.deepEqual(((await getLastEvent()).detail as Json).paused_webhooks, [created.id]);
       assert.equal((await listWebhooks())[0]?.unconfirmed, true);
@@ -257,22 +257,22 @@ for (const engine of engines) {
       const left = await personRequest(toolhost, session, 'POST', '/workspace/leave');
       assert.deepEqual([left.status, left.body.models, left.body.key_count], [200, ['lenas'], 1]);
       const getRemaining = async () =>
-        ((await asOwner('GET', '/remains')).body.people as Json[]).find((person) => person.id === id);
+        ((await asOwner('GET', '/member-access')).body.people as Json[]).find((person) => person.id === id);
       assert.partialDeepStrictEqual(await getRemaining(), { name: 'Lena', models: ['lenas'], key_count: 1 });
-      const { status, body } = await asOwner('DELETE', `/remains/${id}`);
+      const { status, body } = await asOwner('DELETE', `/member-access/${id}`);
       assert.deepEqual([status, body.revoked_keys, body.deleted_models], [200, [keyId], ['lenas']]);
-      assert.equal((await getLastEvent()).operation, 'endRemains');
+      assert.equal((await getLastEvent()).operation, 'revokeMemberAccess');
       assert.deepEqual(
         [await isAccepted(key), (await asOwner('GET', '/models')).body.models, await getRemaining()],
         [false, [], undefined],
       );
-      assert.equal((await asOwner('DELETE', `/remains/${id}`)).status, 404);
+      assert.equal((await asOwner('DELETE', `/member-access/${id}`)).status, 404);
     });
 
     it('loses models if the owner ends their access', async () => {
       const { session, id } = await join();
       await personRequest(toolhost, session, 'PUT', '/models/eds', { kind: 'openai', model: 'm' });
-      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_access: true });
       assert.deepEqual([body.models, body.deleted_models], [[], ['eds']]);
       assert.deepEqual((await asOwner('GET', '/models')).body.models, []);
     });
@@ -283,10 +283,10 @@ for (const engine of engines) {
       const { body } = await asOwner('DELETE', `/members/${id}`);
       assert.deepEqual(body.invitations, ['friend@mail.example']);
       assert.deepEqual(((await getLastEvent()).detail as Json).invitations, ['friend@mail.example']);
-      const remaining = (await asOwner('GET', '/remains')).body.people as Json[];
+      const remaining = (await asOwner('GET', '/member-access')).body.people as Json[];
       assert.deepEqual(remaining.find((person) => person.id === id)?.invitations, ['friend@mail.example']);
-      const { body: ended } = await asOwner('DELETE', `/remains/${id}`);
-      assert.deepEqual(ended.withdrawn_invitations, ['friend@mail.example']);
+      const { body: ended } = await asOwner('DELETE', `/member-access/${id}`);
+      assert.deepEqual(ended.revoked_invitations, ['friend@mail.example']);
       assert.deepEqual((await asOwner('GET', '/members')).body.invitations, []);
     });
 
@@ -341,7 +341,7 @@ for (const engine of engines) {
       );
       assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 401);
       assert.equal(await isAccepted(key), true);
-      await asOwner('PATCH', `/members/${id}`, { role: 'viewer', end_remains: true });
+      await asOwner('PATCH', `/members/${id}`, { role: 'viewer', revoke_access: true });
       assert.equal(await isAccepted(key), false);
     });
 
@@ -356,10 +356,10 @@ for (const engine of engines) {
       const otherWorkspaceSession = await createPersonSession(toolhost, { name: 'Mallory', workspace: 'wsp_other' });
       const { session, id } = await join();
       const { key } = await makeKey(session, 'ours');
-      const { body } = await personRequest(toolhost, otherWorkspaceSession, 'GET', `/keys?made_by=${id}`);
+      const { body } = await personRequest(toolhost, otherWorkspaceSession, 'GET', `/keys?creator_id=${id}`);
       assert.deepEqual(body.keys, []);
       const { status } = await personRequest(toolhost, otherWorkspaceSession, 'DELETE', `/members/${id}`, {
-        end_remains: true,
+        revoke_access: true,
       });
       assert.deepEqual([status, await isAccepted(key)], [404, true]);
     });

@@ -58,7 +58,7 @@ describe('[find B9] names and addresses of people', () => {
     await asOwner('POST', '/keys', { name: 'of a person', scopes: ['call'] });
     await asOwner('PUT', '/models/mine', { kind: 'openai', url: `${upstream.url}/v1`, model: 'm' });
     const webhook = await asOwner('POST', '/webhooks', { url: `${upstream.url}/told`, events: ['quota.near'] });
-    await asOwner('PUT', '/notifications', { events: ['quota.near'] });
+    await asOwner('PUT', '/notification-settings', { events: ['quota.near'] });
     await asOwner('POST', '/invitations', { email: 'other@mail.example', role: 'viewer' });
     await asOwner('DELETE', '/invitations/other%40mail.example');
     await asOwner('DELETE', `/members/usr_${formerSession}`);
@@ -89,7 +89,7 @@ describe('[find B9] names and addresses of people', () => {
     const deliveries = JSON.stringify([{ to: 'mail', id: `usr_${session}`, state: 'delivered' }]);
     const notice = { event: 'quota.near', subject: 'keys', text: 'Of 10 keys, 9 are used.', dedupe: 'x', attempts: 1 };
     await db
-      .insertInto('notices')
+      .insertInto('notifications')
       .values({ id: 'ntc_1', workspace_id: 'local', at, ...notice, deliveries, next_at: null })
       .execute();
   }
@@ -142,7 +142,7 @@ describe('[find B9] names and addresses of people', () => {
       '/keys': [owner],
       [`/calls/${ids.call}`]: [owner],
       '/grants': [loginName],
-      '/notices': [owner],
+      '/notifications': [owner],
     };
     for (const [path, names] of Object.entries(expectedTexts)) {
       const { text } = await send(browserHeaders(session), 'GET', path);

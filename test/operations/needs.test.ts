@@ -11,7 +11,7 @@ describe('pending actions of servers', () => {
   after(() => toolhost?.stop());
 
   const getPendingActions = async (key?: string) => {
-    const { status, body } = await toolhost.rest('GET', '/needs', key === undefined ? {} : { key });
+    const { status, body } = await toolhost.rest('GET', '/pending-actions', key === undefined ? {} : { key });
     assert.equal(status, 200);
     return (body.servers as Json[]).filter(({ slug }) => slug !== 'projects');
   };

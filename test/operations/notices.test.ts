@@ -56,7 +56,7 @@ for (const engine of engines) {
         await work.stop();
       }
     };
-    const listNotifications = async () => (await rest('GET', '/notices')).body.notices as StoredNotification[];
+    const listNotifications = async () => (await rest('GET', '/notifications')).body.notifications as StoredNotification[];
     const createWebhook = async (path: string, events: string[]) => {
       const { status, body, text } = await rest('POST', '/webhooks', { url: `${receiver.url}${path}`, events });
       assert.equal(status, 201, text);
@@ -106,7 +106,7 @@ for (const engine of engines) {
         personRequest(world.toolhost, session, method, path, body);
       const events = ['upstream.failing'];
       const { body: webhook } = await requestAs(editor, 'POST', '/webhooks', { url: `${receiver.url}/left`, events });
-      await requestAs(editor, 'PUT', '/notifications', { events });
+      await requestAs(editor, 'PUT', '/notification-settings', { events });
       assert.equal((await requestAs(owner, 'DELETE', `/members/usr_${editor}`)).status, 200);
       receiver.on('GET /broken', () => ({ status: 500 }));
       await world.toolhost.createServer(buildServerAt('till', '', { tools: [buildToolAt(`${receiver.url}/broken`)] }));
@@ -140,7 +140,7 @@ for (const engine of engines) {
         notification = await getQuotaNotification();
         assert.ok(world.now() - startedAt < 3 * dayMs);
       }
-      assert.deepEqual([notification?.deliveries[0]?.state, notification?.attempts], ['given_up', 7]);
+      assert.deepEqual([notification?.deliveries[0]?.state, notification?.attempts], ['failed', 7]);
       await deleteWebhook(webhook);
     });
 
@@ -194,7 +194,7 @@ for (const engine of engines) {
         .set({ expires_at: world.now() + 400 * dayMs })
         .execute();
       const subscribedEvents = ['key.expiring', 'key.unused', 'login.ended'];
-      const set = await requestAs('PUT', '/notifications', { events: subscribedEvents });
+      const set = await requestAs('PUT', '/notification-settings', { events: subscribedEvents });
       assert.deepEqual([set.status, set.body.events, set.body.mail_available], [200, subscribedEvents, true]);
       await rest('POST', '/keys', { name: 'Idle', scopes: ['call'] });
       const { body: expiringKey } = await rest('POST', '/keys', {
@@ -232,7 +232,7 @@ for (const engine of engines) {
       const texts = (await listNotifications()).map(({ text }) => text);
       assert.ok(texts.includes('The API key “Idle” was not used for 90 days.'), texts.join());
       mail.mails.length = 0;
-      await requestAs('PUT', '/notifications', { events: [] });
+      await requestAs('PUT', '/notification-settings', { events: [] });
       await world.advanceTime(31 * dayMs);
       await pollAndNotify();
       assert.equal(mail.mails.length, 0);
@@ -318,7 +318,7 @@ for (const engine of engines) {
       await notifier.stop();
       for (const request of getHeldRequests()) request.release();
       const { db } = world.toolhost.running.app.runner;
-      for (const table of ['webhooks', 'notices'] as const)
+      for (const table of ['webhooks', 'notifications'] as const)
         await db
           .deleteFrom(table)
           .where('workspace_id', 'in', [...workspaces, neighbor])

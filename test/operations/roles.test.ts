@@ -10,7 +10,7 @@ import { type Json, type Reply, startToolhost, type TestToolhost } from '../supp
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that affect only the person: their workspaces and their mail notification settings. */
-const personalOperations = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotifications']);
+const personalOperations = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotificationSettings']);
 const changingOperations = operationList.filter((op) => op.effect !== 'read' && !personalOperations.has(op.name));
 /** Operations whose input names a person or a workspace. */
 const namingOperations = operationList.filter(

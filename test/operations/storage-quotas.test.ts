@@ -178,13 +178,13 @@ for (const engine of engines) {
     });
 
     it('[find A5] limit workspace changes per day', async () => {
-      const { create, getQuota } = await createWorkspaceWithQuotas({ dailywrites: 2, servers: 0 });
+      const { create, getQuota } = await createWorkspaceWithQuotas({ daily_writes: 2, servers: 0 });
       await world.advanceTime(dayMs - (world.now() % dayMs));
       assert.deepEqual([(await create('a')).status, (await create('b')).status], [201, 201]);
       const refusal = await create('c');
       assert.equal(refusal.status, 429);
       assert.match(refusal.text, /limit of 2 changes per day; retry in 86400 s/);
-      assert.equal((await getQuota('dailywrites'))?.used, 2);
+      assert.equal((await getQuota('daily_writes'))?.used, 2);
       await world.advanceTime(dayMs);
       assert.equal((await create('c')).status, 201);
     });
@@ -233,7 +233,7 @@ for (const engine of engines) {
 
     it('[find A8] count changes across all workspaces of a creator', async () => {
       await world.advanceTime(dayMs - (world.now() % dayMs));
-      const { create, openWorkspace } = await signInCreator('Cleo', { dailywrites: 5 });
+      const { create, openWorkspace } = await signInCreator('Cleo', { daily_writes: 5 });
       await openWorkspace('First');
       assert.equal((await create('cleo-first')).status, 201);
       // Creating the next workspace and setting its quotas are changes too.
@@ -244,7 +244,7 @@ for (const engine of engines) {
         [status, /workspaces of this creator reached their limit of 5 changes/.test(String(body.detail))],
         [429, true],
       );
-      const other = await signInCreator('Dora', { dailywrites: 5 });
+      const other = await signInCreator('Dora', { daily_writes: 5 });
       await other.openWorkspace('First');
       assert.equal((await other.create('cleo-third')).status, 201);
     });

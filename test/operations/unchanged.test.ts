@@ -23,13 +23,13 @@ const alwaysChanging = new Set([
   'revokeGrant',
   'deleteSecret',
   'removeMember',
-  'endRemains',
+  'revokeMemberAccess',
   'leaveWorkspace',
   'createWorkspace',
   'saveModel',
   'deleteModel',
   'deleteWorkspace',
-  'withdrawInvitation',
+  'revokeInvitation',
 ]);
 
 describe('operations that change something', () => {

@@ -206,7 +206,7 @@ describe('CPU budget of upstream responses', () => {
         toolhost.upstream.on(`GET /${slug}`, () => ({ headers, body }));
         const url = `${toolhost.upstream.url}/${slug}`;
         const run = { name: 'run', description: 'Gets an answer of this test.', method: 'GET', url };
-        const config = { name: 'Cut', slug, max_answer_tokens: tokens, tools: [run] };
+        const config = { name: 'Cut', slug, max_response_tokens: tokens, tools: [run] };
         assert.equal((await toolhost.rest('POST', '/servers', config)).status, 201);
         const reply = await toolhost.assertWithinBudget(`cut ${label}`, () => toolhost.call(slug, 'run', '{}'));
         const texts = getTexts(reply.body.result as ToolCallResult);

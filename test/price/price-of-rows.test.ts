@@ -117,7 +117,7 @@ for (const engine of engines) {
       );
       const { servers: listedServers } = await getReport('/servers');
       assert.equal((listedServers as Json[]).length, servers);
-      const { servers: serversWithNeeds } = await getReport('/needs');
+      const { servers: serversWithNeeds } = await getReport('/pending-actions');
       assert.deepEqual((serversWithNeeds as Json[])[0]?.missing_secrets, names);
     });
   });

@@ -213,7 +213,7 @@ describe('rotating the master key while two replicas serve', () => {
     await world.newBrowser().get(agent.authorization().url);
     world.upstream.on('GET /thing', () => ({ body: { text: 'x'.repeat(2000) } }));
     await world.toolhost.createServer(
-      buildServerAt('with-secret', world.upstream.url, { ...stored, max_answer_tokens: 200 }),
+      buildServerAt('with-secret', world.upstream.url, { ...stored, max_response_tokens: 200 }),
     );
     await world.toolhost.rest('PUT', '/servers/with-secret/secrets/TOKEN', { body: { value: 'x' } });
     await world.toolhost.rest('POST', '/servers/with-secret/capture', { body: { hours: 1 } });

@@ -46,7 +46,7 @@ describe('two replicas on one PostgreSQL database', () => {
   it('return the remainder of a result that the other replica has truncated [agent 3]', async () => {
     const rows = Array.from({ length: 300 }, (_, n) => `row ${n}`);
     upstream.on('GET /rows', () => ({ body: rows }));
-    const config = { authentication: { type: 'Bearer' }, max_answer_tokens: 200 };
+    const config = { authentication: { type: 'Bearer' }, max_response_tokens: 200 };
     await first.createServer({
       ...buildServerAt('cut', upstream.url, config),
       tools: [buildToolAt(`${upstream.url}/rows`)],

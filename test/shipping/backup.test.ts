@@ -46,7 +46,7 @@ describe('backup and restore', () => {
       const since = Date.now() / 1000;
       await world.backUp(env);
       const metrics = await scrapeMetrics(url);
-      assert.ok(metrics.value('toolhost_work_done_timestamp_seconds', { work: 'backup' }) >= since);
+      assert.ok(metrics.value('toolhost_leader_job_success_timestamp_seconds', { work: 'backup' }) >= since);
       const hasPool = metrics.families.get('toolhost_database_connections')?.labels.has('state');
       assert.equal(hasPool, engine === 'postgres');
     });

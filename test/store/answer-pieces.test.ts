@@ -40,13 +40,13 @@ for (const engine of engines) {
     const find = (id: string, scope: object = {}, at = now) =>
       findResultChunks(database.db, keyring, { ...owner, id, ...scope }, at);
     const count = async () =>
-      (await database.db.selectFrom('answer_pieces').select('id').where('workspace_id', '=', 'ws').execute()).length;
+      (await database.db.selectFrom('result_chunks').select('id').where('workspace_id', '=', 'ws').execute()).length;
 
     it('seals result chunks, returns them only to their caller on their server, and deletes them after ten minutes [agent 3]', async () => {
       await insert('one.1');
-      assert.deepEqual(await find('one.1'), { json: '["one.1"]', pieces: 2 });
-      const stored = await database.db.selectFrom('answer_pieces').select('sealed_pieces').executeTakeFirstOrThrow();
-      assert.ok(!stored.sealed_pieces.includes('one'));
+      assert.deepEqual(await find('one.1'), { json: '["one.1"]', chunkCount: 2 });
+      const stored = await database.db.selectFrom('result_chunks').select('sealed_chunks').executeTakeFirstOrThrow();
+      assert.ok(!stored.sealed_chunks.includes('one'));
       for (const other of [{ workspaceId: 'other' }, { serverId: 'other' }, { caller: 'other' }])
         assert.equal(await find('one.1', other), undefined);
       assert.ok(await find('one.1', {}, now + remainderRetentionMs - 1));
@@ -64,7 +64,7 @@ for (const engine of engines) {
       assert.equal(await find('large-0.1'), undefined);
       assert.ok(await find('large-6.1'));
       assert.equal(await count(), Math.floor(maxStored.characters / (large.length * (4 / 3))));
-      await database.records.deleteFrom('answer_pieces').execute();
+      await database.records.deleteFrom('result_chunks').execute();
       const numbers = Array.from({ length: maxStored.rows + 3 }, (_, n) => n);
       for (let from = 0; from < numbers.length; from += 100) {
         await Promise.all(numbers.slice(from, from + 100).map((n) => insert(`small-${n}.1`, { at: now + n })));
@@ -75,7 +75,7 @@ for (const engine of engines) {
       assert.ok(await find('elsewhere.1', { workspaceId: 'other' }));
       await trimResultChunks(database.records, 'ws', now + remainderRetentionMs + 4);
       assert.equal(await count(), maxStored.rows - 2);
-      await database.records.deleteFrom('answer_pieces').execute();
+      await database.records.deleteFrom('result_chunks').execute();
     });
   });
 }

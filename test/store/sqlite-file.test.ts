@@ -31,9 +31,9 @@ describe('a SQLite file', () => {
       lossReason = sentence;
     });
     rmSync(options.file);
-    for (const useConnection of Object.values(connectionUses)) await useConnection(database).catch(() => undefined);
+    for (const queryOnce of Object.values(connectionUses)) await queryOnce(database).catch(() => undefined);
     await eventually(() => assert.match(lossReason, /was deleted while the service was running/));
-    for (const useConnection of Object.values(connectionUses)) await useConnection(database).catch(() => undefined);
+    for (const queryOnce of Object.values(connectionUses)) await queryOnce(database).catch(() => undefined);
     await database.close();
     await assert.rejects(openDatabase(options), /contains the data that a service had open|is missing or empty/);
   });
@@ -42,7 +42,7 @@ describe('a SQLite file', () => {
     const options = await stores.newOptions();
     const file = join(dirname(options.file), 'a %41?mode=ro#b&c+ü.sqlite');
     const database = await openDatabase({ ...options, file });
-    for (const useConnection of Object.values(connectionUses).slice(1)) await useConnection(database);
+    for (const queryOnce of Object.values(connectionUses).slice(1)) await queryOnce(database);
     assert.deepEqual(await findWorkspaceIds(database.reports), ['written']);
     await database.close();
     assert.ok(existsSync(file));

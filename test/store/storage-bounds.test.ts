@@ -53,7 +53,7 @@ const rows: Row[] = [
   {
     tables: ['api_keys'],
     bound:
-      'quota keys; revoked and expired keys are deleted after AUDIT_RETENTION_DAYS, as are those of a workspace beyond the newest 10,000, unless a key created with them still exists; quota dailywrites',
+      'quota keys; revoked and expired keys are deleted after AUDIT_RETENTION_DAYS, as are those of a workspace beyond the newest 10,000, unless a key created with them still exists; quota daily_writes',
     deletedBy: 'upkeep',
   },
   {
@@ -80,7 +80,7 @@ const rows: Row[] = [
     deletedBy: 'upkeep, also those of deleted servers, and adding a capture',
   },
   {
-    tables: ['answer_pieces'],
+    tables: ['result_chunks'],
     bound:
       'ten minutes; 64 MB and 2,000 rows per workspace, three quarters of it for unverified callers; the caller, or the address of unverified callers, that stores the most loses its oldest',
     deletedBy: 'upkeep, and storing the remainder of a result',
@@ -97,19 +97,19 @@ const rows: Row[] = [
     deletedBy: 'deleting one',
   },
   {
-    tables: ['notices'],
+    tables: ['notifications'],
     bound: '30 days; 200 per day and workspace',
     deletedBy: 'upkeep',
   },
   {
     tables: ['audit_events'],
     bound:
-      'AUDIT_RETENTION_DAYS; quota dailywrites, details of 32 KiB each, and 20 MB per day and workspace of those above 1,000 characters; per day, 500 login failures, 10,000 logins, and 10,000 ends at a server, and one row with the number of further ones (store/logins/login-events.ts)',
+      'AUDIT_RETENTION_DAYS; quota daily_writes, details of 32 KiB each, and 20 MB per day and workspace of those above 1,000 characters; per day, 500 login failures, 10,000 logins, and 10,000 ends at a server, and one row with the number of further ones (store/logins/login-events.ts)',
     deletedBy: 'upkeep',
   },
   {
     tables: ['changes'],
-    bound: 'a day; quota dailywrites',
+    bound: 'a day; quota daily_writes',
     deletedBy: 'upkeep',
   },
   {
@@ -140,7 +140,7 @@ const rows: Row[] = [
     deletedBy: 'upkeep, also those of deleted servers; management logins',
   },
   {
-    tables: ['handed_out_tokens'],
+    tables: ['passthrough_tokens'],
     bound: 'until they expire; 100,000 per server, 1,000,000 per workspace, divided equally among its servers',
     deletedBy: 'upkeep',
   },

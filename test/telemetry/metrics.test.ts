@@ -72,7 +72,7 @@ describe('metrics', () => {
       await call('fine_canary_tool', { text: [5] });
       await toolhost.statelessRpc('keyed', key, 'tools/call', { name: 'get', arguments: {} });
     });
-    const openLabels = { access: 'caller_token', era: 'legacy' };
+    const openLabels = { access: 'caller_token', generation: 'stateful' };
     for (const [outcome, times] of Object.entries({
       ok: 2,
       upstream_status: 1,
@@ -82,21 +82,21 @@ describe('metrics', () => {
     })) {
       assert.equal(countCalls({ outcome, ...openLabels }), times, outcome);
     }
-    assert.equal(countCalls({ outcome: 'ok', access: 'api_key', era: 'modern' }), 1);
+    assert.equal(countCalls({ outcome: 'ok', access: 'api_key', generation: 'stateless' }), 1);
     assert.equal(countCalls({}), 7);
     assert.equal(count('toolhost_call_duration_seconds_count'), 7);
-    assert.equal(count('toolhost_call_wait_seconds_count'), 7);
+    assert.equal(count('toolhost_call_queue_seconds_count'), 7);
     // The call with invalid arguments sent no request.
     assert.equal(count('toolhost_upstream_duration_seconds_count'), 6);
-    assert.equal(count('toolhost_own_duration_seconds_count'), 6);
+    assert.equal(count('toolhost_overhead_seconds_count'), 6);
   });
 
   it('measure the total and the upstream duration, not rounded, in cumulative buckets', async () => {
     const { count, later } = await measureIncrease(() => call('slow'));
     const total = count('toolhost_call_duration_seconds_sum');
     const upstreamPart = count('toolhost_upstream_duration_seconds_sum');
-    const overhead = count('toolhost_own_duration_seconds_sum');
-    const wait = count('toolhost_call_wait_seconds_sum');
+    const overhead = count('toolhost_overhead_seconds_sum');
+    const wait = count('toolhost_call_queue_seconds_sum');
     assert.ok(upstreamPart >= 0.055 && total > upstreamPart, `${total} ${upstreamPart}`);
     assert.ok(overhead > 0 && wait >= 0);
     assert.ok(Math.abs(total - upstreamPart - overhead - wait) < 1e-6, `${total} ${upstreamPart} ${overhead} ${wait}`);
@@ -201,15 +201,15 @@ describe('metrics', () => {
   it('describe the state of the process and its database', async () => {
     const later = await eventually(async () => {
       const { later } = await measureIncrease(() => call('fine_canary_tool'));
-      assert.ok(later.value('toolhost_call_records_waiting') > 0);
+      assert.ok(later.value('toolhost_call_records_queued') > 0);
       return later;
     });
     await toolhost.rest('GET', '/calls');
-    assert.equal((await scrapeMetrics(toolhost.url)).value('toolhost_call_records_waiting'), 0);
+    assert.equal((await scrapeMetrics(toolhost.url)).value('toolhost_call_records_queued'), 0);
     assert.equal(later.value('toolhost_call_records_dropped_total'), 0);
     assert.equal(later.value('toolhost_database_up'), 1);
     assert.equal(later.value('toolhost_ready'), 1);
-    assert.ok(later.value('toolhost_changes_age_seconds') < 60);
+    assert.ok(later.value('toolhost_change_poll_age_seconds') < 60);
     assert.ok(later.value('process_resident_memory_bytes') > 1e7);
     assert.ok(later.value('process_cpu_seconds_total') > 0);
     assert.ok(Math.abs(later.value('process_start_time_seconds') - performance.timeOrigin / 1000) < 1);
@@ -229,7 +229,9 @@ describe('metrics', () => {
     assert.deepEqual(text.match(/\w+="local"/g), ['mode="local"']);
     const labels = [...families.values()].flatMap((family) => [...family.labels]);
     const knownLabels =
-      'access cache class database era event kind limit method mode node outcome state status version what'.split(' ');
+      'access cache class database event generation kind limit method mode node outcome state status version what'.split(
+        ' ',
+      );
     assert.deepEqual(
       labels.filter((label) => !knownLabels.includes(label)),
       [],
@@ -241,7 +243,7 @@ describe('metrics', () => {
     const other = structuredClone(one);
     for (const { name, samples } of other) {
       if (name === 'toolhost_database_up') for (const sample of samples) sample.value = 0;
-      if (name === 'toolhost_changes_age_seconds') for (const sample of samples) sample.value = 99;
+      if (name === 'toolhost_change_poll_age_seconds') for (const sample of samples) sample.value = 99;
     }
     const read = (processes: (typeof one)[]): ParsedMetrics => parseMetrics(formatMetrics(mergeMetrics(processes)));
     const [alone, both] = [read([one]), read([one, other])];
@@ -253,7 +255,7 @@ describe('metrics', () => {
     );
     assert.equal(both.value('toolhost_database_up'), 0);
     assert.equal(both.value('toolhost_ready'), 1);
-    assert.equal(both.value('toolhost_changes_age_seconds'), 99);
+    assert.equal(both.value('toolhost_change_poll_age_seconds'), 99);
     assert.equal(both.value('toolhost_processes'), 2);
     assert.equal(both.value('process_start_time_seconds'), alone.value('process_start_time_seconds'));
   });

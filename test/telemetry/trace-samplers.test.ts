@@ -8,7 +8,7 @@ const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const call: ToolCall = {
   name: 'get',
   args: {},
-  generation: 'modern',
+  generation: 'stateless',
   traceparent: undefined,
   tracestate: undefined,
   requestId: 'request',

@@ -10,7 +10,7 @@ describe('upkeep metric', () => {
     const toolhost = await startToolhost({ runtimeOptions: { leaderPollIntervalMs: 50 } });
     t.after(toolhost.stop);
     const getLastDoneAt = async (url: string) =>
-      (await scrapeMetrics(url)).value('toolhost_work_done_timestamp_seconds', { work: 'upkeep' });
+      (await scrapeMetrics(url)).value('toolhost_leader_job_success_timestamp_seconds', { work: 'upkeep' });
     await eventually(async () => assert.ok((await getLastDoneAt(toolhost.url)) >= since));
     assert.ok((await getLastDoneAt(toolhost.url)) <= Date.now() / 1000);
   });

@@ -24,6 +24,6 @@ export const queryKeys = {
   memberAccessFor: (id: string) => ['members', 'remains', id],
   quotas: ['quotas'],
   webhooks: ['webhooks'],
-  notificationHistory: ['notices'],
+  notificationHistory: ['notification-history'],
   notifications: ['notifications'],
 } as const;

@@ -24,7 +24,7 @@ type ListOperation =
   | 'listCalls'
   | 'listAuditEvents'
   | 'listApiKeys'
-  | 'listNotices';
+  | 'listNotifications';
 
 /** Queries an operation that lists, one page at a time. Polls every `pollMs` while only the first page is loaded. */
 export function usePages<Name extends ListOperation>(

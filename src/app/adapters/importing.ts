@@ -62,7 +62,7 @@ export function createImporting(deps: ImportDeps): Importer {
         const { document, choices } = await getDocument(slot, request, workspaceId);
         const input = { document, choices, imported, reimport, rules };
         const job = { input, transfer: toTransferList(document), workspaceId, ...importTimes };
-        return unwrap(await threads.run({ kind: 'import-again', ...job }).catch(throwJobError));
+        return unwrap(await threads.run({ kind: 'reimport', ...job }).catch(throwJobError));
       }),
     check: (request, workspaceId) =>
       inSlot(workspaceId, async (slot) => {
@@ -136,7 +136,7 @@ async function compareDocument(
   signal?.throwIfAborted();
   const registerCancel = toOnGone(signal);
   const job = {
-    kind: 'import-again' as const,
+    kind: 'reimport' as const,
     input,
     transfer: toTransferList(body),
     workspaceId,

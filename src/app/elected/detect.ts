@@ -22,7 +22,7 @@ export function startEventDetection(database: Database, log: Log, deps: DetectDe
   const { now, pollIntervalMs } = deps;
   let nextSlowAt = 0;
   return startLeaderJob(database.records, log, now, {
-    name: 'notices',
+    name: 'notifications',
     intervalMs: minuteMs,
     retryMs: minuteMs,
     pollIntervalMs,

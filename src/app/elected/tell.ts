@@ -63,7 +63,7 @@ async function recordAttempt({ records }: Database, notification: StoredNotifica
   const hasPending = notification.deliveries.some(({ state }) => state === 'waiting');
   const nextAt = hasPending ? getNextAttemptAt(now, notification.attempts) : undefined;
   const toFailed = (delivery: Delivery): Delivery =>
-    delivery.state === 'waiting' ? { ...delivery, state: 'given_up' } : delivery;
+    delivery.state === 'waiting' ? { ...delivery, state: 'failed' } : delivery;
   const deliveries = nextAt === undefined ? notification.deliveries.map(toFailed) : notification.deliveries;
   await saveAttempt(records, { ...notification, deliveries }, nextAt);
 }
@@ -102,9 +102,9 @@ async function attemptDeliveries(
     notification.deliveries.map(async (delivery) => {
       if (delivery.state !== 'waiting') return delivery;
       if (isRecipientGone(delivery))
-        return { ...delivery, state: 'given_up' as const, error: 'the recipient no longer exists' };
+        return { ...delivery, state: 'failed' as const, error: 'the recipient no longer exists' };
       if (webhooks.get(delivery.id)?.pausedAt !== undefined)
-        return { ...delivery, state: 'given_up' as const, error: 'the webhook is paused' };
+        return { ...delivery, state: 'failed' as const, error: 'the webhook is paused' };
       const error = await attemptDelivery(delivery).catch((failure: unknown) => {
         if (!(failure instanceof AppError)) log.error({ err: failure, workspaceId }, 'could not send a notification');
         return failure instanceof AppError ? failure.message : 'internal service error';

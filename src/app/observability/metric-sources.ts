@@ -52,7 +52,7 @@ export function createMetricSources(inputs: MetricInputs): Source[] {
 function createResultSources({ continuations, files }: MetricInputs): Source[] {
   return [
     createCounterSource(
-      'toolhost_long_answers_total',
+      'toolhost_long_results_total',
       'Truncated results (remainder stored, or lost to an error) and reads of their remainders (read, or missing).',
       continuations.getCounts,
       { label: 'event' },
@@ -84,7 +84,7 @@ function createOutboundSources({ http }: MetricInputs): Source[] {
       { label: 'state' },
     ),
     createCounterSource(
-      'toolhost_outbound_unasked_total',
+      'toolhost_outbound_unsolicited_total',
       'Connections that were closed because an upstream sent unsolicited bytes.',
       () => http.getLoad().unasked,
     ),
@@ -161,7 +161,7 @@ function createStoreSources({
 }: MetricInputs): Source[] {
   const { changes } = caches;
   return [
-    createGauge('toolhost_call_records_waiting', 'Call records that are not written yet.', callLog.waiting),
+    createGauge('toolhost_call_records_queued', 'Call records that are not written yet.', callLog.waiting),
     createGauge(
       'toolhost_database_up',
       '1 while the database responds to the poll for changes that runs every second.',
@@ -169,7 +169,7 @@ function createStoreSources({
       { merge: 'min' },
     ),
     createCounterSource(
-      'toolhost_store_faults_total',
+      'toolhost_database_errors_total',
       'Statements that failed in the database, by class of error.',
       () => errorCounts,
       {
@@ -183,7 +183,7 @@ function createStoreSources({
       { label: 'state' },
     ),
     createGauge(
-      'toolhost_changes_age_seconds',
+      'toolhost_change_poll_age_seconds',
       'Time since the last successful poll for changes. Cached values are used for up to 60 s.',
       () => changes.state().ageMs / 1000,
       { merge: 'max' },
@@ -232,7 +232,7 @@ export async function readStoredMetrics({ db }: Pick<Database, 'db'>): Promise<M
   const values = Object.fromEntries(completions.map(({ name, done_at }) => [name, done_at / 1000]));
   return [
     createGauge(
-      'toolhost_work_done_timestamp_seconds',
+      'toolhost_leader_job_success_timestamp_seconds',
       'Time when work that one process does for all was last completed: deleting old rows (upkeep), checking watched descriptions, and the command backup.',
       () => values,
       { label: 'work', merge: 'max' },

@@ -117,7 +117,7 @@ function createCounters() {
       { event: loginEvents },
     ),
     givenUp: createCounter(
-      'toolhost_given_up_total',
+      'toolhost_load_shed_total',
       'Load that was shed to leave capacity for others, or because its client is too slow: connections, incoming bodies, unread responses, work that needs memory, and queued operations.',
       { what: shedKinds },
     ),

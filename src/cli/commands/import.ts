@@ -197,7 +197,7 @@ type ReimportOptions = ConnectionOptions & {
 };
 
 export function addReimport(program: Command): void {
-  addConnectionOptions(program.command('import-again'))
+  addConnectionOptions(program.command('reimport'))
     .description('re-import the API description of a server: your edits stay, other fields follow the description')
     .argument('<slug>', 'slug of the server')
     .argument('[file|url]', 'API description (default: that of the last import); - reads standard input')
@@ -231,9 +231,9 @@ export function addReimport(program: Command): void {
 Exits with 2 if something would change and --apply is not set.
 
 Examples:
-  toolhost import-again shop
-  toolhost import-again shop --watch daily
-  toolhost import-again shop openapi.json --take get_pet.description --add 'GET /owners' --apply`,
+  toolhost reimport shop
+  toolhost reimport shop --watch daily
+  toolhost reimport shop openapi.json --take get_pet.description --add 'GET /owners' --apply`,
     )
     .action(runReimport);
 }
@@ -253,11 +253,11 @@ async function runReimport(slug: string, from: string | undefined, options: Reim
     server: options.server,
     answers: options.set,
   };
-  const result = await client.run('importAgain', input as Input<'importAgain'>);
+  const result = await client.run('reimportApi', input as Input<'reimportApi'>);
   const { changed, added } = result.counts;
   if (!options.apply && changed + added + result.server.length > 0) process.exitCode = 2;
   if (options.json) return printJson(result);
-  print(operations.importAgain.toAgentText?.(result) ?? '');
+  print(operations.reimportApi.toAgentText?.(result) ?? '');
 }
 
 /** Compares the description at its URL with the last import, or sets whether the service does so every day. */

@@ -71,7 +71,7 @@ export function addServers(program: Command): void {
             'restorable until': 'restorable_until',
           }),
   });
-  operationCommand(servers, ['delete-secrets', 'deleteSecretsOfDeletedServer'], {
+  operationCommand(servers, ['delete-secrets', 'deleteDeletedServerSecrets'], {
     positionals: { slug: 'slug of the deleted server' },
     getConfirmation: ({ slug }) => ({
       effect: `permanently delete all secrets of the deleted server ${slug}`,

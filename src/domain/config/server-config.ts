@@ -71,7 +71,7 @@ export const serverConfigSchema = z.strictObject({
     .describe(
       'list (default): agents get all tools. search: agents get the pinned tools and search_tools, describe_tool, and call_tool, which find and run the tools of a large server with few tokens.',
     ),
-  max_answer_tokens: maxResponseTokens
+  max_response_tokens: maxResponseTokens
     .optional()
     .describe(
       'Maximum tokens of one tool result, estimated at four characters each. A longer result is truncated, and the agent reads the remainder with the tool read_more. No limit if absent.',

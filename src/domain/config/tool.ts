@@ -133,7 +133,7 @@ export const toolSchema = z.strictObject({
     .max(10 * 1024 * 1024)
     .optional()
     .describe('Maximum size of the decoded response, in bytes. Defaults to 10 MiB.'),
-  max_answer_tokens: maxResponseTokens
+  max_response_tokens: maxResponseTokens
     .optional()
     .describe('Maximum tokens of one tool result, instead of the server limit.'),
   response_fields: z
@@ -202,15 +202,15 @@ export function getAnnotations(tool: Pick<Tool, 'method' | 'annotations'>): Anno
 export type ToolListSource = {
   tools: readonly Tool[];
   tool_mode?: ToolMode | undefined;
-  max_answer_tokens?: number | undefined;
+  max_response_tokens?: number | undefined;
 };
 
 /**
  * Returns a tool as `tools/list` describes it. With a result limit it has no output schema, because a truncated result
  * lacks the structured content that the schema would promise.
  */
-export function toToolDefinition(tool: Tool, { max_answer_tokens: serverLimit }: ToolListSource): ToolDefinition {
-  const isUnlimited = (tool.max_answer_tokens ?? serverLimit) === undefined;
+export function toToolDefinition(tool: Tool, { max_response_tokens: serverLimit }: ToolListSource): ToolDefinition {
+  const isUnlimited = (tool.max_response_tokens ?? serverLimit) === undefined;
   return {
     name: tool.name,
     ...(tool.title !== undefined && { title: tool.title }),
@@ -240,7 +240,7 @@ export function createToolList(config: ToolListSource): ToolDefinition[] {
 export function getReservedToolNames(config: {
   tools: readonly unknown[];
   tool_mode?: unknown;
-  max_answer_tokens?: unknown;
+  max_response_tokens?: unknown;
 }): ReadonlySet<string> {
   return new Set([
     ...(config.tool_mode === 'search' ? Object.values(searchToolNames) : []),
@@ -249,9 +249,9 @@ export function getReservedToolNames(config: {
 }
 
 /** Returns true if the result of any tool is limited. The configuration may be malformed. */
-export function hasResponseLimit(config: { tools: readonly unknown[]; max_answer_tokens?: unknown }): boolean {
-  const hasLimit = (tool: unknown) => (tool as Partial<Tool> | null | undefined)?.max_answer_tokens !== undefined;
-  return config.max_answer_tokens !== undefined || config.tools.some(hasLimit);
+export function hasResponseLimit(config: { tools: readonly unknown[]; max_response_tokens?: unknown }): boolean {
+  const hasLimit = (tool: unknown) => (tool as Partial<Tool> | null | undefined)?.max_response_tokens !== undefined;
+  return config.max_response_tokens !== undefined || config.tools.some(hasLimit);
 }
 
 function getCatalogFacts(tools: readonly Tool[]): CatalogFacts {

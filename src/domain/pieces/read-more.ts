@@ -25,7 +25,7 @@ export const readMoreDefinition: ToolDefinition = {
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 };
 
-/** Default limit of new servers (`max_answer_tokens`): many clients truncate longer results. */
+/** Default limit of new servers (`max_response_tokens`): many clients truncate longer results. */
 export const defaultMaxResponseTokens = 20_000;
 
 /** Number of characters of a result that are reserved for the note at its end. */

@@ -65,7 +65,7 @@ export async function estimateTokensInChunks(config: ServerConfig): Promise<numb
   const isListed = new Set(listedTools);
   const unlistedConfig = { ...config, tools: config.tools.filter((tool) => !isListed.has(tool)) };
   let length = getJsonLength(
-    createToolList({ ...unlistedConfig, ...(hasResponseLimit(config) && { max_answer_tokens: 1 }) }),
+    createToolList({ ...unlistedConfig, ...(hasResponseLimit(config) && { max_response_tokens: 1 }) }),
   );
   for (let start = 0; start < listedTools.length; start += toolsPerChunk) {
     await yieldToEventLoop();

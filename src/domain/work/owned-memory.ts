@@ -4,7 +4,7 @@ import { getTenantId } from '../ids.ts';
 export type FairCacheOptions<Value> = {
   /** Maximum number of values. Beyond it the least recently used value is evicted. */
   max: number;
-  /** Maximum total size of the values, in the unit of `measureSize`. */
+  /** Maximum total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
   getSize?: (value: Value) => number;
   /** Returns ids by which `keysOf` finds the keys of values. */

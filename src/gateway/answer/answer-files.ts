@@ -16,7 +16,7 @@ export type ResultFile = {
 type FilePlaceholder = { type: 'attached_file'; file: number };
 
 /**
- * Decides which files of one response stay in its result: those of the first 256 KiB. `maxCharacters` is the limit of
+ * Decides which files of one response stay in its result: those of the first 256 KiB. `mostCharacters` is the limit of
  * the result's text. It also applies to files other than images and audio, because clients that cannot handle them pass
  * their base64 to the model as text.
  */

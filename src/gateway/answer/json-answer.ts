@@ -227,7 +227,7 @@ const nonObjectStart = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
 
 /** Returns structured content for a JSON response. */
 function createStatefulStructured(json: Buffer, generation: ProtocolGeneration): JsonText | undefined {
-  return generation === 'modern' || json[0] === openObject
+  return generation === 'stateless' || json[0] === openObject
     ? undefined
     : `{"result":${toExactJson(json.toString('utf8'))}}`;
 }
@@ -240,7 +240,7 @@ export function createStructuredFromTexts(
   blocks: readonly (ContentBlock | { type: 'attached_file' })[],
   generation: ProtocolGeneration,
 ): JsonText | undefined {
-  if (generation === 'modern') return undefined;
+  if (generation === 'stateless') return undefined;
   const [first, ...otherTexts] = blocks.map((block) => (block.type === 'text' ? block.text : undefined));
   if (first === undefined || !isNonObjectJson(first) || otherTexts.includes(undefined)) return undefined;
   return `{"result":${toExactJson(toWellFormedJsonText(first))}${otherTexts.length > 0 ? `,"more":${JSON.stringify(otherTexts)}` : ''}}`;

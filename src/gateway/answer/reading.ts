@@ -74,7 +74,7 @@ export const requestCarriedOut = 'the request itself was carried out';
 
 /** Returns the response configuration of a tool. `mostTokens` is the server's limit for all of its tools. */
 export function toResponseRulesSource(tool: Tool, maxServerTokens: number | undefined): ResponseRulesSource {
-  const maxTokens = tool.max_answer_tokens ?? maxServerTokens;
+  const maxTokens = tool.max_response_tokens ?? maxServerTokens;
   const writes = tool.method === 'POST' || tool.method === 'PATCH';
   return {
     transform: tool.response_transform,

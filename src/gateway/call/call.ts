@@ -78,7 +78,7 @@ export function beginCall({ server, tool, caller, toolCall, startedAt, span, res
     tool,
     caller,
     toolCall,
-    onDisconnect: toolCall.generation === 'modern' ? toolCall.onDisconnect : undefined,
+    onDisconnect: toolCall.generation === 'stateless' ? toolCall.onDisconnect : undefined,
     startedAt,
     startedClock: performance.now(),
     span,

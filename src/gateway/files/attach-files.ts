@@ -44,7 +44,7 @@ async function attachFile(call: CallWithFiles, file: ResultFile, deps: FileDeps)
  * one.
  */
 function supportsLinks({ generation, revision = '' }: ToolCall): boolean {
-  return generation === 'modern' || revision >= resourceLinkRevision;
+  return generation === 'stateless' || revision >= resourceLinkRevision;
 }
 
 /**

@@ -220,7 +220,7 @@ async function sendBytes(
 
 /**
  * Resolves with true at this event, and with false if the connection closes before it. Closes the connection after
- * `maxWaitMs`.
+ * `mostMs`.
  */
 function waitForEvent(response: ServerResponse, event: 'drain' | 'finish', timeoutMs: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -289,7 +289,7 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
-  const source = toResponseRulesSource(tool, config.max_answer_tokens);
+  const source = toResponseRulesSource(tool, config.max_response_tokens);
   const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent);
   return {
     name: tool.name,

@@ -30,7 +30,7 @@ export async function callBuiltInTool(
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
   try {
-    const onDisconnect = toolCall.generation === 'modern' ? toolCall.onDisconnect : undefined;
+    const onDisconnect = toolCall.generation === 'stateless' ? toolCall.onDisconnect : undefined;
     const slotsOrPromise = deps.limits.enter(server, caller, onDisconnect);
     slots = slotsOrPromise instanceof Promise ? await slotsOrPromise : slotsOrPromise;
     waitMs = performance.now() - startedClock;

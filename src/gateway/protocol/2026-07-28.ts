@@ -73,7 +73,7 @@ export async function handleStatelessRequest(
     case 'tools/call': {
       const toolRequest = parseToolRequest(server, params);
       checkMirroredArguments(context.headers, toolRequest.args, server.getMirroredArguments(toolRequest.name) ?? []);
-      const result = await server.call(createToolCall(context, params, toolRequest, 'modern'));
+      const result = await server.call(createToolCall(context, params, toolRequest, 'stateless'));
       return {
         status: 200,
         body: toResultMessage(id, formatToolResult(result, true, `,${formatResultFields(server)}`)),

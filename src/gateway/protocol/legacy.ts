@@ -71,7 +71,7 @@ async function handleMethod(
       checkCursor(params);
       return toResultMessage(id, ['{"tools":', server.getToolsJson(), '}']);
     case 'tools/call': {
-      const result = await server.call(createToolCall(context, params, parseToolRequest(server, params), 'legacy'));
+      const result = await server.call(createToolCall(context, params, parseToolRequest(server, params), 'stateful'));
       return toResultMessage(id, formatToolResult(result, false, ''));
     }
     default:

@@ -59,7 +59,7 @@ export type ImportedConfig = {
   authentication?: object | object[];
   credentials?: Record<string, object | object[]>;
   oauth?: object;
-  max_answer_tokens: number;
+  max_response_tokens: number;
   tools: ImportedTool[];
 };
 
@@ -210,7 +210,7 @@ function buildConfig(
     ...(fields.authentication !== undefined && { authentication: fields.authentication }),
     ...(fields.credentials !== undefined && { credentials: fields.credentials }),
     ...(fields.oauth !== undefined && { oauth: fields.oauth }),
-    max_answer_tokens: defaultMaxResponseTokens,
+    max_response_tokens: defaultMaxResponseTokens,
     tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),
   };
 }

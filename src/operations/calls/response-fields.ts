@@ -50,7 +50,7 @@ type FieldOutput = z.input<typeof fieldShape>;
 const proposeResponseFields = operation({
   name: 'proposeResponseFields',
   summary: 'Propose response_fields for a tool from its captured responses, with the tokens they would save',
-  description: `Measures the newest ${maxResponses} captured responses, after response_transform and before max_answer_tokens. updateTool sets the fields.`,
+  description: `Measures the newest ${maxResponses} captured responses, after response_transform and before max_response_tokens. updateTool sets the fields.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,

@@ -75,8 +75,8 @@ type Prepared = ReimportResult & {
   isUnchanged: boolean;
 };
 
-export const importAgain = operation({
-  name: 'importAgain',
+export const reimportApi = operation({
+  name: 'reimportApi',
   summary: 'Re-import the API description of a server and keep the edits made since',
   description:
     'First plan: it returns the fields to update, conflicts between your edits and the description, and new and removed operations. Then apply, as one new version; tools whose operation was removed are disabled.',
@@ -248,5 +248,5 @@ function formatNextStep(
     return 'Nothing to apply.';
   const takeHint = counts.conflicts > 0 ? ', with take for conflicts in which the description should win' : '';
   const addHint = counts.offered > 0 ? ', with add for operations that you need' : '';
-  return `Next: importAgain with mode "apply", or: ${programName} import-again ${slug} --apply${takeHint}${addHint}.`;
+  return `Next: reimportApi with mode "apply", or: ${programName} reimport ${slug} --apply${takeHint}${addHint}.`;
 }

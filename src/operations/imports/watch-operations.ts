@@ -31,7 +31,7 @@ const output = z.object({ slug: z.string(), imported: importState, unchanged: un
 const compareImport = operation({
   name: 'compareImport',
   summary: 'Compare the API description of a server with its last import',
-  description: 'Records what a re-import would change. importAgain shows and applies the changes.',
+  description: 'Records what a re-import would change. reimportApi shows and applies the changes.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -58,14 +58,14 @@ const compareImport = operation({
   toAgentText: ({ slug, imported }) =>
     [
       `${slug}: ${formatImportState(imported)}`,
-      ...(imported.changed ? [`Next: importAgain shows the changes, or: ${programName} import-again ${slug}`] : []),
+      ...(imported.changed ? [`Next: reimportApi shows the changes, or: ${programName} reimport ${slug}`] : []),
     ].join('\n'),
 });
 
 const watchImport = operation({
   name: 'watchImport',
   summary: 'Turn the daily comparison of an API description with its last import on or off',
-  description: 'Server lists then show what has changed. importAgain applies the changes.',
+  description: 'Server lists then show what has changed. reimportApi applies the changes.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

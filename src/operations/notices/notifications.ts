@@ -270,14 +270,14 @@ const deliveryRecord = z.object({
     .string()
     .describe('Origin of the webhook, or name of the person who gets the email. Programs get the ID of the person.'),
   state: z
-    .enum(['waiting', 'delivered', 'given_up'])
-    .describe('State of the delivery. With given_up, delivery failed for a day and is no longer retried.'),
+    .enum(['waiting', 'delivered', 'failed'])
+    .describe('State of the delivery. With failed, delivery failed for a day and is no longer retried.'),
   error: z.string().optional().describe('Reason why the last attempt failed.'),
 });
 nameSchema('Delivery', deliveryRecord);
 
-const listNotices = operation({
-  name: 'listNotices',
+const listNotifications = operation({
+  name: 'listNotifications',
   summary: 'List the notifications of the last 30 days and their deliveries, newest first',
   description: 'Only events with a subscribed webhook or person are detected.',
   scope: 'manage:read',
@@ -286,7 +286,7 @@ const listNotices = operation({
   isTool: false,
   input: z.strictObject({ ...pageInputs }),
   output: z.object({
-    notices: z.array(
+    notifications: z.array(
       z.object({
         id: z.string(),
         at: time,
@@ -306,7 +306,7 @@ const listNotices = operation({
     );
     const names = await findActorNames(context, personIds);
     return {
-      notices: rows.map((notification) => ({
+      notifications: rows.map((notification) => ({
         id: notification.id,
         at: isoTime(notification.at),
         event: notification.event,
@@ -341,8 +341,8 @@ async function getSettings({ db, actor, serving }: Context): Promise<z.input<typ
   };
 }
 
-const getNotifications = operation({
-  name: 'getNotifications',
+const getNotificationSettings = operation({
+  name: 'getNotificationSettings',
   summary: 'Get the events that the signed-in person is notified about by email in this workspace',
   scope: 'manage:read',
   effect: 'read',
@@ -353,8 +353,8 @@ const getNotifications = operation({
   run: getSettings,
 });
 
-const setNotifications = operation({
-  name: 'setNotifications',
+const setNotificationSettings = operation({
+  name: 'setNotificationSettings',
   summary: 'Choose the events that the signed-in person is notified about by email in this workspace',
   scope: 'manage:read',
   effect: 'write',
@@ -379,7 +379,7 @@ export const notificationOperations = {
   updateWebhook,
   deleteWebhook,
   testWebhook,
-  listNotices,
-  getNotifications,
-  setNotifications,
+  listNotifications,
+  getNotificationSettings,
+  setNotificationSettings,
 };

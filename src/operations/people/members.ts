@@ -61,15 +61,15 @@ async function findMember({ db, actor }: Context, id: string, willBeOwner: boole
 /** Returns true if a role has fewer permissions than another. `roles` starts with the most powerful role. */
 const hasFewerPermissions = (role: Role, than: Role) => roles.indexOf(role) > roles.indexOf(than);
 
-const changeMember = operation({
-  name: 'changeMember',
+const updateMember = operation({
+  name: 'updateMember',
   summary:
     'Change the role of a member; with a lower role, their other sessions and their agents have to sign in again',
   scope: 'manage:write',
   effect: 'write',
   dashboardRole: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), role: roleInput, end_remains: endAccessInput }),
+  input: z.strictObject({ id: z.string().max(100), role: roleInput, revoke_access: endAccessInput }),
   output: z.object({
     id: z.string(),
     role: z.enum(roles),
@@ -77,9 +77,9 @@ const changeMember = operation({
     ...endedAccessShape,
     unchanged: unchangedShape,
   }),
-  async run(context, { id, role, end_remains }) {
+  async run(context, { id, role, revoke_access }) {
     const before = await findMember(context, id, role === 'owner');
-    const accessResult = await settleMemberAccess(context, id, end_remains);
+    const accessResult = await settleMemberAccess(context, id, revoke_access);
     if (role === before.role)
       return { id, role, ...accessResult, ...(!hasEndedAccess(accessResult) && { unchanged: true as const }) };
     await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
@@ -97,17 +97,17 @@ const removeMember = operation({
   name: 'removeMember',
   summary: 'Remove a member; their sessions in this workspace and the logins of their agents end',
   description:
-    'API keys and models belong to the workspace, so those that the member created continue to work unless end_remains is true. The response lists them, with everything else that the member created. Anyone with a copy of a key can still use it. Their webhooks are paused until another member confirms them, their invitations wait until an owner sends them again, and they receive no more mail.',
+    'API keys and models belong to the workspace, so those that the member created continue to work unless revoke_access is true. The response lists them, with everything else that the member created. Anyone with a copy of a key can still use it. Their webhooks are paused until another member confirms them, their invitations wait until an owner sends them again, and they receive no more mail.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   dashboardRole: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), end_remains: endAccessInput }),
+  input: z.strictObject({ id: z.string().max(100), revoke_access: endAccessInput }),
   output: z.object({ removed: z.string(), ...accessShape, ...endedAccessShape }),
-  async run(context, { id, end_remains }) {
+  async run(context, { id, revoke_access }) {
     await findMember(context, id, false);
-    return { removed: id, ...(await endMembership(context, id, end_remains)) };
+    return { removed: id, ...(await endMembership(context, id, revoke_access)) };
   },
   audit: ({ id }, accessResult) => ({ target: id, ...toAccessAudit(accessResult, accessResult) }),
 });
@@ -145,4 +145,4 @@ async function endMembership(context: Context, userId: string, shouldEnd: boolea
   return { ...(await settleMemberAccess(context, userId, shouldEnd)), paused_webhooks };
 }
 
-export const memberOperations = { changeMember, removeMember, leaveWorkspace };
+export const memberOperations = { updateMember, removeMember, leaveWorkspace };

@@ -65,7 +65,7 @@ export const endedAccessShape = {
     .array(z.string())
     .max(maxWebhooks)
     .describe('IDs of the webhooks that are paused until another member confirms them.'),
-  withdrawn_invitations: z
+  revoked_invitations: z
     .array(z.string())
     .max(maxListed)
     .describe(`Email addresses whose invitations were withdrawn; at most ${maxListed}.`),
@@ -77,12 +77,12 @@ export const noEndedAccess: EndedAccess = {
   revoked_key_count: 0,
   deleted_models: [],
   paused_webhooks: [],
-  withdrawn_invitations: [],
+  revoked_invitations: [],
 };
 
 export function hasEndedAccess({ revoked_key_count: keys, ...named }: EndedAccess): boolean {
-  const { deleted_models, paused_webhooks, withdrawn_invitations } = named;
-  return keys > 0 || [deleted_models, paused_webhooks, withdrawn_invitations].some((list) => list.length > 0);
+  const { deleted_models, paused_webhooks, revoked_invitations } = named;
+  return keys > 0 || [deleted_models, paused_webhooks, revoked_invitations].some((list) => list.length > 0);
 }
 
 function toKeyOutput({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyShape> {
@@ -121,7 +121,7 @@ export async function endMemberAccess(context: Context, userId: string): Promise
     revoked_key_count: keys.length,
     deleted_models: models,
     paused_webhooks: await pauseWebhooksCreatedBy(db, creator, at),
-    withdrawn_invitations: (await deleteInvitationsSentBy(db, actor.workspaceId, userId)).slice(0, maxListed),
+    revoked_invitations: (await deleteInvitationsSentBy(db, actor.workspaceId, userId)).slice(0, maxListed),
   };
 }
 
@@ -130,7 +130,7 @@ export function toAccessAudit(
   { keys, key_count, models, webhooks, invitations }: MemberAccess,
   endedAccess: EndedAccess,
 ) {
-  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, withdrawn_invitations } = endedAccess;
+  const { revoked_keys, revoked_key_count, deleted_models, paused_webhooks, revoked_invitations } = endedAccess;
   const detail = {
     ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
     ...(models.length > 0 && { models }),
@@ -141,15 +141,15 @@ export function toAccessAudit(
   };
   const personalDetail = {
     ...(invitations.length > 0 && { invitations }),
-    ...(withdrawn_invitations.length > 0 && { withdrawn_invitations }),
+    ...(revoked_invitations.length > 0 && { revoked_invitations }),
   };
   return { detail, ...(Object.keys(personalDetail).length > 0 && { people: personalDetail }) };
 }
 
 const memberId = z.string().max(100).describe('ID of the person (usr_…).');
 
-const listRemains = operation({
-  name: 'listRemains',
+const listMemberAccess = operation({
+  name: 'listMemberAccess',
   summary: 'List the access and objects that people created in the workspace',
   description:
     'Without an id, returns all former members who still have an API key, a model, a webhook, or an invitation.',
@@ -183,8 +183,8 @@ const listRemains = operation({
   },
 });
 
-const endRemains = operation({
-  name: 'endRemains',
+const revokeMemberAccess = operation({
+  name: 'revokeMemberAccess',
   summary:
     'Revoke the API keys that a person created, delete their models, pause their webhooks, and withdraw their invitations',
   description:
@@ -205,11 +205,11 @@ const endRemains = operation({
       );
     return { id, ...endedAccess };
   },
-  audit: (_input, { id, withdrawn_invitations, ...detail }) => ({
+  audit: (_input, { id, revoked_invitations, ...detail }) => ({
     target: id,
     detail,
-    ...(withdrawn_invitations.length > 0 && { people: { withdrawn_invitations } }),
+    ...(revoked_invitations.length > 0 && { people: { revoked_invitations } }),
   }),
 });
 
-export const memberAccessOperations = { listRemains, endRemains };
+export const memberAccessOperations = { listMemberAccess, revokeMemberAccess };

@@ -225,8 +225,8 @@ const inviteMember = operation({
   audit: (_input, { email, role }) => ({ detail: { role }, people: { email } }),
 });
 
-const withdrawInvitation = operation({
-  name: 'withdrawInvitation',
+const revokeInvitation = operation({
+  name: 'revokeInvitation',
   summary: 'Withdraw an invitation',
   scope: 'manage:write',
   effect: 'write',
@@ -250,5 +250,5 @@ export const peopleOperations = {
   renameWorkspace: renameWorkspaceOperation,
   listMembers,
   inviteMember,
-  withdrawInvitation,
+  revokeInvitation,
 };

@@ -149,8 +149,8 @@ function refuseExcess({ quotas }: Context, name: QuotaName, count: number, remed
 }
 
 /** @throws AppError tooMany */
-export function checkWriteQuota({ inMinute, inDay }: WriteCounts, { writes, dailywrites }: Quotas, now: number): void {
-  if (dailywrites !== 0 && inDay > dailywrites) throw tooManyWrites(dailywrites, 'day', dayMs - (now % dayMs));
+export function checkWriteQuota({ inMinute, inDay }: WriteCounts, { writes, daily_writes }: Quotas, now: number): void {
+  if (daily_writes !== 0 && inDay > daily_writes) throw tooManyWrites(daily_writes, 'day', dayMs - (now % dayMs));
   if (writes !== 0 && inMinute > writes) throw tooManyWrites(writes, 'minute', minuteMs - (now % minuteMs));
 }
 
@@ -212,7 +212,7 @@ export async function getQuotaUsage(db: Context['db'], workspaceId: string, now:
     keys: await countKeys(db, workspaceId, now),
     members: await countMembersAndInvitations(db, workspaceId),
     writes: inMinute,
-    dailywrites: inDay,
+    daily_writes: inDay,
   };
 }
 

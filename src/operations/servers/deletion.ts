@@ -105,8 +105,8 @@ const noSuchDeletedServer = () =>
     `there is no such deleted server in this workspace; list those that can be restored with GET /api/v1/deleted-servers (${programName} servers deleted)`,
   );
 
-const deleteSecretsOfDeletedServer = operation({
-  name: 'deleteSecretsOfDeletedServer',
+const deleteDeletedServerSecrets = operation({
+  name: 'deleteDeletedServerSecrets',
   summary: 'Delete all secrets of a deleted server, including those of its configuration',
   description: 'The server can still be restored, but its secrets then have to be set again.',
   scope: 'manage:write',
@@ -154,6 +154,6 @@ const restoreMcpServer = operation({
 export const deletionOperations = {
   deleteMcpServer,
   listDeletedServers,
-  deleteSecretsOfDeletedServer,
+  deleteDeletedServerSecrets,
   restoreMcpServer,
 };

@@ -16,8 +16,8 @@ const maxServers = 100;
 /** Names that a change of tool URLs does not affect. */
 const configSecretNames: readonly string[] = Object.values(configSecrets);
 
-const listNeeds = operation({
-  name: 'listNeeds',
+const listPendingActions = operation({
+  name: 'listPendingActions',
   summary: 'List the pending actions of hosted servers: secrets to set and descriptions that have changed',
   description: `Servers without pending actions are omitted. The newest ${maxChecked} servers are checked, and at most ${maxServers} are returned.`,
   scope: 'manage:read',
@@ -76,4 +76,4 @@ const listNeeds = operation({
   },
 });
 
-export const needsOperations = { listNeeds };
+export const needsOperations = { listPendingActions };

@@ -171,7 +171,7 @@ const changeInput = z.strictObject({
   forward_headers: changeable.forward_headers.nullable(),
   variables: changeable.variables.nullable(),
   tool_mode: changeable.tool_mode.nullable(),
-  max_answer_tokens: changeable.max_answer_tokens.nullable(),
+  max_response_tokens: changeable.max_response_tokens.nullable(),
   views: changeable.views.nullable(),
   tools: changeable.tools.optional(),
 });

@@ -104,8 +104,8 @@ async function getVersion({ db }: Pick<Context, 'db'>, server: StoredServer, ver
   );
 }
 
-const noteVersion = operation({
-  name: 'noteVersion',
+const updateVersion = operation({
+  name: 'updateVersion',
   summary: 'Set the message of a version of a hosted server',
   scope: 'manage:write',
   effect: 'write',
@@ -178,4 +178,4 @@ export async function getOlderVersion(
   return { version, config: (await getVersion({ db }, server, version)).config };
 }
 
-export const versionOperations = { listVersions, compareVersions, noteVersion, restoreVersion };
+export const versionOperations = { listVersions, compareVersions, updateVersion, restoreVersion };

@@ -24,17 +24,17 @@ export const maxStored = { rows: 2000, characters: 64_000_000 };
 export async function insertResultChunks(db: Db, keyring: Keyring, row: ResultChunks): Promise<void> {
   const sealed = keyring.seal(row.json, contexts.answerPieces(row.workspaceId, row.id));
   await db
-    .insertInto('answer_pieces')
+    .insertInto('result_chunks')
     .values({
       id: row.id,
       workspace_id: row.workspaceId,
       server_id: row.serverId,
       caller: row.caller,
-      stranger: row.unverifiedCaller ?? null,
+      unverified_caller: row.unverifiedCaller ?? null,
       at: row.at,
-      pieces: row.chunkCount,
+      chunks: row.chunkCount,
       characters: sealed.length,
-      sealed_pieces: sealed,
+      sealed_chunks: sealed,
     })
     .execute();
 }
@@ -45,8 +45,8 @@ export async function insertResultChunks(db: Db, keyring: Keyring, row: ResultCh
  */
 export async function trimResultChunks(db: Db, workspaceId: string, now: number): Promise<void> {
   const rows = await db
-    .selectFrom('answer_pieces')
-    .select(['id', 'caller', 'stranger', 'at', 'characters'])
+    .selectFrom('result_chunks')
+    .select(['id', 'caller', 'unverified_caller', 'at', 'characters'])
     .where('workspace_id', '=', workspaceId)
     .orderBy('at', 'desc')
     .limit(2 * maxStored.rows)
@@ -54,7 +54,7 @@ export async function trimResultChunks(db: Db, workspaceId: string, now: number)
   const continuations = new Map<string, StoredRemainder>();
   const rowIds = new Map<string, string[]>();
   const deleted: string[] = [];
-  for (const { id: row, caller, stranger, at, characters } of rows) {
+  for (const { id: row, caller, unverified_caller: unverifiedCaller, at, characters } of rows) {
     if (Number(at) <= now - remainderRetentionMs) {
       deleted.push(row);
       continue;
@@ -62,11 +62,11 @@ export async function trimResultChunks(db: Db, workspaceId: string, now: number)
     const [id = row] = row.split('.', 1);
     // A caller has one share across all views of a server.
     const [identity = caller] = caller.split(' ', 1);
-    const tenantKey = stranger ?? identity;
+    const tenantKey = unverifiedCaller ?? identity;
     const continuation = continuations.get(id) ?? {
       id,
       caller: tenantKey,
-      isUnverified: stranger !== null,
+      isUnverified: unverifiedCaller !== null,
       rows: 0,
       characters: 0,
     };
@@ -78,7 +78,7 @@ export async function trimResultChunks(db: Db, workspaceId: string, now: number)
   for (const { id } of selectEvictedRemainders([...continuations.values()], maxStored))
     deleted.push(...(rowIds.get(id) ?? []));
   if (deleted.length === 0) return;
-  await db.deleteFrom('answer_pieces').where('workspace_id', '=', workspaceId).where('id', 'in', deleted).execute();
+  await db.deleteFrom('result_chunks').where('workspace_id', '=', workspaceId).where('id', 'in', deleted).execute();
 }
 
 export type ResultOwner = { workspaceId: string; serverId: string; caller: string };
@@ -91,8 +91,8 @@ export async function findResultChunks(
   now: number,
 ): Promise<{ json: string; chunkCount: number } | undefined> {
   const row = await db
-    .selectFrom('answer_pieces')
-    .select(['sealed_pieces', 'pieces'])
+    .selectFrom('result_chunks')
+    .select(['sealed_chunks', 'chunks'])
     .where('id', '=', id)
     .where('workspace_id', '=', workspaceId)
     .where('server_id', '=', serverId)
@@ -101,12 +101,12 @@ export async function findResultChunks(
     .executeTakeFirst();
   if (!row) return undefined;
   return {
-    json: keyring.open(row.sealed_pieces, contexts.answerPieces(workspaceId, id)),
-    chunkCount: Number(row.pieces),
+    json: keyring.open(row.sealed_chunks, contexts.answerPieces(workspaceId, id)),
+    chunkCount: Number(row.chunks),
   };
 }
 
 /** Deletes chunks older than `before`. Takes no workspace, because their retention is the same for all. */
 export async function pruneResultChunks(db: Db, before: number, pause?: Pause): Promise<void> {
-  await deleteInSteps(db, { table: 'answer_pieces', key: ['id'], where: sql`at < ${before}` }, pause);
+  await deleteInSteps(db, { table: 'result_chunks', key: ['id'], where: sql`at < ${before}` }, pause);
 }

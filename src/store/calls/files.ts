@@ -54,7 +54,7 @@ export async function reserveFile(
       at,
       bytes: file.bytes,
       sealed_head: keyring.seal(JSON.stringify(file.head), contexts.file(workspaceId, id)),
-      stranger: unverifiedCaller ?? null,
+      unverified_caller: unverifiedCaller ?? null,
     })
     .execute();
   const rejection = checkSpace(
@@ -78,8 +78,8 @@ async function countUsedSpace(
   const rows = await db
     .selectFrom('files')
     .select(({ fn }) => [
-      sql<'known' | 'own' | 'other'>`case when stranger is null then 'known'
-        when stranger = ${unverifiedCaller} then 'own' else 'other' end`.as('who'),
+      sql<'known' | 'own' | 'other'>`case when unverified_caller is null then 'known'
+        when unverified_caller = ${unverifiedCaller} then 'own' else 'other' end`.as('who'),
       fn.countAll<number>().as('files'),
       fn.sum<number>('bytes').as('bytes'),
       fn.min('at').as('oldest'),

@@ -15,7 +15,7 @@ export type ReadThroughCacheOptions<Value> = {
   /** Maximum number of values. Above it, the least recently used value is evicted. */
   max: number;
   freshness: Freshness;
-  /** Maximum total size of the values, in the unit of `measureSize`. */
+  /** Maximum total size of the values, in the unit of `sizeOf`. */
   maxSize?: number;
   getSize?: (value: Value) => number;
   /** Returns the ids whose changes invalidate a value, in addition to its key. */

@@ -4,7 +4,7 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
 /** Provider token that an agent holds. `agreement` is the person's agreement when it was issued. */
-type PassthroughToken = Tables['handed_out_tokens'];
+type PassthroughToken = Tables['passthrough_tokens'];
 
 // No query here takes a workspace, because the server's id implies it, and an agent that presents a token knows only
 // the token.
@@ -13,7 +13,7 @@ type PassthroughToken = Tables['handed_out_tokens'];
 export async function savePassthroughToken(db: Db, token: PassthroughToken): Promise<void> {
   const { agreement, expires_at } = token;
   await db
-    .insertInto('handed_out_tokens')
+    .insertInto('passthrough_tokens')
     .values(token)
     .onConflict((c) => c.columns(['server_id', 'hash']).doUpdateSet({ agreement, expires_at }))
     .execute();
@@ -24,7 +24,7 @@ export async function savePassthroughToken(db: Db, token: PassthroughToken): Pro
  * issued.
  */
 export async function hasOtherAgreement(db: Db, serverId: string, agreement: string | undefined): Promise<boolean> {
-  const tokens = db.selectFrom('handed_out_tokens').select('agreement').where('server_id', '=', serverId).limit(1);
+  const tokens = db.selectFrom('passthrough_tokens').select('agreement').where('server_id', '=', serverId).limit(1);
   if (agreement === undefined) return (await tokens.executeTakeFirst()) !== undefined;
   // Reads two ranges of the index, because <> would read every row of the server.
   for (const comparison of ['<', '>'] as const) {
@@ -36,7 +36,7 @@ export async function hasOtherAgreement(db: Db, serverId: string, agreement: str
 /** Returns the agreement under which a token was issued; undefined for an unknown token. */
 export async function findPassthroughAgreement(db: Db, serverId: string, hash: string): Promise<string | undefined> {
   const row = await db
-    .selectFrom('handed_out_tokens')
+    .selectFrom('passthrough_tokens')
     .select('agreement')
     .where('server_id', '=', serverId)
     .where('hash', '=', hash)
@@ -49,18 +49,18 @@ export async function findPassthroughAgreement(db: Db, serverId: string, hash: s
  * servers with the most tokens.
  */
 export async function prunePassthroughTokens(db: Db, before: number, limit: number, pause?: Pause): Promise<void> {
-  const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
+  const table = { table: 'passthrough_tokens', key: ['server_id', 'hash'] } as const;
   await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);
   const { rows } = await sql<{ serverId: string; workspaceId: string; tokens: number }>`
     select server_id as "serverId", coalesce(workspace_id, server_id) as "workspaceId", tokens
-    from (select server_id, count(*) as tokens from handed_out_tokens group by server_id) as counts
+    from (select server_id, count(*) as tokens from passthrough_tokens group by server_id) as counts
     left join servers on servers.id = server_id`.execute(db);
   for (const servers of Map.groupBy(rows, ({ workspaceId }) => workspaceId).values()) {
     const counts = servers.map(({ tokens }) => Number(tokens));
     const share = computeFairShare(limit, counts);
     for (const { serverId } of servers.filter(({ tokens }) => Number(tokens) > share)) {
       const firstOverLimit = await db
-        .selectFrom('handed_out_tokens')
+        .selectFrom('passthrough_tokens')
         .select(['expires_at', 'hash'])
         .where('server_id', '=', serverId)
         .orderBy('expires_at', 'desc')

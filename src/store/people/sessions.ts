@@ -56,7 +56,7 @@ export async function moveSessionsFrom(db: Db, workspaceId: string): Promise<voi
     .select('members.workspace_id')
     .where('members.user_id', '=', sql<string>`sessions.user_id`)
     .where('members.workspace_id', '<>', workspaceId)
-    .orderBy(sql`coalesce(members.chosen_at, 0)`, 'desc')
+    .orderBy(sql`coalesce(members.selected_at, 0)`, 'desc')
     .orderBy('members.created_at')
     .orderBy('members.workspace_id')
     .limit(1);

@@ -80,8 +80,8 @@ export async function findJoinedWorkspace(db: Db, userId: string, id: string): P
 /** Returns the workspace that a person switched to last, among those that they are still a member of. */
 export async function findLastChosenWorkspace(db: Db, userId: string): Promise<JoinedWorkspace | undefined> {
   const row = await selectJoinedWorkspaces(db, userId)
-    .where('members.chosen_at', 'is not', null)
-    .orderBy('members.chosen_at', 'desc')
+    .where('members.selected_at', 'is not', null)
+    .orderBy('members.selected_at', 'desc')
     .orderBy('id')
     .limit(1)
     .executeTakeFirst();
@@ -95,7 +95,7 @@ export async function chooseWorkspace(
 ): Promise<void> {
   await db
     .updateTable('members')
-    .set({ chosen_at: at })
+    .set({ selected_at: at })
     .where('workspace_id', '=', workspaceId)
     .where('user_id', '=', userId)
     .execute();
@@ -110,14 +110,14 @@ function selectJoinedWorkspaces(db: Db, userId: string) {
   return db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select(['workspaces.id', 'workspaces.name', 'members.role', 'members.chosen_at', isOwn.as('is_own')])
+    .select(['workspaces.id', 'workspaces.name', 'members.role', 'members.selected_at', isOwn.as('is_own')])
     .where('members.user_id', '=', userId);
 }
 
-type JoinedRow = { id: string; name: string; role: string; chosen_at: number | null; is_own: number };
+type JoinedRow = { id: string; name: string; role: string; selected_at: number | null; is_own: number };
 
-function toJoinedWorkspace({ id, name, role, chosen_at, is_own }: JoinedRow): JoinedWorkspace {
-  return { id, name, role: role as Role, isOwn: Number(is_own) === 1, isChosen: chosen_at !== null };
+function toJoinedWorkspace({ id, name, role, selected_at, is_own }: JoinedRow): JoinedWorkspace {
+  return { id, name, role: role as Role, isOwn: Number(is_own) === 1, isChosen: selected_at !== null };
 }
 
 /** Takes no workspace, because people belong to several. */

@@ -78,7 +78,7 @@ async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Pr
     pause,
   );
   await deleteInSteps(db, { table: 'imports', key: ['id'], where: isDeleted, maxRows: 50 }, pause);
-  const remainingTables = [...contents, 'call_counts', 'usage_counts', 'notices'] as const;
+  const remainingTables = [...contents, 'call_counts', 'usage_counts', 'notifications'] as const;
   const isEmptied = remainingTables.map(
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );

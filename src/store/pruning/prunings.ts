@@ -52,7 +52,7 @@ export const pruneTasks: readonly PruneTask[] = [
     ['captures'],
     ({ records, now, pause }) => pruneCaptures(records, now - captureRetentionMs + pruneIntervalMs, pause),
   ],
-  [['answer_pieces'], ({ records, now, pause }) => pruneResultChunks(records, now - remainderRetentionMs, pause)],
+  [['result_chunks'], ({ records, now, pause }) => pruneResultChunks(records, now - remainderRetentionMs, pause)],
   [['files', 'file_chunks'], ({ records, now, pause }) => pruneFiles(records, now, pause)],
   [['call_quota_use'], ({ records, now, pause }) => pruneQuotaUse(records, now, pause)],
   [
@@ -62,7 +62,7 @@ export const pruneTasks: readonly PruneTask[] = [
   [['changes'], ({ records, now, pause }) => pruneChanges(records, now - changesRetentionMs, pause)],
   [['processes'], ({ records, now }) => pruneProcesses(records, now - processRetentionMs)],
   [
-    ['authorizations', 'codes', 'tokens', 'handed_out_tokens'],
+    ['authorizations', 'codes', 'tokens', 'passthrough_tokens'],
     ({ records, now, pause, onLoginsEnded: onEnded }) => pruneOAuth(records, dayMs, { now, pause, onEnded }),
   ],
   [
@@ -80,7 +80,7 @@ export const pruneTasks: readonly PruneTask[] = [
       await pruneKeysOverLimit(records, now, maxEndedKeys, pause);
     },
   ],
-  [['notices'], ({ records, now, pause }) => pruneNotifications(records, now - notificationRetentionMs, pause)],
+  [['notifications'], ({ records, now, pause }) => pruneNotifications(records, now - notificationRetentionMs, pause)],
   [['audit_events'], ({ records, auditRetainedFrom, pause }) => pruneAuditEvents(records, auditRetainedFrom, pause)],
   [['workspaces', 'members', 'users'], ({ db, auditRetainedFrom, pause }) => prunePeople(db, auditRetainedFrom, pause)],
 ];

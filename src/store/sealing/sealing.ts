@@ -147,7 +147,7 @@ export const contexts = {
   webhook: (workspaceId: string, id: string) => `webhooks|sealed_target|${workspaceId}|${id}`,
   modelKey: (workspaceId: string, name: string) => `models|sealed_key|${workspaceId}|${name}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
-  answerPieces: (workspaceId: string, id: string) => `answer_pieces|sealed_pieces|${workspaceId}|${id}`,
+  answerPieces: (workspaceId: string, id: string) => `result_chunks|sealed_chunks|${workspaceId}|${id}`,
   file: (workspaceId: string, id: string) => `files|sealed_head|${workspaceId}|${id}`,
   fileChunk: (workspaceId: string, id: string, number: number | string) =>
     `file_chunks|sealed_chunk|${workspaceId}|${id}|${number}`,
@@ -177,7 +177,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'authorizations', column: 'sealed_verifier', key: ['id'], contextColumns: [] },
   { table: 'webhooks', column: 'sealed_target', key: ['id'], contextColumns: workspaceColumns },
   { table: 'captures', column: 'sealed_document', key: ['call_id'], contextColumns: workspaceColumns },
-  { table: 'answer_pieces', column: 'sealed_pieces', key: ['id'], contextColumns: workspaceColumns },
+  { table: 'result_chunks', column: 'sealed_chunks', key: ['id'], contextColumns: workspaceColumns },
   { table: 'files', column: 'sealed_head', key: ['id'], contextColumns: workspaceColumns },
   { table: 'file_chunks', column: 'sealed_chunk', key: ['file_id', 'number'], contextColumns: workspaceColumns },
   { table: 'master_keys', column: 'sealed_mac_key', key: ['id'], contextColumns: [] },

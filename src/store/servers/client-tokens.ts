@@ -32,7 +32,7 @@ function toToken(row: Selectable<Tables['client_tokens']>, keyring: Keyring): Cl
   return {
     version: row.version,
     token: sealed === '' ? undefined : keyring.open(sealed, contexts.clientToken({ workspaceId, id }, location)),
-    issuedAt: row.given_at ?? undefined,
+    issuedAt: row.issued_at ?? undefined,
     renewAt: row.renew_at ?? undefined,
     expiresAt: row.expires_at ?? undefined,
     requestingUntil: row.requesting_until ?? undefined,
@@ -61,7 +61,7 @@ export async function prepareClientToken(db: Db, key: ClientTokenKey, now: numbe
   const emptyToken = {
     fingerprint,
     sealed_token: '',
-    given_at: null,
+    issued_at: null,
     renew_at: null,
     expires_at: null,
     requesting_until: null,
@@ -118,7 +118,7 @@ export async function saveClientToken(
     .set({
       sealed_token: keyring.seal(token.value, context),
       version: sql<number>`version + 1`,
-      given_at: token.issuedAt,
+      issued_at: token.issuedAt,
       renew_at: token.renewAt,
       expires_at: token.expiresAt ?? null,
       requesting_until: null,

@@ -24,7 +24,7 @@ describe('input in the editor of a server', { concurrency: 2 }, () => {
     for (const from of ['form', 'example']) {
       await dashboard.withPage(`/servers/new?from=${from}`, async (page) => {
         const { text } = getJsonEditor(page);
-        await eventually(async () => assert.match(await text(), /"max_answer_tokens": 20000/));
+        await eventually(async () => assert.match(await text(), /"max_response_tokens": 20000/));
       });
     }
   });

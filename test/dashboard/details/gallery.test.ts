@@ -28,13 +28,13 @@ describe('the gallery in the dashboard', () => {
     });
     const { body } = await dashboard.toolhost.rest('GET', '/servers/our-stripe');
     const file = parse(readFileSync(join(root, 'examples', 'gallery', 'stripe.yaml'), 'utf8')) as { tools: Json[] };
-    const stored = body.config as { tools: Json[]; base_url: string; max_answer_tokens: number };
+    const stored = body.config as { tools: Json[]; base_url: string; max_response_tokens: number };
     assert.deepEqual(
       stored.tools.map(({ name }) => name),
       file.tools.map(({ name }) => name),
     );
     assert.equal(stored.base_url, 'https://api.stripe.com');
-    assert.equal(stored.max_answer_tokens, 20_000);
+    assert.equal(stored.max_response_tokens, 20_000);
     assert.match(JSON.stringify(body.warnings), /\{\{STRIPE_KEY\}\} has no value yet/);
   });
 });

@@ -19,7 +19,7 @@ const configurationFields = [
   'authentication',
   'oauth',
   'tool_mode',
-  'max_answer_tokens',
+  'max_response_tokens',
   'base_url',
   'variables',
   'views',

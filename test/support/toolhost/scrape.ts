@@ -70,7 +70,7 @@ function createReaders(lines: readonly MetricLine[]): Pick<ParsedMetrics, 'value
 
 /** Returns how much work of a kind the service ended or refused under load. */
 export async function countShedWork(url: string, kind: (typeof shedKinds)[number]): Promise<number> {
-  return (await scrapeMetrics(url)).value('toolhost_given_up_total', { what: kind });
+  return (await scrapeMetrics(url)).value('toolhost_load_shed_total', { what: kind });
 }
 
 export async function scrapeMetrics(url: string): Promise<ParsedMetrics> {

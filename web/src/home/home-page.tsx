@@ -56,7 +56,7 @@ const descriptionStates = { changed: 'has changed', unreadable: 'cannot be read'
 
 /** Pending actions: missing secrets, and API descriptions that changed or cannot be read. */
 function PendingActions() {
-  const { data } = useOperationQuery([...queryKeys.servers, 'needs'], 'listNeeds', {});
+  const { data } = useOperationQuery([...queryKeys.servers, 'needs'], 'listPendingActions', {});
   const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
     label: slug,
     text: [

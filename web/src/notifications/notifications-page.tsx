@@ -47,9 +47,9 @@ const formatMailStatus = (isAvailable: boolean, email: string | undefined) => {
 
 /** Email notification settings of the signed-in user. Each change is saved immediately. */
 function MailSection() {
-  const query = useOperationQuery(queryKeys.notifications, 'getNotifications', {});
+  const query = useOperationQuery(queryKeys.notifications, 'getNotificationSettings', {});
   const choose = useAction({
-    run: (events: NotificationEvent[]) => api('setNotifications', { events }),
+    run: (events: NotificationEvent[]) => api('setNotificationSettings', { events }),
     done: ({ events }) => (events.length === 0 ? 'Email notifications are off' : 'Saved email notifications'),
     refresh: [queryKeys.notifications],
     toastFailure: true,
@@ -103,18 +103,18 @@ const columns: Column<NotificationRecord>[] = [
 
 function formatState(state: NotificationRecord['deliveries'][number]['state'], attempts: number): string {
   if (state === 'delivered') return 'delivered';
-  if (state === 'given_up') return `failed after ${attempts} attempts`;
+  if (state === 'failed') return `failed after ${attempts} attempts`;
   return attempts === 0 ? 'pending' : 'retrying';
 }
 
 function HistorySection() {
-  const pages = usePages(queryKeys.notificationHistory, 'listNotices', { limit: 20 }, 15_000);
+  const pages = usePages(queryKeys.notificationHistory, 'listNotifications', { limit: 20 }, 15_000);
   return (
     <Section title="Recent notifications" text="Last 30 days. Each event is sent at most once a day." isFlush>
-      <PagedList pages={pages} getRows={({ notices }) => notices} nextPageLabel="Show more" isInCard>
-        {(notices) =>
-          notices.length > 0 ? (
-            <Rows label="Recent notifications" columns={columns} rows={notices} getKey={({ id }) => id} />
+      <PagedList pages={pages} getRows={({ notifications }) => notifications} nextPageLabel="Show more" isInCard>
+        {(notifications) =>
+          notifications.length > 0 ? (
+            <Rows label="Recent notifications" columns={columns} rows={notifications} getKey={({ id }) => id} />
           ) : (
             <Empty
               icon={<IconBell size={24} />}

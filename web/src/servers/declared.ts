@@ -2,7 +2,7 @@
 
 /** Allowed names of each object, by path. `*` is any entry of a list or a map. */
 export const names: Record<string, readonly string[]> = {
-  "": ["name","slug","description","authentication","credentials","oauth","base_url","headers","forward_headers","variables","tool_mode","max_answer_tokens","imported","tools","views"],
+  "": ["name","slug","description","authentication","credentials","oauth","base_url","headers","forward_headers","variables","tool_mode","max_response_tokens","imported","tools","views"],
   "authentication": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "authentication.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
   "credentials.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
@@ -10,7 +10,7 @@ export const names: Record<string, readonly string[]> = {
   "oauth": ["authorization_url","token_url","client_id","client_secret","client_auth","scopes","extra_params","token_params","token_path","token_mode","pkce"],
   "variables.*": ["value","description","enum"],
   "imported": ["id","document"],
-  "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_answer_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],
+  "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_response_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],
   "tools.*.input_schema.*": ["type","description","enum","default","minimum","maximum","minLength","maxLength","pattern","format","examples","required","nullable","items","properties","optional","in","wire_name","style","value","allow_slashes","allow_reserved","content","file_name","media_type","x-mcp-header"],
   "tools.*.input_schema.*.file_name": ["argument"],
   "tools.*.input_schema.*.media_type": ["argument"],

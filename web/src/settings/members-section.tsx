@@ -43,7 +43,7 @@ export function MembersSection() {
     onDone: () => location.assign(`${basePath}/`),
   });
   const withdraw = useAction({
-    run: ({ email }: Invitation) => api('withdrawInvitation', { email }),
+    run: ({ email }: Invitation) => api('revokeInvitation', { email }),
     done: (_, { email }) => `Withdrew the invitation for ${toVisible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
@@ -132,7 +132,7 @@ function MemberName({ person }: { person: MemberOrInvitation }) {
 
 function RoleChoice({ member }: { member: Member }) {
   const change = useAction({
-    run: (role: Role) => api('changeMember', { id: member.id, role }),
+    run: (role: Role) => api('updateMember', { id: member.id, role }),
     done: ({ key_count: keys, models }, role) => {
       const count = keys + models.length;
       const accessNote = `, but ${formatAccess(keys, models.length)} that they created still ${count === 1 ? 'works' : 'work'}`;

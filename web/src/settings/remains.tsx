@@ -24,13 +24,13 @@ export function formatAccess(keys: number, models: number): string {
   return [...pluralize(keys, 'API key'), ...pluralize(models, 'model')].join(' and ');
 }
 
-type EndedAccess = { revoked_key_count: number; deleted_models: string[]; withdrawn_invitations: string[] };
+type EndedAccess = { revoked_key_count: number; deleted_models: string[]; revoked_invitations: string[] };
 
-const formatEndedAccess = ({ revoked_key_count, deleted_models, withdrawn_invitations }: EndedAccess) =>
+const formatEndedAccess = ({ revoked_key_count, deleted_models, revoked_invitations }: EndedAccess) =>
   [
     ...pluralize(revoked_key_count, 'API key').map((text) => `revoked ${text}`),
     ...pluralize(deleted_models.length, 'model').map((text) => `deleted ${text}`),
-    ...pluralize(withdrawn_invitations.length, 'invitation').map((text) => `withdrew ${text}`),
+    ...pluralize(revoked_invitations.length, 'invitation').map((text) => `withdrew ${text}`),
   ].join(' and ');
 
 const hasAccess = ({ key_count, models, invitations }: MemberAccess) =>
@@ -84,7 +84,7 @@ export function useRemoval() {
       </Stack>
     ),
     action: 'Remove member',
-    run: ({ id }) => api('removeMember', { id, end_remains: shouldEndAccess }),
+    run: ({ id }) => api('removeMember', { id, revoke_access: shouldEndAccess }),
     done: (result) => ['Removed the member', ...[formatEndedAccess(result)].filter((text) => text !== '')].join(', '),
     refresh: [queryKeys.members, queryKeys.keys, queryKeys.models, queryKeys.webhooks],
   });
@@ -94,7 +94,7 @@ type MemberAccessProps = { member: Member; shouldEndAccess: boolean; onChange: (
 
 /** Shows everything that a member created, with a choice to end what gives access. */
 function MemberAccessChoice({ member: { id }, shouldEndAccess, onChange }: MemberAccessProps) {
-  const query = useOperationQuery(queryKeys.memberAccessFor(id), 'listRemains', { id });
+  const query = useOperationQuery(queryKeys.memberAccessFor(id), 'listMemberAccess', { id });
   // Resets the choice for the next removal.
   useEffect(() => () => onChange(false), [onChange]);
   return (
@@ -146,7 +146,7 @@ const columns: Column<FormerMember>[] = [
 /** Former members and their remaining access. */
 export function FormerMembersSection() {
   const isOwner = useIsOwner();
-  const query = useOperationQuery(queryKeys.memberAccess, 'listRemains', {});
+  const query = useOperationQuery(queryKeys.memberAccess, 'listMemberAccess', {});
   const endAccess = useConfirmation({
     title: (person: FormerMember) => `End access of ${formatName(person)}?`,
     text: (person) => (
@@ -159,7 +159,7 @@ export function FormerMembersSection() {
       </Stack>
     ),
     action: 'End access',
-    run: ({ id }) => api('endRemains', { id }),
+    run: ({ id }) => api('revokeMemberAccess', { id }),
     done: (result) => formatEndedAccess(result).replace(/^./, (letter) => letter.toUpperCase()),
     refresh: [queryKeys.members, queryKeys.keys, queryKeys.models],
   });

@@ -120,7 +120,7 @@ const quotaLabels: [name: keyof Quotas, label: string][] = [
   ['keys', 'Active API keys'],
   ['members', 'Members and invitations'],
   ['writes', 'Changes per minute'],
-  ['dailywrites', 'Changes per day'],
+  ['daily_writes', 'Changes per day'],
 ];
 
 type Row = Partial<Quotas[keyof Quotas]> & { label: string };

@@ -111,7 +111,7 @@ function ReimportFlow({ url }: { url: string | undefined }) {
   const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; at: number }>();
   const [stored, setStored] = useState<SavedVersions>();
   const readAction = useAction({
-    run: (source: Source) => api('importAgain', { slug, ...source, mode: 'plan', offered: 'all' }),
+    run: (source: Source) => api('reimportApi', { slug, ...source, mode: 'plan', offered: 'all' }),
     onDone: (plan, source) => {
       setReadResult({ plan, source, at: performance.now() });
       setStored(undefined);

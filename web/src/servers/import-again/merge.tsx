@@ -100,10 +100,10 @@ type ReviewProps = {
 /** Preview of the version that these choices would store. */
 function Review({ request, choices, onStored }: ReviewProps) {
   const review = useAction({
-    run: (chosen: ReimportChoices) => api('importAgain', { ...request, ...chosen, mode: 'plan', offered: 'new' }),
+    run: (chosen: ReimportChoices) => api('reimportApi', { ...request, ...chosen, mode: 'plan', offered: 'new' }),
   });
   const apply = useAction({
-    run: (chosen: ReimportChoices) => api('importAgain', { ...request, ...chosen, mode: 'apply', offered: 'new' }),
+    run: (chosen: ReimportChoices) => api('reimportApi', { ...request, ...chosen, mode: 'apply', offered: 'new' }),
     refresh: [queryKeys.servers],
     onDone: ({ changed_server: changed }) => changed && onStored(changed.server.version),
   });

@@ -46,7 +46,7 @@ export function DeletedServers() {
     title: ({ name }: DeletedServer) => `Delete all secrets of ${toVisible(name)}?`,
     text: () => 'The server can still be restored, but its secrets must be set again.',
     action: 'Delete secrets',
-    run: ({ slug }) => api('deleteSecretsOfDeletedServer', { slug }),
+    run: ({ slug }) => api('deleteDeletedServerSecrets', { slug }),
     done: () => 'Deleted the secrets',
     refresh: [queryKeys.servers],
   });

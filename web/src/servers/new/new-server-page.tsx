@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 import workedExample from '../../../../examples/projects/server.json';
-import { defaultMaxResponseTokens as max_answer_tokens } from '../../../../src/domain/pieces/read-more.ts';
+import { defaultMaxResponseTokens as max_response_tokens } from '../../../../src/domain/pieces/read-more.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import type { Guide } from '../../guides.ts';
@@ -37,7 +37,7 @@ export function NewPage({
 }
 
 const startConfigs = new Map<string, () => Config>([
-  ['form', () => ({ name: '', slug: '', max_answer_tokens, tools: [newTool] })],
+  ['form', () => ({ name: '', slug: '', max_response_tokens, tools: [newTool] })],
   ['json', () => ({})],
   ['example', createLocalExample],
 ]);
@@ -45,7 +45,7 @@ const startConfigs = new Map<string, () => Config>([
 /** Returns the worked example. Its API runs on the port after the service's. */
 function createLocalExample(): Config {
   const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
-  return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_answer_tokens };
+  return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_response_tokens };
 }
 
 export function NewServerPage() {

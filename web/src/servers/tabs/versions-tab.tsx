@@ -163,7 +163,7 @@ function useMessageDialog(slug: string) {
     ),
     action: 'Save message',
     isHarmless: true,
-    run: ({ version }: Version) => api('noteVersion', { slug, version, message: message.trim() || undefined }),
+    run: ({ version }: Version) => api('updateVersion', { slug, version, message: message.trim() || undefined }),
     refresh: [queryKeys.versions(slug)],
   });
   const open = (version: Version) => {

@@ -16,7 +16,7 @@ export type EditorTab = 'tools' | 'settings';
 
 /** Returns the tab with the field at a path. */
 export function getTab(path: string): EditorTab {
-  return /^(?:tools|views|tool_mode|max_answer_tokens)\b/.test(path) ? 'tools' : 'settings';
+  return /^(?:tools|views|tool_mode|max_response_tokens)\b/.test(path) ? 'tools' : 'settings';
 }
 
 /** Opens the tab and tool of a path and focuses its field, or the nearest enclosing one. */

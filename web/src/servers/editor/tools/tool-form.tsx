@@ -62,7 +62,7 @@ const advancedFields = [
     'A larger response is an error.',
     getDefaultHint(bounds.answerBytes.usual),
   ),
-  number('max_answer_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', limitHint),
+  number('max_response_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', limitHint),
   list('response_headers', 'Response headers', 'Headers to return to the agent, such as Link or ETag.', enterHint),
   choice('redirects', 'Redirects', 'For GET downloads. Credentials are sent only to the API.', redirects, redirectHint),
   list('tags', 'Tags', 'Groups that agents can search by.', enterHint),

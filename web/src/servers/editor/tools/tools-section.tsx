@@ -23,7 +23,7 @@ const searchHint = 'Search uses a few hundred tokens per conversation, however m
 const limitHint = 'Longer responses are cut between items or lines. Agents read the remainder with read_more.';
 const serverFields = [
   declareField.choice('tool_mode', 'Tool delivery', searchHint, modes, { placeholder: 'List all tools' }),
-  declareField.number('max_answer_tokens', 'Max response tokens', limitHint, { placeholder: 'No limit' }),
+  declareField.number('max_response_tokens', 'Max response tokens', limitHint, { placeholder: 'No limit' }),
 ];
 
 /** Tools in the order in which agents see them, and the tool that is open. */
