@@ -3,7 +3,7 @@ import { toJsonSchema } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
 import { formatFirstNames } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
-import type { Warning } from './warnings.ts';
+import type { Warning } from './warning.ts';
 
 /** Input schemas that clients and their models reject, according to their issue trackers. */
 

@@ -18,7 +18,7 @@ import { anyKey, parseDotPath, splitWrittenNames, type TranslatedPath, translate
 import { describeValue, type SuggestionBudget, suggestName } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { deceptiveCharacters } from '../unseen-characters.ts';
-import type { Warning } from './warnings.ts';
+import type { Warning } from './warning.ts';
 
 /**
  * Returns warnings about hints that contradict the request. Clients use hints to decide when to retry and when to ask

@@ -37,9 +37,7 @@ import {
   findResponseWarnings,
   findToolWarnings,
 } from './tool-warnings.ts';
-
-/** A warning about a configuration that is valid but probably does not work as intended. */
-export type Warning = { path: string; message: string };
+import type { Warning } from './warning.ts';
 
 const manyToolsThreshold = 40;
 const manyTokensThreshold = 10_000;

@@ -3,7 +3,7 @@ import { type ServerConfig, splitSecrets } from '../../domain/config/server-conf
 import { diffConfigs, type FieldChange, findOverwrittenPaths } from '../../domain/config-changes.ts';
 import { hasScope } from '../../domain/credentials/credential.ts';
 import type { ConfiguredLimits } from '../../domain/limits.ts';
-import type { Warning } from '../../domain/warnings/warnings.ts';
+import type { Warning } from '../../domain/warnings/warning.ts';
 import { AppError, invalidInputError, type Problem } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { findVersion } from '../../store/servers/server-versions.ts';

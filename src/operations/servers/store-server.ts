@@ -12,7 +12,7 @@ import { newId } from '../../domain/ids.ts';
 import { formatFirstNames } from '../../domain/problems.ts';
 import { credentialVariables } from '../../domain/snippets/call-snippets.ts';
 import { formatMovedSecret } from '../../domain/warnings/moved-secret.ts';
-import type { Warning } from '../../domain/warnings/warnings.ts';
+import type { Warning } from '../../domain/warnings/warning.ts';
 import { yieldAfterLongText } from '../../domain/work/next-turn.ts';
 import { AppError, invalidInputError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';

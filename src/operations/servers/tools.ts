@@ -6,12 +6,8 @@ import { toViewTool, type ViewTool } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
 import { describeForeignDocument } from '../../domain/mistakes.ts';
 import { createSuggestionBudget, ProblemList, suggestNearestOrList } from '../../domain/problems.ts';
-import {
-  estimateTokensInChunks,
-  findListWarnings,
-  findViewWarnings,
-  type Warning,
-} from '../../domain/warnings/warnings.ts';
+import type { Warning } from '../../domain/warnings/warning.ts';
+import { estimateTokensInChunks, findListWarnings, findViewWarnings } from '../../domain/warnings/warnings.ts';
 import { AppError, invalidInputError } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { type StoredServer, summarizeConfig } from '../../store/servers/servers.ts';
