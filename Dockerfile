@@ -5,9 +5,9 @@ FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb98
 
 FROM base AS build
 WORKDIR /src
-COPY package.json package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
+# The manifests of the workspaces lie beside their sources, so the sources are copied before the install.
 COPY . .
+RUN npm ci --ignore-scripts --no-audit --no-fund
 # The build context has no Git repository, so the commit is an argument.
 ARG TOOLHOST_COMMIT=unknown
 RUN npm run build && mkdir data

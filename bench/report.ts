@@ -170,7 +170,7 @@ function readCommit(): string {
   try {
     const git = (...args: string[]) =>
       execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    const isChanged = git('status', '--porcelain', '--', 'src').trim() !== '';
+    const isChanged = git('status', '--porcelain', '--', 'apps', 'packages').trim() !== '';
     return git('rev-parse', '--short', 'HEAD').trim() + (isChanged ? ' with uncommitted changes' : '');
   } catch {
     return 'no commit';

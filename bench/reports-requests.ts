@@ -1,7 +1,7 @@
 /** Builds the requests of `--reports`: every read operation of the catalog with each of its inputs. */
-import { operationList } from '../src/operations/index.ts';
-import type { Operation } from '../src/operations/operation.ts';
-import { buildRestRequest, type RestRequest } from '../src/operations/routes.ts';
+import { operationList } from '@toolhost/server/operations';
+import type { Operation } from '@toolhost/server/operations/operation';
+import { buildRestRequest, type RestRequest } from '@toolhost/server/operations/routes';
 
 /** Request of an operation. `mayBeNotFound`: a 404 is possible, because two inputs may contradict or one may name nothing. */
 export type ReportRequest = RestRequest & { operation: string; input: object; mayBeNotFound: boolean };

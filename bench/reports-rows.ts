@@ -1,9 +1,15 @@
 /** Builds the rows for `--reports` in plain SQL: the same statements for both engines, the same rows in every run. */
-import { serverConfigSchema } from '../src/domain/config/server-config.ts';
-import { durationBuckets } from '../src/domain/duration-classes.ts';
-import { minuteCountsRetentionMs } from '../src/store/calls/call-statistics.ts';
-import { countColumns, countedWidths, dayMs, minuteMs, recordColumns } from '../src/store/calls/call-writer.ts';
-import { toListColumns } from '../src/store/servers/servers.ts';
+import { serverConfigSchema } from '@toolhost/tool-config/server-config';
+import { durationBuckets } from '../apps/server/src/duration-classes.ts';
+import { minuteCountsRetentionMs } from '../apps/server/src/store/calls/call-statistics.ts';
+import {
+  countColumns,
+  countedWidths,
+  dayMs,
+  minuteMs,
+  recordColumns,
+} from '../apps/server/src/store/calls/call-writer.ts';
+import { toListColumns } from '../apps/server/src/store/servers/servers.ts';
 
 /** Numbers of rows. Half of them are in one workspace, the others in many small workspaces. */
 export type RowCounts = {

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { base62, hashSecret } from '@toolhost/credentials/ids';
+import { version } from '@toolhost/server/version';
 import pg from 'pg';
-import { base62, hashSecret } from '../src/domain/ids.ts';
-import { type Database, openDatabase } from '../src/store/database.ts';
-import type { Engine } from '../src/store/db.ts';
-import { insertSession } from '../src/store/people/sessions.ts';
-import { version } from '../src/version.ts';
+import { type Database, openDatabase } from '../apps/server/src/store/database.ts';
+import type { Engine } from '../apps/server/src/store/db.ts';
+import { insertSession } from '../apps/server/src/store/people/sessions.ts';
 import { startPostgres } from '../test/support/store/postgres.ts';
 import { root } from './processes.ts';
 import { largeWorkspace, olderWorkspace, type RowCounts } from './reports-rows.ts';

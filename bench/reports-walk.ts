@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { OperationName } from '../src/operations/index.ts';
+import type { OperationName } from '@toolhost/server/operations';
 import { root } from './processes.ts';
 import { buildRequests, type KnownInputs, type ReportRequest, readOperations } from './reports-requests.ts';
 import { median } from './rounds.ts';
@@ -89,7 +89,7 @@ export function sendRequest(
   });
 }
 
-const pagesFolder = join(root, 'web', 'src');
+const pagesFolder = join(root, 'apps', 'dashboard', 'src');
 
 /** Returns the read operations that the pages in each dashboard folder use. */
 function findPageOperations(): Map<string, Set<string>> {

@@ -1,10 +1,10 @@
 /** Measures every read operation on a full store of each engine. None may exceed the time limit. */
 import { join } from 'node:path';
-import type { Engine } from '../src/store/db.ts';
+import type { Engine } from '../apps/server/src/store/db.ts';
 import { node, startChild } from './processes.ts';
 import { formatTable, getMachineItems } from './report.ts';
-import { type CallImpact, type LoadPlan, measureCallImpact } from './reports-beside-calls.ts';
-import { getKnownInputs } from './reports-known.ts';
+import { type CallImpact, type LoadPlan, measureCallImpact } from './reports-call-impact.ts';
+import { getKnownInputs } from './reports-inputs.ts';
 import { buildFillStatements, largeWorkspace, olderWorkspace, scaleCounts } from './reports-rows.ts';
 import { fillStore } from './reports-store.ts';
 import { measureRequests, type RequestTimes, type Sender } from './reports-walk.ts';

@@ -16,7 +16,7 @@ import {
   largeResponseTools,
   rejectedRequestLoad,
   reportLoad,
-} from './soak-hostile.ts';
+} from './soak-attacks.ts';
 import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
 import { formatSoakReport, type MemorySample, type Phase } from './soak-report.ts';
 import { createKey, createServer, makeEnvironment, mcpTarget, ready, toolhostPath } from './toolhost-process.ts';

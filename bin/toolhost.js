@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const main = join(here, '..', 'lib', 'program', 'files', 'main.js');
+const main = join(here, '..', 'lib', 'apps', 'server', 'program', 'main.js');
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 function refuse(sentence) {

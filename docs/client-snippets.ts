@@ -1,5 +1,5 @@
-import type { DeclaredClient, Snippet } from '../src/domain/clients/client.ts';
-import { clients } from '../src/domain/clients/clients.ts';
+import type { DeclaredClient, Snippet } from '@toolhost/mcp-clients/client';
+import { clients } from '@toolhost/mcp-clients/clients';
 
 const withToken = { name: 'NAME', url: 'URL', token: 'TOKEN' };
 const withLogin = { name: 'NAME', url: 'URL', token: undefined };

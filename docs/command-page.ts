@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
-import { connectionOptionsHeading } from '../src/cli/options.ts';
-import { createProgram } from '../src/cli/program.ts';
+import { connectionOptionsHeading } from '../apps/cli/src/options.ts';
+import { createProgram } from '../apps/cli/src/program.ts';
 
 /** Width of the help that the texts are extracted from. */
 const helpWidth = 80;

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { bodyEncodings } from '../src/domain/config/destinations.ts';
-import { mask } from '../src/domain/config/server-config.ts';
-import { methods } from '../src/domain/http/headers.ts';
-import { maxCallQuota, maxLimit } from '../src/domain/limits.ts';
-import { serverConfigJsonSchema } from '../src/operations/describe.ts';
+import { maxCallQuota, maxLimit } from '@toolhost/limits/call-limits';
+import { serverConfigJsonSchema } from '@toolhost/server/operations/describe';
+import { bodyEncodings } from '@toolhost/tool-config/destinations';
+import { methods } from '@toolhost/tool-config/http/headers';
+import { mask } from '@toolhost/tool-config/server-config';
 
 type JsonSchema = {
   properties?: Record<string, JsonSchema>;
@@ -17,7 +17,7 @@ type JsonSchema = {
 };
 
 /** Generated file with the configuration fields, for the dashboard. */
-export const declaredFile = join(import.meta.dirname, '..', 'web', 'src', 'servers', 'declared.ts');
+export const declaredFile = join(import.meta.dirname, '..', 'apps', 'dashboard', 'src', 'servers', 'declared.ts');
 
 /**
  * Generates the field names, allowed values, and limits of a configuration, by path. The dashboard cannot import the

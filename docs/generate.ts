@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { operationList } from '@toolhost/server/operations';
+import { toOutputSchema } from '@toolhost/server/operations/describe';
+import type { Operation } from '@toolhost/server/operations/operation';
+import { variableDescriptions } from '@toolhost/server/variables';
+import { reservedSlugs } from '@toolhost/tool-config/slug';
 import { z } from 'zod';
-import { reservedSlugs } from '../src/domain/slug.ts';
-import { toOutputSchema } from '../src/operations/describe.ts';
-import { operationList } from '../src/operations/index.ts';
-import type { Operation } from '../src/operations/operation.ts';
-import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
-import { variableDescriptions } from '../src/variables.ts';
+import { configurationParts } from '../apps/server/src/operations/servers/describe-configuration.ts';
 import { requirements } from '../test/requirements.ts';
 import { clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { exampleSlug, exampleToken } from '../apps/server/src/local/example.ts';
 import { seed } from '../examples/seed/seed.ts';
-import { exampleSlug, exampleToken } from '../src/local/example.ts';
 import { launchChromium } from '../test/support/browser/chromium.ts';
 import { startToolhost } from '../test/support/toolhost/toolhost.ts';
 

@@ -4,7 +4,7 @@
 
 -- Tenants of the service. Everything else belongs to a workspace.
 create table workspaces (
-  -- Starts with the id of the person who created it. The first 26 characters identify the tenant (`src/domain/ids.ts`).
+  -- Starts with the id of the person who created it. The first 26 characters identify the tenant (`packages/credentials/src/ids.ts`).
   id text primary key,
   name text not null,
   created_at bigint not null,
@@ -505,7 +505,7 @@ create index file_chunks_by_time on file_chunks (at);
 
 -- Number of calls that all processes together took from a quota in one minute or one day (UTC).
 create table call_quota_use (
-  -- Owner of the quota and its id: server, workspace, key, or strangers (unverified callers, half of a server's or
+  -- Owner of the quota and its id: server, workspace, key, or unverified (the unverified callers, half of a server's or
   -- workspace's quota).
   kind text not null,
   ref text not null,

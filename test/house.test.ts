@@ -1,106 +1,120 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { describe, it } from 'node:test';
 import { root, testFiles } from './files.ts';
 
 /**
- * A file of the sources: its path below its root, its text, and the files of the sources that it imports: all of them,
- * those that it imports for more than their types, and of these the ones that are evaluated before it.
+ * A source file: its path in the repository, its package or app, its text, and the source files that it imports: all of
+ * them, those whose values it imports, and of these the ones that are evaluated before it.
  */
-type Source = { path: string; text: string; imports: string[]; values: string[]; evaluated: string[] };
+type Source = { path: string; unit: string; text: string; imports: string[]; values: string[]; evaluated: string[] };
 
-const src = join(root, 'src');
-const web = join(root, 'web', 'src');
+/** Manifest of a package or app; `exports` maps each public module to its source file. */
+type Manifest = { name: string; exports?: Record<string, string>; dependencies?: Record<string, string> };
 
-function sourcesOf(folder: string): Source[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.tsx?$/.test(path))
+/** Packages and apps by the names that imports have for them, such as `@toolhost/json`. */
+const manifests = new Map(
+  globSync('{packages,apps}/*/package.json', { cwd: root }).map((path) => {
+    const manifest = JSON.parse(readFileSync(join(root, path), 'utf8')) as Manifest;
+    return [manifest.name, { ...manifest, folder: dirname(path) }] as const;
+  }),
+);
+
+/** Resolves a specifier to a path in the repository. Returns undefined for a module that is not ours. */
+function resolveImport(path: string, specifier: string): string | undefined {
+  if (specifier.startsWith('.')) return join(dirname(path), specifier);
+  const [, name = '', module = ''] = /^(@toolhost\/[\w-]+)\/(.+)$/.exec(specifier) ?? [];
+  const manifest = manifests.get(name);
+  const file = manifest?.exports?.[`./${module}`];
+  return file === undefined ? undefined : join(manifest?.folder ?? '', file);
+}
+
+function readSources(pattern: string): Source[] {
+  return globSync(pattern, { cwd: root })
+    .filter((path) => !path.endsWith('.test.ts'))
     .map((path) => {
-      const file = join(folder, path);
-      const text = readFileSync(file, 'utf8');
-      const inFolder = (targets: (string | undefined)[]) =>
-        targets
-          .map((target = '') => relative(folder, resolve(dirname(file), target)))
-          .filter((target) => !target.startsWith('..'));
-      const lazy = [...text.matchAll(/import\(\s*'(\.[^']+)'/g)].map(([, target]) => target);
-      const statements = [...text.matchAll(/^(?:import|export)\s([^;']*?)from '(\.[^']+)'/gm)];
-      const ofValues = statements.filter(([, what = '']) => !isOfTypes(what)).map(([, , target]) => target);
+      const text = readFileSync(join(root, path), 'utf8');
+      const toPaths = (specifiers: (string | undefined)[]) =>
+        specifiers.map((specifier = '') => resolveImport(path, specifier)).filter((target) => target !== undefined);
+      const lazy = [...text.matchAll(/import\(\s*'((?:\.|@toolhost\/)[^']+)'/g)].map(([, target]) => target);
+      const statements = [...text.matchAll(/^(?:import|export)\s([^;']*?)from '((?:\.|@toolhost\/)[^']+)'/gm)];
+      const ofValues = statements.filter(([, names = '']) => !importsOnlyTypes(names)).map(([, , target]) => target);
       return {
         path,
+        unit: path.split('/').slice(0, 2).join('/'),
         text,
-        imports: inFolder([...statements.map(([, , target]) => target), ...lazy]),
-        values: inFolder([...ofValues, ...lazy]),
-        evaluated: inFolder(ofValues),
+        imports: toPaths([...statements.map(([, , target]) => target), ...lazy]),
+        values: toPaths([...ofValues, ...lazy]),
+        evaluated: toPaths(ofValues),
       };
     });
 }
 
-/** Whether an import takes only types, so that nothing is left of it when the code runs. */
-function isOfTypes(what: string): boolean {
-  return what.startsWith('type ') || (what.startsWith('{') && !/[{,]\s*(?!type\s)\w/.test(what));
+/** Returns true for an import of types alone, of which nothing is left at run time. */
+function importsOnlyTypes(names: string): boolean {
+  return names.startsWith('type ') || (names.startsWith('{') && !/[{,]\s*(?!type\s)\w/.test(names));
 }
 
-const service = sourcesOf(src);
-const dashboard = sourcesOf(web);
+const sources = readSources('{packages,apps}/*/src/**/*.{ts,tsx}');
+const server = sources.filter(({ unit }) => unit === 'apps/server');
+const serverFolder = 'apps/server/src/';
 
-/** Files that every folder but `domain` and `outbound` may import. They import nothing of ours but one another. */
-const leaves = ['errors.ts', 'routes.ts', 'log.ts', 'version.ts', 'thread-priority.ts'];
+/** Packages from the ground floor up: each may import those before it. */
+const packages = [
+  ...['errors', 'json', 'json-schema', 'credentials', 'limits', 'tool-config', 'tool-search', 'mcp-protocol'],
+  ...['mcp-clients', 'openapi-to-tools', 'safe-http', 'mcp-doctor'],
+];
+
 const settings = ['config.ts', 'variables.ts', 'master-keys.ts', 'setting-addresses.ts'];
 
-/** Which folders each folder may import besides itself. Those that are last know most. */
+/** Folders of the server that each of its folders may import besides itself and the files beside the folders. */
 const mayImport: Record<string, readonly string[]> = {
-  domain: [],
-  outbound: [],
-  http: ['domain'],
-  import: ['domain'],
-  store: ['domain'],
-  telemetry: ['domain'],
-  doctor: ['domain'],
-  gateway: ['domain', 'store', 'outbound', 'http'],
-  oauth: ['domain', 'store', 'outbound', 'http'],
-  operations: ['domain', 'store', 'outbound', 'doctor', 'import'],
-  manage: ['domain', 'store', 'operations', 'http'],
-  threads: ['domain', 'gateway', 'operations', 'outbound'],
-  edge: ['domain', 'http', ...settings],
-  local: ['domain', 'store', 'operations', 'manage', 'http', ...settings],
+  http: [],
+  snippets: [],
+  store: [],
+  telemetry: [],
+  gateway: ['store', 'http', 'snippets'],
+  oauth: ['store', 'http'],
+  operations: ['store', 'snippets'],
+  manage: ['store', 'operations', 'http'],
+  threads: ['gateway', 'operations'],
+  edge: ['http', ...settings],
+  local: ['store', 'operations', 'manage', 'http', ...settings],
   app: [
-    ...['domain', 'store', 'telemetry', 'gateway', 'oauth', 'operations', 'manage', 'threads', 'edge', 'outbound'],
-    ...['local', ...settings],
+    ...['store', 'telemetry', 'gateway', 'oauth', 'operations', 'manage', 'threads', 'edge', 'local', 'http'],
+    ...settings,
   ],
-  process: ['app', 'local', 'edge', 'manage', 'outbound', 'telemetry', 'http', ...settings],
-  cli: ['domain', 'doctor', 'import', 'operations', 'app', 'process', ...settings],
+  process: ['app', 'local', 'edge', 'manage', 'telemetry', 'http', ...settings],
 };
-/** The pure folders know nothing of ours but the errors. */
-const pure = ['domain', 'outbound'];
 
-/** The folder of a file at the top, or the file itself where it is in none. */
-const topOf = (path: string) => path.split('/')[0] as string;
+/** Folder of a file below the server's sources, or the file itself if it lies beside the folders. */
+const folderOf = (path: string) => path.slice(serverFolder.length).split('/')[0] as string;
 
 function isAllowed(from: string, to: string): boolean {
   if (from === to || mayImport[from]?.includes(to)) return true;
-  return pure.includes(from) ? to === 'errors.ts' : leaves.includes(to);
+  return to.endsWith('.ts') && !settings.includes(to);
 }
 
-/** The first circle that is found when what each name leads to is followed. */
-function circleOf(next: ReadonlyMap<string, ReadonlySet<string>>): string | undefined {
+/** Returns the first cycle found by following the edges of a graph. */
+function findCycle(next: ReadonlyMap<string, ReadonlySet<string>>): string | undefined {
   const open: string[] = [];
   const done = new Set<string>();
-  const visit = (name: string): string | undefined => {
+  const follow = (name: string): string | undefined => {
     if (open.includes(name)) return [...open.slice(open.indexOf(name)), name].join(' → ');
     if (done.has(name)) return undefined;
     open.push(name);
     for (const to of next.get(name) ?? []) {
-      const found = visit(to);
-      if (found) return found;
+      const cycle = follow(to);
+      if (cycle) return cycle;
     }
     open.pop();
     done.add(name);
     return undefined;
   };
   for (const name of next.keys()) {
-    const found = visit(name);
-    if (found) return found;
+    const cycle = follow(name);
+    if (cycle) return cycle;
   }
   return undefined;
 }
@@ -114,33 +128,13 @@ function graphOf(edges: Edges): Map<string, Set<string>> {
   return graph;
 }
 
-/** What a file leads to, over any number of imports. */
-function reachedFrom(file: string, graph: ReadonlyMap<string, ReadonlySet<string>>, reached = new Set<string>()) {
-  for (const next of graph.get(file) ?? []) {
-    if (reached.has(next)) continue;
-    reached.add(next);
-    reachedFrom(next, graph, reached);
-  }
-  return reached;
-}
-
-/** The imports of another folder, for types too, that close a circle. */
-function circlesOfFolders(sources: readonly Source[]): string[] {
-  const graph = graphOf(sources.map(({ path, imports }) => ({ from: path, to: imports })));
-  return sources.flatMap(({ path, imports }) =>
-    imports
-      .filter((target) => dirname(target) !== dirname(path) && reachedFrom(target, graph).has(path))
-      .map((target) => `${path} imports ${target}, which leads back to it`),
-  );
-}
-
-/** Fails with what is wrong, and what to do about it. */
+/** Fails with the faults and advice to mend them. */
 function assertNone(faults: readonly (string | undefined)[], advice: string): void {
   const found = faults.filter((fault) => fault !== undefined);
   assert.ok(found.length === 0, `${advice}:\n  ${found.join('\n  ')}`);
 }
 
-/** The pages that are written by hand, with what they link to and the paths that they name in code. */
+/** Reads the pages that are written by hand, with their links and the paths that they name in code. */
 function writtenPages() {
   const names = globSync('{*,docs/*,docs/operations/*,bench/*}.md', { cwd: root });
   return names.map((page) => {
@@ -153,18 +147,19 @@ function writtenPages() {
   });
 }
 
-const isPath = (text: string) => /^(src|test|web|docs|bench|examples|migrations)\/|\.(ts|tsx|md|sql|yml)$/.test(text);
-/** Paths may also begin below the sources, or beside the page. */
+const isPath = (text: string) =>
+  /^(apps|packages|build|test|docs|bench|examples|migrations)\/|\.(ts|tsx|md|sql|yml)$/.test(text);
+/** Paths may also begin beside the page. */
 const isFound = (path: string, page: string) =>
-  ['', 'src', 'web/src', dirname(page)].some(
+  ['', 'src', 'apps/dashboard/src', dirname(page)].some(
     (folder) => globSync(join(folder, path.replace('NNNN-name', '*')), { cwd: root }).length > 0,
   );
 
-/** The files that are evaluated with one of the sources: those that it imports at its top for more than their types. */
+/** Returns the files that are evaluated with a source file. */
 function loadedWith(path: string, loaded = new Set<string>()): Set<string> {
   if (loaded.has(path)) return loaded;
   loaded.add(path);
-  for (const target of service.find((source) => source.path === path)?.evaluated ?? []) loadedWith(target, loaded);
+  for (const target of sources.find((source) => source.path === path)?.evaluated ?? []) loadedWith(target, loaded);
   return loaded;
 }
 
@@ -180,11 +175,16 @@ describe('the pages', () => {
   });
 
   it('draw a tree of folders that exist', () => {
-    const tree = /```\n(src\/\n[\s\S]*?)```/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[1] ?? '';
+    const tree = /```\n(packages\/[\s\S]*?)```/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[1] ?? '';
     const folders = [...tree.matchAll(/(?<=^|\s)([\w-]+)\/(?=\s)/g)].map(([, name]) => name as string);
     assert.ok(folders.length > 40);
     assertNone(
-      folders.filter((name) => globSync([name, `src/**/${name}/`], { cwd: root }).length === 0),
+      folders.filter(
+        (name) =>
+          globSync([name, `{packages,apps,build}/${name}/`, `apps/*/src/**/${name}/`, `packages/*/src/**/${name}/`], {
+            cwd: root,
+          }).length === 0,
+      ),
       'These folders of the tree do not exist; name those that there are',
     );
   });
@@ -207,48 +207,115 @@ describe('the pages', () => {
   });
 });
 
+describe('the packages', () => {
+  it('export each public module by name, without wildcards and index files', () => {
+    const faults = [...manifests.values()].flatMap(({ folder, exports = {} }) =>
+      Object.entries(exports).flatMap(([name, file]) => {
+        const source = sources.find(({ path }) => path === join(folder, file));
+        if (name.includes('*') || source === undefined) return [`${folder}: ${name} is no module`];
+        return /^export \* from/m.test(source.text) ? [`${folder}: ${name} re-exports a whole module`] : [];
+      }),
+    );
+    assertNone(faults, 'Name each public module in `exports`, and import from the file that declares');
+  });
+
+  it('are imported only through their exports', () => {
+    const faults = sources.flatMap(({ path, unit, imports }) =>
+      imports
+        .filter((target) => !target.startsWith(`${unit}/`))
+        .filter((target) => {
+          const owner = [...manifests.values()].find(({ folder }) => target.startsWith(`${folder}/`));
+          return (
+            owner !== undefined && !Object.values(owner.exports ?? {}).includes(`./${relative(owner.folder, target)}`)
+          );
+        })
+        .map((target) => `${path} imports ${target}`),
+    );
+    assertNone(faults, 'Add the module to the `exports` of its package, or do without it');
+    const deep = sources.flatMap(({ path, unit, text }) =>
+      [...text.matchAll(/from '(\.[^']+)'/g)]
+        .map(([, target = '']) => join(dirname(path), target))
+        .filter((target) => /^(packages|apps)\//.test(target) && !target.startsWith(`${unit}/`))
+        .map((target) => `${path} imports ${target}`),
+    );
+    assertNone(deep, 'Import `@toolhost/…` instead of a path into another package');
+  });
+
+  it('import only packages below them', () => {
+    const faults = sources
+      .filter(({ unit }) => unit.startsWith('packages/'))
+      .flatMap(({ path, unit, imports }) =>
+        imports
+          .filter((target) => !target.startsWith(`${unit}/`))
+          .filter((target) => {
+            const [kind, name = ''] = target.split('/');
+            return kind !== 'packages' || packages.indexOf(name) > packages.indexOf(unit.slice('packages/'.length));
+          })
+          .map((target) => `${path} imports ${target}`),
+      );
+    assertNone(faults, 'Pass the value as an argument, or move the module down');
+  });
+
+  it('have a README that shows how to import each of them', () => {
+    const missing = [...manifests.values()]
+      .filter(({ folder }) => folder.startsWith('packages/'))
+      .filter(({ folder, name }) => {
+        const file = join(root, folder, 'README.md');
+        return !existsSync(file) || !readFileSync(file, 'utf8').includes(`from '${name}/`);
+      })
+      .map(({ folder }) => folder);
+    assertNone(missing, 'Write a README of one screen with the public API and an example');
+  });
+});
+
 describe('the house', () => {
-  it('is imported as its table says', () => {
-    const faults = service.flatMap(({ path, imports }) => {
-      const from = topOf(path);
-      if (leaves.includes(from) || settings.includes(from)) return [];
+  it('lets folders of the server import only what its table allows', () => {
+    const faults = server.flatMap(({ path, imports }) => {
+      const from = folderOf(path);
+      if (from.endsWith('.ts')) return [];
       if (!(from in mayImport)) return [`${path}: the folder ${from} is not in the table`];
-      return imports.filter((target) => !isAllowed(from, topOf(target))).map((target) => `${path} imports ${target}`);
+      return imports
+        .filter((target) => target.startsWith(serverFolder) && !isAllowed(from, folderOf(target)))
+        .map((target) => `${path} imports ${target}`);
     });
-    assertNone(faults, 'Pass what is needed as an argument, or move it to a folder that the importing one may import');
+    assertNone(faults, 'Pass the value as an argument, or move it to a folder that the importing one may import');
   });
 
-  it('has no circle of imports, but for types within one folder', () => {
-    const circles = [service, dashboard].map((sources) =>
-      circleOf(graphOf(sources.map(({ path, values }) => ({ from: path, to: values })))),
+  it('has no cycle of values between or within packages', () => {
+    const files = graphOf(sources.map(({ path, values }) => ({ from: path, to: values })));
+    assertNone([findCycle(files)], 'Merge files that need one another, or move what both need below them');
+    const units = graphOf(
+      sources.map(({ unit, imports }) => ({
+        from: unit,
+        to: imports.map((target) => target.split('/').slice(0, 2).join('/')),
+      })),
     );
-    assertNone(circles, 'Merge files that need one another, or move what both need below them');
-    assertNone(
-      [service, dashboard].flatMap(circlesOfFolders),
-      'Move the type to the folder that is imported by the other one',
-    );
+    assertNone([findCycle(units)], 'Move the module to the package that is imported by the other one');
   });
 
-  it('has no circle of folders that lie side by side', () => {
-    const nested = service.filter(({ path }) => dirname(path).includes('/'));
-    for (const top of new Set(nested.map(({ path }) => topOf(path)))) {
-      // What lies in the folder above belongs to all of them.
-      const beside = nested
-        .filter(({ path }) => topOf(path) === top)
+  it('has no cycle of folders that lie side by side', () => {
+    const code = sources.filter(({ unit }) => unit !== 'apps/dashboard');
+    const folders = new Set(code.map(({ path }) => dirname(dirname(path))));
+    for (const parent of folders) {
+      const childOf = (path: string) => path.slice(parent.length + 1).split('/')[0] as string;
+      const edges = code
+        .filter(({ path }) => path.startsWith(`${parent}/`) && childOf(path) !== basename(path))
         .map(({ path, imports }) => ({
-          from: dirname(path),
-          to: imports.map((target) => dirname(target)).filter((folder) => folder.startsWith(`${top}/`)),
+          from: childOf(path),
+          to: imports
+            .filter((target) => target.startsWith(`${parent}/`) && childOf(target) !== basename(target))
+            .map(childOf),
         }));
       assertNone(
-        [circleOf(graphOf(beside))],
-        'Move the file that is imported against the order into the folder that is imported',
+        [findCycle(graphOf(edges))],
+        `Move the file that is imported against the order of ${parent} into the folder that is imported`,
       );
     }
   });
 
   it('exports each name once', () => {
     const homes = new Map<string, string[]>();
-    for (const { path, text } of service) {
+    for (const { path, text } of sources.filter(({ unit }) => unit !== 'apps/dashboard')) {
       for (const [, name = ''] of text.matchAll(/^export (?:async )?(?:function\*?|const|class|type) (\w+)/gm))
         homes.set(name, [...(homes.get(name) ?? []), path]);
     }
@@ -260,8 +327,11 @@ describe('the house', () => {
 
   it('[find B1] decides nothing by the clock of a process', () => {
     // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
-    const own = ['app/surroundings.ts', 'local/identity.ts'];
-    const readers = service.filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text)).map(({ path }) => path);
+    const own = ['apps/server/src/app/runtime-options.ts', 'apps/server/src/local/identity.ts'];
+    const readers = sources
+      .filter(({ unit }) => unit !== 'apps/dashboard')
+      .filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text))
+      .map(({ path }) => path);
     assertNone(
       readers.filter((path) => !own.includes(path)),
       'Take `now` as an argument; it is the time of the database',
@@ -269,38 +339,42 @@ describe('the house', () => {
   });
 
   it('[find A1] parses configurations in several turns, but for those that are known to be short', () => {
-    const short = ['gateway/hosted/hosted-servers.ts', 'store/servers/servers.ts'];
-    const parsers = service
+    const short = ['apps/server/src/gateway/hosted/hosted-servers.ts', 'apps/server/src/store/servers/servers.ts'];
+    const parsers = sources
       .filter(({ text }) => /JSON\.parse\([^;]*as ServerConfig/.test(text))
       .map(({ path }) => path);
     assertNone(
       parsers.filter((path) => !short.includes(path)),
-      'A long configuration holds every other call while it is parsed: use `parseJsonInChunks`',
+      'A long configuration holds every other call while it is parsed: use `parseJsonInTurns`',
     );
   });
 
-  it('has no test that a busy machine fails: limits of time are for `assertWithinDeadline`, free ports for `findFreePort`', () => {
+  it('has no test that a busy machine fails: limits of time are for `onTime`, free ports for `freePort`', () => {
     const luck =
       /(?:performance|Date)\.now\(\) - \w+ <|const (\w+) = await startListener\(\);\s+(?:\w+ = \1\.port;\s+)?await \1\.close/;
     assertNone(
       testFiles().filter((file) => luck.test(readFileSync(join(root, 'test', file), 'utf8'))),
-      'Check the time with `assertWithinDeadline`, and take the port from `findFreePort`',
+      'Check the time with `onTime`, and take the port from `freePort`',
     );
   });
 
   it('[find A2] has one place for each function of JavaScript whose time grows with the square of a text', () => {
     const homes: [RegExp, string[]][] = [
-      [/\.normalize\(|localeCompare|Intl\.Collator/, ['domain/normalised.ts']],
+      [/\.normalize\(|localeCompare|Intl\.Collator/, ['packages/tool-config/src/normalized-text.ts']],
       // The command line and the settings of an operator read what their own person wrote.
       [
         /URL\.(?:parse|canParse)\b/,
-        ['domain/http/read-url.ts', 'setting-addresses.ts', 'store/engine/postgres-url.ts'],
+        [
+          'packages/tool-config/src/http/read-url.ts',
+          'apps/server/src/setting-addresses.ts',
+          'apps/server/src/store/engine/postgres-url.ts',
+        ],
       ],
-      [/domainTo(?:ASCII|Unicode)\(/, ['outbound/host-name.ts']],
+      [/domainTo(?:ASCII|Unicode)\(/, ['packages/safe-http/src/host-name.ts']],
     ];
-    const own = /^(?:cli|doctor|local)\//;
+    const own = /^(?:apps\/cli|apps\/dashboard|packages\/mcp-doctor|apps\/server\/src\/local)\//;
     for (const [pattern, home] of homes) {
-      const elsewhere = service.filter(
+      const elsewhere = sources.filter(
         ({ path, text }) => pattern.test(text) && !home.includes(path) && !own.test(path),
       );
       assertNone(
@@ -311,36 +385,45 @@ describe('the house', () => {
   });
 
   it('has files of at most 500 lines, with names that say what is inside', () => {
-    const all = [...service, ...dashboard];
     assertNone(
-      all.filter(({ text }) => text.split('\n').length > 501).map(({ path }) => path),
+      sources.filter(({ text }) => text.split('\n').length > 501).map(({ path }) => path),
       'Look for the second idea in the file, or for what it can do without',
     );
     assertNone(
-      all
+      sources
         .map(({ path }) => path)
         .filter((path) => /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/.test(path)),
       'Name the file after what it does',
     );
     assertNone(
-      all.map(({ path }) => path).filter((path) => /(^|\/)index\.tsx?$/.test(path) && path !== 'operations/index.ts'),
+      sources
+        .map(({ path }) => path)
+        .filter((path) => /(^|\/)index\.tsx?$/.test(path) && path !== 'apps/server/src/operations/index.ts'),
       'Import from the file that has the thing; only the catalogue of operations is an index',
     );
   });
 
-  it('avoids words that the glossary replaces', () => {
-    const replaced = /\b(?:doors?|sight|unspeakable|alone)\b/i;
-    const lines = [...service, ...dashboard].flatMap(({ path, text }) =>
-      text.split('\n').flatMap((line, index) => (replaced.test(line) ? [`${path}:${index + 1} ${line.trim()}`] : [])),
+  it('uses standard terms, and comments that begin with a verb or a noun', () => {
+    const words =
+      /\b(?:strangers?|surroundings|nobody|whoever|meanwhile|anew|by heart|for good|goes? on to|beside|unasked|farewell|spoilt|handed out|crowded|doors?|unspeakable)\b/i;
+    const openings =
+      /^\s*(?:\/\*\*|\/\/) +(?:Whether|What|Which|That|Those|The same|How (?:many|much|long|often)|Whom|Whose|As (?:many|much|long))\b/;
+    // Words that people type, names of CSS classes, and values that are stored.
+    const exempt = /th-beside|'nobody'|somebody|its surroundings/;
+    const lines = sources.flatMap(({ path, text }) =>
+      text.split('\n').flatMap((line, index) => {
+        const isDialect = (words.test(line) && !exempt.test(line)) || openings.test(line);
+        return isDialect ? [`${path}:${index + 1} ${line.trim()}`] : [];
+      }),
     );
-    assertNone(lines, 'Use the word of the glossary in ARCHITECTURE.md');
+    assertNone(lines, 'Use the standard term, and begin with the verb or the noun');
   });
 
   it('are loaded at a start only as far as calls need them', () => {
-    const loaded = loadedWith('process/serve.ts');
-    assert.ok(loaded.has('gateway/call/call-tool.ts') && loaded.size > 100, String(loaded.size));
+    const loaded = loadedWith('apps/server/src/process/serve.ts');
+    assert.ok(loaded.has('apps/server/src/gateway/call/call-tool.ts') && loaded.size > 100, String(loaded.size));
     const rare =
-      /^(app\/web|operations\/index|manage\/management-server|import\/plan\/|doctor\/examine|store\/engine\/postgres\.)/;
+      /^(?:apps\/server\/src\/(app\/web|operations\/index|manage\/management-server|store\/engine\/postgres\.)|packages\/(openapi-to-tools\/src\/plan\/|mcp-doctor\/src\/examine))/;
     assertNone(
       [...loaded].filter((path) => rare.test(path)),
       'Load with `import()` what a service needs only later, or import only its types',

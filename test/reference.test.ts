@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
+import { variables } from '@toolhost/server/variables';
 import { declaredFile, formatDeclarations } from '../docs/declared.ts';
 import { referencePages } from '../docs/generate.ts';
-import { variables } from '../src/variables.ts';
 
 const folder = resolve(import.meta.dirname, '..', 'docs', 'reference');
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../apps/server/src/config.ts';
 import { runToolhostCommand } from './support/toolhost/toolhost-command.ts';
 
 const noFile = () => {

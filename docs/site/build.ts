@@ -2,7 +2,7 @@ import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import { relative } from 'node:path/posix';
 import { Eleventy, type Markdown } from '@11ty/eleventy';
-import { workflowRepository } from '../../package/repository.ts';
+import { workflowRepository } from '../../build/package/repository.ts';
 import { createLinks } from './links.ts';
 import { amendMarkdown, getHeadings } from './markdown.ts';
 import { type Chapter, type Page, readChapters, root } from './pages.ts';

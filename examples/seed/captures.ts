@@ -1,5 +1,5 @@
-import { mask } from '../../src/domain/config/server-config.ts';
-import type { Capture } from '../../src/store/calls/captures.ts';
+import { mask } from '@toolhost/tool-config/server-config';
+import type { Capture } from '../../apps/server/src/store/calls/captures.ts';
 import type { SeedCall } from './traffic.ts';
 
 const origin = 'https://invoices.example.com';

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { localWorkspace } from '../../src/config.ts';
-import type { Role } from '../../src/domain/credentials/credential.ts';
-import { newId } from '../../src/domain/ids.ts';
-import { exampleSlug } from '../../src/local/example.ts';
-import { type Input, type Output, operations } from '../../src/operations/index.ts';
-import type { Actor } from '../../src/operations/operation.ts';
-import { type Runner, runOperation } from '../../src/operations/run-operation.ts';
-import { insertSession } from '../../src/store/people/sessions.ts';
-import { saveMember, saveUser } from '../../src/store/people/users.ts';
-import { findServer } from '../../src/store/servers/servers.ts';
+import type { Role } from '@toolhost/credentials/credential';
+import { newId } from '@toolhost/credentials/ids';
+import { type Input, type Output, operations } from '@toolhost/server/operations';
+import type { Actor } from '@toolhost/server/operations/operation';
+import { localWorkspace } from '../../apps/server/src/config.ts';
+import { exampleSlug } from '../../apps/server/src/local/example.ts';
+import { type Runner, runOperation } from '../../apps/server/src/operations/run-operation.ts';
+import { insertSession } from '../../apps/server/src/store/people/sessions.ts';
+import { saveMember, saveUser } from '../../apps/server/src/store/people/users.ts';
+import { findServer } from '../../apps/server/src/store/servers/servers.ts';
 import { firstVersion, servers } from './servers.ts';
 
 const dayMs = 24 * 60 * 60_000;

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { hashSecret, newId, newSecret } from '../../src/domain/ids.ts';
-import { durations } from '../../src/oauth/parts.ts';
-import { sealTokens, wrapKey } from '../../src/oauth/provider.ts';
-import type { Runner } from '../../src/operations/run-operation.ts';
-import { insertGrant, insertTokens } from '../../src/store/logins/grants.ts';
-import type { StoredServer } from '../../src/store/servers/servers.ts';
+import { hashSecret, newId, newSecret } from '@toolhost/credentials/ids';
+import { durations } from '../../apps/server/src/oauth/oauth-deps.ts';
+import { sealTokens, wrapKey } from '../../apps/server/src/oauth/provider.ts';
+import type { Runner } from '../../apps/server/src/operations/run-operation.ts';
+import { insertGrant, insertTokens } from '../../apps/server/src/store/logins/grants.ts';
+import type { StoredServer } from '../../apps/server/src/store/servers/servers.ts';
 
 const dayMs = 24 * 60 * 60_000;
 

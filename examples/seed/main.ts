@@ -2,7 +2,7 @@
  * Seeds a workspace with servers, people, keys, and four weeks of calls, so that every dashboard page has content.
  * Usage: npm run seed. `-- --add` adds to existing data. `-- --large` also creates 1,000 servers and a million calls.
  */
-import { reportFailure } from '../../src/cli/print.ts';
+import { reportFailure } from '../../apps/cli/src/print.ts';
 import { type Seeded, seed } from './seed.ts';
 
 const options = process.argv.slice(2);

@@ -1,4 +1,4 @@
-import type { ServerConfig } from '../../src/domain/config/server-config.ts';
+import type { ServerConfig } from '@toolhost/tool-config/server-config';
 
 /** Configuration of a seeded server, as a person would write it. */
 type SeedConfig = { slug: string; name: string; [field: string]: unknown };

@@ -1,5 +1,5 @@
-import type { CallerKind } from '../../src/domain/config/server-wide.ts';
-import type { Outcome } from '../../src/errors.ts';
+import type { Outcome } from '@toolhost/errors/errors';
+import type { CallerKind } from '@toolhost/tool-config/server-wide';
 
 /** Caller of a tool: the kind of credential, and the ID in the record. */
 export type SeedCaller = { kind: CallerKind; id: string | null };

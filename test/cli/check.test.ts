@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { buildServerAt } from '../support/configs.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 const example = resolve(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json');
 

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../../apps/server/src/config.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { readConfig } from '../../src/config.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type CommandResult, runToolhostCommand, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { ensureProgram } from '../support/browser/debian-program.ts';
-import { buildServerAt } from '../support/configs.ts';
+import { ensureProgram } from '../support/browser/ensure-program.ts';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 const run = promisify(execFile);
 

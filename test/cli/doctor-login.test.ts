@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Check } from '../../src/doctor/checks.ts';
+import type { Check } from '@toolhost/mcp-doctor/checks';
 import { runDoctor, runDoctorWithLogin } from '../support/toolhost/doctor-command.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { knownClients } from '../../src/domain/clients/clients.ts';
+import { knownClients } from '@toolhost/mcp-clients/clients';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { type DoctorResult, runDoctor, runDoctorWithLogin } from '../support/toolhost/doctor-command.ts';

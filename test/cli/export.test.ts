@@ -6,9 +6,9 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parse, stringify } from 'yaml';
 import { getRunCount } from '../sets.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const upstream = 'https://api.example.com';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { openApi } from '../support/import/plan-of.ts';
+import { openApi } from '../support/import/import-plans.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Command } from 'commander';
-import { createProgram } from '../../src/cli/program.ts';
+import { createProgram } from '../../apps/cli/src/program.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** Commands that print no data and therefore have no --json. */

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { withDeferredSignals } from '../../src/cli/profiles/own-files.ts';
+import { withDeferredSignals } from '../../apps/cli/src/profiles/own-files.ts';
 import { eventually } from '../support/eventually.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

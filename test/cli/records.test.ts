@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ReadRecords } from '../../src/cli/commands/follow-records.ts';
-import { followRecords } from '../../src/cli/commands/follow-records.ts';
+import type { ReadRecords } from '../../apps/cli/src/commands/follow-records.ts';
+import { followRecords } from '../../apps/cli/src/commands/follow-records.ts';
 import { getRunCount } from '../sets.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startFollowing } from '../support/toolhost/follow-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 type Call = { id: string; at: string; tool: string; outcome: string; server: string };

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { outcomes } from '../../src/errors.ts';
-import type { Output } from '../../src/operations/index.ts';
+import { outcomes } from '@toolhost/errors/errors';
+import type { Output } from '@toolhost/server/operations';
 import { runScript } from '../support/toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 

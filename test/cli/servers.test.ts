@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { promptHidden, promptLine } from '../../src/cli/ask.ts';
-import { buildServerAt } from '../support/configs.ts';
+import { promptHidden, promptLine } from '../../apps/cli/src/ask.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 const upstream = 'https://api.example.com';
 

@@ -10,7 +10,7 @@ import {
   buildValidResponse,
   respondJson,
   startAdversarialService,
-} from '../support/toolhost/hostile-service.ts';
+} from '../support/toolhost/adversarial-service.ts';
 import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 
 describe('streams and files of commands', () => {

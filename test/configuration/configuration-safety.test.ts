@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   buildServerConfig,
   buildToolConfig,
   checkConfiguration,
   findToolProblems,
   oauthConfig,
-} from '../support/configurations.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+} from '../support/valid-configs.ts';
 
 describe('dangerous configurations', () => {
   let toolhost: TestToolhost;

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { getOutput } from '../support/oauth/management-agent.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   buildServerConfig,
   buildToolConfig,
   checkConfiguration,
   findToolProblems,
   oauthConfig,
-} from '../support/configurations.ts';
-import { getOutput } from '../support/oauth/managing-agent.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+} from '../support/valid-configs.ts';
 
 type Problem = { path: string; message: string };
 

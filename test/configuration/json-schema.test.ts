@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
+import { toExactNumber } from '@toolhost/json/json';
+import { readJson } from '@toolhost/json/json-reader';
+import { compileSchema } from '@toolhost/json-schema/compile-schema';
+import { StepBudget, StepLimitExceeded } from '@toolhost/json-schema/step-budget';
 import fc from 'fast-check';
-import { toExactNumber } from '../../src/domain/json/json.ts';
-import { readJson } from '../../src/domain/json/json-reader.ts';
-import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
-import { StepBudget, StepLimitExceeded } from '../../src/domain/work/steps.ts';
 import { getRunCount } from '../sets.ts';
 
 const scalars = fc.constantFrom<unknown>(

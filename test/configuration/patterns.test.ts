@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { parsePattern } from '@toolhost/json-schema/pattern-syntax';
+import { StepBudget } from '@toolhost/json-schema/step-budget';
 import fc from 'fast-check';
-import { patternTest } from '../../src/domain/schema/pattern-match.ts';
-import { parsePattern } from '../../src/domain/schema/pattern-syntax.ts';
-import { StepBudget } from '../../src/domain/work/steps.ts';
+import { patternTest } from '../../packages/json-schema/src/pattern-match.ts';
 import { getRunCount } from '../sets.ts';
-import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/configurations.ts';
 import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/valid-configs.ts';
 
 /** Returns true if our engine finds the pattern in the text, and undefined for a pattern that it rejects. */
 function findsPattern(source: string, text: string): boolean | undefined {

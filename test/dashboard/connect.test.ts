@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { createSnippets } from '@toolhost/mcp-clients/clients';
 import type { Page } from 'playwright-core';
-import { createSnippets } from '../../src/domain/clients/clients.ts';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 
 /** Names of the clients that send a key, and of those with an install link. */

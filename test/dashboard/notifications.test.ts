@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { requireServing } from '@toolhost/server/operations/operation';
 import { pino } from 'pino';
-import { startEventDetection } from '../../src/app/elected/detect.ts';
-import { startNotifier } from '../../src/app/elected/tell.ts';
-import { requireServing } from '../../src/operations/operation.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { startNotifier } from '../../apps/server/src/app/leader-jobs/deliver-notifications.ts';
+import { startEventDetection } from '../../apps/server/src/app/leader-jobs/detect-events.ts';
+import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { assertFieldError, button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
-import { defaultDatabaseOptions } from '../support/store/usual-options.ts';
+import { defaultDatabaseOptions } from '../support/store/default-options.ts';
 
 describe('the Notifications page of the dashboard', () => {
   let dashboard: Dashboard;

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
-import { countShedWork } from '../support/toolhost/scrape.ts';
+import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { absentId, assertRefused, buildEchoConfig } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { sendRawRequest } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 const json = 'application/json';
 const form = 'application/x-www-form-urlencoded';

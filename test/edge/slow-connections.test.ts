@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { buildServerAt } from '../support/configs.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const token = 'caller-token';
 const connectionsPerKind = 100;

@@ -3,15 +3,15 @@ import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { runInNewContext } from 'node:vm';
+import { toPythonLiteral, toScriptLiteral } from '@toolhost/mcp-clients/literals';
+import { type CallTarget, createCallSnippets } from '@toolhost/server/snippets/call-snippets';
 import fc from 'fast-check';
-import { type CallTarget, createCallSnippets } from '../../src/domain/snippets/call-snippets.ts';
-import { toPythonLiteral, toScriptLiteral } from '../../src/domain/snippets/literals.ts';
-import { toUpstreamCurl } from '../../src/domain/snippets/upstream-curl.ts';
+import { toUpstreamCurl } from '../../apps/server/src/snippets/upstream-curl.ts';
 import { root } from '../files.ts';
 import { getRunCount } from '../sets.ts';
-import { ensureProgram } from '../support/browser/debian-program.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { ensureProgram } from '../support/browser/ensure-program.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,

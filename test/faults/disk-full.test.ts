@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, retryUntilServed } from '../support/fresh-request.ts';
 import { createLimitedDisk, type Disk, mountSmallDisk } from '../support/store/full-disk.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const kinds: [name: string, make: () => Disk | undefined][] = [

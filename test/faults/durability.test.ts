@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { ChangeLedger, waitForRandomMoment } from '../support/store/ledger.ts';
+import { ChangeLedger, waitForRandomMoment } from '../support/store/change-ledger.ts';
 import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
 describe('the log of a database outage', () => {

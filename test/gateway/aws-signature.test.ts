@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { signRequest } from '../../src/gateway/call/credentials-of-call.ts';
+import { signRequest } from '../../apps/server/src/gateway/call/credentials-of-call.ts';
 import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import type { Resolve } from '@toolhost/safe-http/connector';
 import fc from 'fast-check';
-import type { Resolve } from '../../src/outbound/connector.ts';
 import { getRunCount } from '../sets.ts';
 import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Outcome } from '../../src/errors.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import type { Outcome } from '@toolhost/errors/errors';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
+import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { openCapture } from '../../src/store/calls/captures.ts';
+import { openCapture } from '../../apps/server/src/store/calls/captures.ts';
 import { getRunCount } from '../sets.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

@@ -5,12 +5,12 @@ import {
   maxCapturesPerServer,
   maxCapturesPerWorkspace,
   pruneCaptures,
-} from '../../src/store/calls/captures.ts';
-import { createKeyring } from '../../src/store/sealing/sealing.ts';
+} from '../../apps/server/src/store/calls/captures.ts';
+import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
 import { engines } from '../sets.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

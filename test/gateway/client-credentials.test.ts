@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
+import { pruneDeletedServers } from '../../apps/server/src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
-import { buildToolAt } from '../support/configs.ts';
 import { getErrorText, getResultText } from '../support/one-tool.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 import {
   type CannedResponse,
   type Handler,

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { buildToolAt } from '../support/configs.ts';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/priced-toolhost.ts';
+import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 /** Patterns that take exponential or very long time in a backtracking matcher. */
 const slowPatterns = ['(a+)+$', '(a?){500}a{500}', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({ pattern }));
 
-/** The heaviest input of each kind. `test/price/`, in the full test set, has the others. */
+/** The heaviest input of each kind. `test/budgets/`, in the full test set, has the others. */
 describe('the event loop stays responsive with the heaviest allowed input', () => {
   let budgetedToolhost: CpuBudgetToolhost;
   before(async () => {

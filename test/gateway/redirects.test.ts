@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
+import type { Resolve } from '@toolhost/safe-http/connector';
 import fc from 'fast-check';
-import type { Resolve } from '../../src/outbound/connector.ts';
 import { getRunCount } from '../sets.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
 import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { createSelfSigned } from '../support/upstreams/certificate.ts';
@@ -16,6 +15,7 @@ import {
   type RecordingUpstream,
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 /** Resolver of these tests. */
 const resolve: Resolve = (hostname, callback) => {

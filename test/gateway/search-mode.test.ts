@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/configurations.ts';
-import { createNoonClock } from '../support/from-noon.ts';
+import { createNoonClock } from '../support/noon-clock.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
 const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type Api, apis, buildTools, readQuestions } from '../support/catalogues/catalogues.ts';
+import { type Api, apis, buildTools, readQuestions } from '../support/api-catalogs/read-catalogs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const token = 'of-the-caller';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { revisions, statelessRevision } from '../../src/domain/mcp.ts';
+import { revisions, statelessRevision } from '@toolhost/mcp-protocol/mcp';
 import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import {

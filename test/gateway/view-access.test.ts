@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { buildServerConfig, buildToolConfig } from '../support/configurations.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const authentication = { type: 'Bearer', token: 'of-the-upstream' };
 const getToolNames = ({ body }: Reply) => (body.result as { tools: { name: string }[] }).tools.map(({ name }) => name);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { buildServerConfig, buildToolConfig } from '../support/configurations.ts';
-import { createNoonClock } from '../support/from-noon.ts';
+import { createNoonClock } from '../support/noon-clock.ts';
 import {
   type Json,
   type Reply,
@@ -10,6 +9,7 @@ import {
   type ToolCallResult,
 } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
 const getText = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text).join('\n');

@@ -1,6 +1,7 @@
 /** Imports the chosen documents with one version of the product, and judges their operations. */
+
+import { readAuditDocument } from './audit-document.ts';
 import type { Chosen } from './corpus/sources.ts';
-import { readAuditDocument } from './described.ts';
 import type { JsonObject } from './json.ts';
 import { judgeOutcome, type OutcomeVerdict } from './judge-outcome.ts';
 import { type Judges, judgeWire, type WireVerdict } from './judge-wire.ts';

@@ -1,11 +1,11 @@
 /** Judges the outcome that the import reports for an operation. */
-import { chooseBody, getBodyContext, getParameterContext, isCredential } from './described.ts';
+import { chooseBody, getBodyContext, getParameterContext, isCredential } from './audit-document.ts';
 import { isSameJson, type Json, type JsonObject, toList, toObject, toText } from './json.ts';
 import { findAuxiliary, type Work } from './prepare-call.ts';
 import type { Outcome, Reported } from './product.ts';
 import { type Compared, decideOutcome, findLosses, type Loss } from './reader/expected-outcome.ts';
 import type { Schemas } from './reader/schemas.ts';
-import { findBodyTarget, findParameterTargets, isListByName, type Target, type Tool } from './tool-places.ts';
+import { findBodyTarget, findParameterTargets, isListByName, type Target, type Tool } from './tool-arguments.ts';
 
 export type OutcomeVerdict = {
   expected: Outcome;

@@ -6,11 +6,11 @@ import { rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../files.ts';
-import { listRegressions, unpackCommit } from './against.ts';
 import { type AuditOptions, audit } from './audit.ts';
 import { prepareCache } from './cache.ts';
 import { chooseSources } from './corpus/sources.ts';
 import { createRandom } from './random.ts';
+import { listRegressions, unpackCommit } from './regressions.ts';
 import { formatReport, isGoalReached, makeReport } from './report.ts';
 
 const { values } = parseArgs({

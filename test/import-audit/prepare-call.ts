@@ -1,12 +1,12 @@
 /** Generates the inputs of a call from the document, and the corresponding arguments of the tool. */
 
-import { type AuditDocument, chooseBody, getBodyContext, getParameterContext, isCredential } from './described.ts';
+import { type AuditDocument, chooseBody, getBodyContext, getParameterContext, isCredential } from './audit-document.ts';
 import { isObject, type JsonObject, toList, toText } from './json.ts';
 import type { Random } from './random.ts';
 import type { Inputs } from './reader/expected-request.ts';
 import type { Operation, Parameter } from './reader/operations.ts';
 import { UndefinedSerialization } from './reader/wire-styles.ts';
-import { findBodyTarget, findParameterTargets, isListByName, type Tool, toArgument } from './tool-places.ts';
+import { findBodyTarget, findParameterTargets, isListByName, type Tool, toArgument } from './tool-arguments.ts';
 import type { Value } from './values.ts';
 import { readMediaType } from './wire.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { type Json, type JsonObject, toList, toObject, toText } from './json.ts';
-import { readTool, type Tool } from './tool-places.ts';
+import { readTool, type Tool } from './tool-arguments.ts';
 
 export type Outcome = 'whole' | 'loosened' | 'partial' | 'skipped';
 

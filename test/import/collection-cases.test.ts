@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type Imports, importCase, startImports } from '../support/import/imports.ts';
+import { type Imports, importCase, startImports } from '../support/import/import-service.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Returns the schema of an argument, in either form of `input_schema`. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { before, describe, it } from 'node:test';
-import { toJsonSchema } from '../../src/domain/config/input-schema.ts';
+import { toJsonSchema } from '@toolhost/tool-config/input-schema';
 import { listRejections } from '../support/import/client-rules.ts';
 import { type CorpusFile, readCorpus, readRandomDescriptions } from '../support/import/corpus.ts';
-import { getValidConfig, planDocument } from '../support/import/plan-of.ts';
-import { createReport, reportsFile } from '../support/import/reports.ts';
-import { expectedTools } from '../support/import/wanted-tools.ts';
+import { createReport, reportsFile } from '../support/import/corpus-reports.ts';
+import { expectedTools } from '../support/import/expected-tools.ts';
+import { getValidConfig, planDocument } from '../support/import/import-plans.ts';
 
 /** Plans an import with every operation included and every required question answered. */
 function planWithAnswers(text: string) {

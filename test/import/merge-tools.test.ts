@@ -7,7 +7,7 @@ import {
   type ToolChange,
   type ToolConflict,
   type ToolsByOperation,
-} from '../../src/import/again/merge-tools.ts';
+} from '../../packages/openapi-to-tools/src/reimport/merge-tools.ts';
 import { getRunCount } from '../sets.ts';
 
 type Fields = { [name: string]: unknown };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/plan-of.ts';
+import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
 
 const swagger = (paths: object, fields: object = {}) => ({
   swagger: '2.0',

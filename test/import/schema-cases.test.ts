@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type Imported, type Imports, importCase, startImports } from '../support/import/imports.ts';
-import { openApi } from '../support/import/plan-of.ts';
+import { openApi } from '../support/import/import-plans.ts';
+import { type Imported, type Imports, importCase, startImports } from '../support/import/import-service.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('schema of an imported operation', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getField } from '../../src/import/document/lenient.ts';
-import { readDescription } from '../../src/import/read-description.ts';
-import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/plan-of.ts';
+import { getField } from '../../packages/openapi-to-tools/src/document/lenient.ts';
+import { readDescription } from '../../packages/openapi-to-tools/src/read-description.ts';
+import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const summary = 'Does something that is described';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { formatApiKey } from '../../src/domain/ids.ts';
+import { formatApiKey } from '@toolhost/credentials/ids';
 import { engines } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
-import { scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
+import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type RawReply, sendRawRequest } from '../support/upstreams/wire.ts';
 
 const perMinute = 8;
 const json = { 'content-type': 'application/json' };

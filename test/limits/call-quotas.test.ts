@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
-import { runOperatorOperation } from '../support/toolhost/operate.ts';
+import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import {
   type Json,
   type Reply,
@@ -16,6 +15,7 @@ import {
   startToolhost,
   type TestToolhost,
 } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored' } };

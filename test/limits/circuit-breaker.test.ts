@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
-import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/hostile-upstream.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
+import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

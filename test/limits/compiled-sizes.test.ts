@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { buildServerConfig, buildToolConfig } from '../support/configurations.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 describe('a compiled server', () => {
   it('[find A6] is limited to 12 million characters, and the check reports what counts', async (t) => {

@@ -7,14 +7,14 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
-import { hopHeader } from '../../src/domain/http/headers.ts';
-import { getTenantId, newWorkspaceId } from '../../src/domain/ids.ts';
-import { createFairCache } from '../../src/domain/work/owned-memory.ts';
-import { OutboundError } from '../../src/errors.ts';
-import { parseEgressAllow } from '../../src/outbound/egress.ts';
-import type { Exchange } from '../../src/outbound/exchange.ts';
-import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
-import { decodeOnThread } from '../support/decode-here.ts';
+import { getTenantId, newWorkspaceId } from '@toolhost/credentials/ids';
+import { OutboundError } from '@toolhost/errors/errors';
+import { createFairCache } from '@toolhost/limits/fair-cache';
+import { parseEgressAllow } from '@toolhost/safe-http/egress';
+import type { Exchange } from '@toolhost/safe-http/exchange';
+import { createHttpClient, type HttpClient } from '@toolhost/safe-http/http-client';
+import { hopHeader } from '@toolhost/tool-config/http/headers';
+import { decodeOnThread } from '../support/decode-inline.ts';
 import { eventually } from '../support/eventually.ts';
 import { createSelfSigned } from '../support/upstreams/certificate.ts';
 import {
@@ -24,7 +24,7 @@ import {
   startEchoingUpstream,
 } from '../support/upstreams/echoing-upstream.ts';
 import { startListener } from '../support/upstreams/listener.ts';
-import { formatRawResponse } from '../support/upstreams/raw-answers.ts';
+import { formatRawResponse } from '../support/upstreams/raw-responses.ts';
 
 /** Enough calls to make an upstream trusted, and enough time to make an untrusted one usable again. */
 const trustingCalls = 110;
@@ -154,7 +154,7 @@ describe('connection limits of the HTTP client', () => {
     await makeTrusted();
     sendsUnsolicited = true;
     await send();
-    await eventually(() => assert.equal(http.getLoad().unasked, 1));
+    await eventually(() => assert.equal(http.getLoad().unsolicited, 1));
     sendsUnsolicited = false;
     const before = upstream.connections;
     for (let n = 0; n < 5; n += 1) await send({ credentialHash: `user-${n % 2}` });
@@ -192,7 +192,7 @@ describe('connection limits of the HTTP client', () => {
         sockets.at(-1)?.write(formatRawResponse('{"planted":true}'));
         const { body } = await client.send(createExchange(origin, { timeoutMs }));
         assert.equal(body.toString(), '{"own":true}');
-        assert.equal(client.getLoad().unasked, before + 1);
+        assert.equal(client.getLoad().unsolicited, before + 1);
         aheadMs += elevenMinutes;
       }
     });

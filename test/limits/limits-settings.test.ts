@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
-import { runOperatorOperation } from '../support/toolhost/operate.ts';
+import { type ManagementAgent, startManagementAgent } from '../support/oauth/management-agent.ts';
+import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { createLoopLag } from '../../src/app/observability/loop-lag.ts';
-import { defaultRuntimeOptions } from '../../src/process/start.ts';
-import { buildServerAt } from '../support/configs.ts';
+import { createLoopLag } from '../../apps/server/src/app/observability/loop-lag.ts';
+import { defaultRuntimeOptions } from '../../apps/server/src/process/start.ts';
 import {
   type Json,
   type Reply,
@@ -11,6 +10,7 @@ import {
   startToolhost,
   type TestToolhost,
 } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential' } };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { buildServerAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { post } from '../support/oauth/oauth-client.ts';
 import { type SignedInAgent, signInAgent } from '../support/oauth/signed-in-agent.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 describe('REST API with tokens of the management login', () => {
   let world: LoginWorld;

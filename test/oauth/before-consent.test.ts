@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { wellKnownVendors } from '@toolhost/mcp-clients/redirect-schemes';
 import fc from 'fast-check';
-import { wellKnownVendors } from '../../src/domain/clients/redirect-schemes.ts';
 import { getRunCount, isFullSuite } from '../sets.ts';
 import { type Changes, getRedirectTarget, type Page, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { post } from '../support/oauth/oauth-client.ts';
-import { sendRawRequest } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 describe('OAuth discovery', () => {
   let world: LoginWorld;

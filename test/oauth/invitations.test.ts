@@ -3,7 +3,11 @@ import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { type Claims, type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
+import {
+  type Claims,
+  type ForgedTokenProvider,
+  startForgedTokenProvider,
+} from '../support/oauth/forged-token-provider.ts';
 import { startStores } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Browser, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
-import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/hostile-provider.ts';
+import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/adversarial-provider.ts';
 import { createTool } from '../support/oauth/login-world.ts';
 import {
   type Authorization,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { hashSecret } from '../../src/domain/ids.ts';
+import { hashSecret } from '@toolhost/credentials/ids';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, expectTokens, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
 

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
-import { type ForgedTokenProvider, type Forgery, startForgedTokenProvider } from '../support/oauth/forging-provider.ts';
+import {
+  type ForgedTokenProvider,
+  type Forgery,
+  startForgedTokenProvider,
+} from '../support/oauth/forged-token-provider.ts';
 import { registerClient } from '../support/oauth/oauth-client.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';

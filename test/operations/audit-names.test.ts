@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 describe('names in the audit log and session information', () => {
   let world: LoginWorld;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { toOutputSchema } from '../../src/operations/describe.ts';
-import { operations } from '../../src/operations/index.ts';
-import { type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
+import { operations } from '@toolhost/server/operations';
+import { toOutputSchema } from '@toolhost/server/operations/describe';
+import { type ManagementAgent, startManagementAgent } from '../support/oauth/management-agent.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type Schema = {

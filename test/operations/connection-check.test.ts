@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { clientsWithStrictNames, knownClients } from '../../src/domain/clients/clients.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { clientsWithStrictNames, knownClients } from '@toolhost/mcp-clients/clients';
 import { getRpcResult } from '../support/mcp.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { getOutput } from '../support/oauth/managing-agent.ts';
+import { getOutput } from '../support/oauth/management-agent.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { sendRawRequest } from '../support/upstreams/wire.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 type Check = { id: string; title: string; status: 'ok' | 'warning' | 'problem'; detail: string; clients: string[] };
 

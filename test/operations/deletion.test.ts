@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { pruneDeletedServers, restorePeriodMs } from '../../src/store/servers/deleted-servers.ts';
+import { pruneDeletedServers, restorePeriodMs } from '../../apps/server/src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
-import { runOperatorOperation } from '../support/toolhost/operate.ts';
+import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 for (const engine of engines) {

@@ -3,11 +3,11 @@ import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import { holdBody } from '../support/toolhost/held-body.ts';
 import type { Json, Reply, TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import { insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
-import { maxRowsPerStatement } from '../../src/store/delete-in-steps.ts';
-import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
-import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
+import { insertCaptures, pruneCaptures } from '../../apps/server/src/store/calls/captures.ts';
+import { maxRowsPerStatement } from '../../apps/server/src/store/delete-in-steps.ts';
+import { pruneOAuth } from '../../apps/server/src/store/pruning/prune-logins.ts';
+import { pruneDeletedServers } from '../../apps/server/src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { buildCall } from '../support/store/rows.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 const dayMs = 24 * 60 * 60_000;
 const [grantCount, captureCount] = [2500, 120];

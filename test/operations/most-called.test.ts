@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { countByInterval, findCountableStart, findMostCalled } from '../../src/store/calls/call-statistics.ts';
-import { hourMs, minuteMs } from '../../src/store/calls/call-writer.ts';
-import type { Database } from '../../src/store/database.ts';
+import {
+  countByInterval,
+  findCountableStart,
+  findMostCalled,
+} from '../../apps/server/src/store/calls/call-statistics.ts';
+import { hourMs, minuteMs } from '../../apps/server/src/store/calls/call-writer.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
 import { engines } from '../sets.ts';
 import { buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

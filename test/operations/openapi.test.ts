@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { operations } from '../../src/operations/index.ts';
+import { operations } from '@toolhost/server/operations';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type Schema = { $ref?: string; type?: string; properties?: Record<string, Schema>; items?: Schema };

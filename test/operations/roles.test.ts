@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { getRoleScopes, hasScope } from '../../src/domain/credentials/credential.ts';
-import { operationList } from '../../src/operations/index.ts';
-import type { Operation } from '../../src/operations/operation.ts';
+import { getRoleScopes, hasScope } from '@toolhost/credentials/credential';
+import { operationList } from '@toolhost/server/operations';
+import type { Operation } from '@toolhost/server/operations/operation';
 import { createPersonSession, type Person } from '../support/browser/dashboard.ts';
-import { buildMinimalInput, toRestRequest } from '../support/catalogue.ts';
-import { buildServerAt } from '../support/configs.ts';
+import { buildMinimalInput, toRestRequest } from '../support/operation-inputs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that affect only the person: their workspaces and their mail notification settings. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { buildToolAt } from '../support/configs.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('a model host that never responds', () => {

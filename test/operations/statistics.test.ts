@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { CallRecord } from '../../src/store/calls/call-writer.ts';
+import type { CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
 import { engines } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { buildCall } from '../support/store/rows.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const minuteMs = 60_000;

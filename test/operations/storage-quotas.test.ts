@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { readConfig } from '../../src/config.ts';
-import { defaultQuotas, type QuotaName } from '../../src/domain/quotas.ts';
+import { defaultQuotas, type QuotaName } from '@toolhost/server/quotas';
+import { readConfig } from '../../apps/server/src/config.ts';
 import { engines } from '../sets.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
-import { runOperatorOperation } from '../support/toolhost/operate.ts';
+import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as runToolhost } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 const apiUrl = 'https://api.example.com';
 const minuteMs = 60_000;

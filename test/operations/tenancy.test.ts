@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { operationList } from '../../src/operations/index.ts';
-import type { Operation } from '../../src/operations/operation.ts';
-import { buildMinimalInput, toRestRequest } from '../support/catalogue.ts';
-import { buildServerAt } from '../support/configs.ts';
+import { operationList } from '@toolhost/server/operations';
+import type { Operation } from '@toolhost/server/operations/operation';
+import { buildMinimalInput, toRestRequest } from '../support/operation-inputs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Operations that create the server named by their slug if it does not exist. */

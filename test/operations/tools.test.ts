@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
-import { type ManagementAgent, startManagementAgent } from '../support/oauth/managing-agent.ts';
+import { type ManagementAgent, startManagementAgent } from '../support/oauth/management-agent.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
-import { runOperatorOperation } from '../support/toolhost/operate.ts';
+import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const apiUrl = 'https://api.example.com';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { getLiteralAddress, isPublicAddress } from '@toolhost/safe-http/address';
 import fc from 'fast-check';
-import { getLiteralAddress, isPublicAddress } from '../../src/outbound/address.ts';
 import { getRunCount } from '../sets.ts';
 
 /** IANA's special-purpose registry and additional rejected ranges. Deliberately separate from the product's code. */

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { readConfig } from '../../src/config.ts';
-import type { Resolve } from '../../src/outbound/connector.ts';
-import { buildServerAt } from '../support/configs.ts';
+import type { Resolve } from '@toolhost/safe-http/connector';
+import { readConfig } from '../../apps/server/src/config.ts';
 import { getResultText } from '../support/one-tool.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

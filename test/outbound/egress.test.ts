@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
-import type { Resolve } from '../../src/outbound/connector.ts';
-import { checkUrl } from '../../src/outbound/egress.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
+import type { Resolve } from '@toolhost/safe-http/connector';
+import { checkUrl } from '@toolhost/safe-http/egress';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const addresses = [
   '127.0.0.1',

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { buildEchoConfig, getRpcResult, mirrorHeaders } from '../support/mcp.ts';
 import { type Json, startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type RawReply, sendRawRequest } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
 const errorCodes = new Set([-32700, -32600, -32601, -32602, -32020, -32022, 401]);

@@ -15,8 +15,8 @@ import {
   statelessMeta,
   type TestToolhost,
 } from '../support/toolhost/toolhost.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
 const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;

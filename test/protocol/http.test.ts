@@ -9,8 +9,8 @@ import {
   mirrorHeaders,
 } from '../support/mcp.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { sendRawRequest } from '../support/upstreams/wire.ts';
 
 const token = 'caller-token';
 const allowedOrigin = 'https://app.example';

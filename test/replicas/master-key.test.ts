@@ -4,16 +4,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import type { MasterKeyStatus } from '../../src/app/keys/master-keys.ts';
-import type { ResealResult } from '../../src/app/keys/reseal.ts';
-import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { saveSecret } from '../../src/store/servers/secrets.ts';
-import { findServer } from '../../src/store/servers/servers.ts';
+import type { MasterKeyStatus } from '@toolhost/server/app/keys/master-keys';
+import type { ResealResult } from '@toolhost/server/app/keys/reseal';
+import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
+import { saveSecret } from '../../apps/server/src/store/servers/secrets.ts';
+import { findServer } from '../../apps/server/src/store/servers/servers.ts';
 import { engines } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const createMasterKey = () => randomBytes(32).toString('base64');

@@ -4,14 +4,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { version } from '../../src/version.ts';
+import { version } from '@toolhost/server/version';
 import { eventually } from '../support/eventually.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
 import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
-import { scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 /** Time after its last heartbeat until a process no longer counts. */
 const membershipTimeoutMs = 10_000;

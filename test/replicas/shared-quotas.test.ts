@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { buildServerAt } from '../support/configs.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 const apiUrl = 'https://api.example.com';
 

@@ -8,15 +8,15 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest } from '../support/fresh-request.ts';
-import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/hostile-provider.ts';
+import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/adversarial-provider.ts';
 import { expectTokens, registerClient } from '../support/oauth/oauth-client.ts';
-import { ChangeLedger } from '../support/store/ledger.ts';
+import { ChangeLedger } from '../support/store/change-ledger.ts';
 import { startDedicatedPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const workerCount = 3;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { findToolProblems } from '../support/configurations.ts';
 import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+import { findToolProblems } from '../support/valid-configs.ts';
 
 const text = { type: 'string' };
 const optional = { type: 'string', optional: true };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/configurations.ts';
 import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 describe('[conf 10] client headers that a server forwards', () => {
   let oneTool: OneToolFixture;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { findToolProblems } from '../support/configurations.ts';
 import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { findToolProblems } from '../support/valid-configs.ts';
 
 const optional = { type: 'string', optional: true };
 

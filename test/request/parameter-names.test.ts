@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/configurations.ts';
 import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/valid-configs.ts';
 
 /** Returns spellings of one character that some receiver still understands. */
 function anySpelling(character: string): fc.Arbitrary<string> {

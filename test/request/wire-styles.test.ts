@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/configurations.ts';
 import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/valid-configs.ts';
 
 const text = { type: 'string' };
 const list = { type: 'array' };

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { cpSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { type BackupReport, readBackupFile } from '@toolhost/server/app/backups';
 import { sql } from 'kysely';
-import { type BackupReport, readBackupFile } from '../../src/app/backups.ts';
-import { readMigrations } from '../../src/store/engine/migrate.ts';
-import { importTables, openEmptyPostgres, openEmptySqlite } from '../../src/store/restore.ts';
+import { readMigrations } from '../../apps/server/src/store/engine/migrate.ts';
+import { importTables, openEmptyPostgres, openEmptySqlite } from '../../apps/server/src/store/restore.ts';
 import { root } from '../files.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
 import { readBackupRows } from '../support/store/backup-text.ts';
+import { migrationsFolder } from '../support/store/default-options.ts';
 import { startPgBouncer } from '../support/store/pgbouncer.ts';
-import { migrationsFolder } from '../support/store/usual-options.ts';
-import { type BackupFixture, startBackupFixture } from '../support/toolhost/backup-world.ts';
+import { type BackupFixture, startBackupFixture } from '../support/toolhost/backup-fixture.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 describe('a backup that moves a service', () => {
   let world: BackupFixture;

@@ -3,10 +3,10 @@ import { appendFileSync, copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import type { BackupReport, BackupResult } from '../../src/app/backups.ts';
+import type { BackupReport, BackupResult } from '@toolhost/server/app/backups';
 import { root } from '../files.ts';
 import { readBackupLines, writeBackup } from '../support/store/backup-text.ts';
-import { type BackupFixture, masterKey, startBackupFixture } from '../support/toolhost/backup-world.ts';
+import { type BackupFixture, masterKey, startBackupFixture } from '../support/toolhost/backup-fixture.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 const otherKey = 'Zx0pVdvl5R7mDnq3PaY1uH8kTjW2sOeC4bQfGi6XyNo=';

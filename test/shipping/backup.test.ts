@@ -5,15 +5,15 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, it } from 'node:test';
 import { createGzip } from 'node:zlib';
-import type { BackupReport } from '../../src/app/backups.ts';
+import type { BackupReport } from '@toolhost/server/app/backups';
 import { engines } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
 import { readBackupLines, readBackupRows, writeBackup } from '../support/store/backup-text.ts';
-import { type BackupFixture, masterKey, startBackupFixture } from '../support/toolhost/backup-world.ts';
-import { scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { type BackupFixture, masterKey, startBackupFixture } from '../support/toolhost/backup-fixture.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const otherKey = 'Zx0pVdvl5R7mDnq3PaY1uH8kTjW2sOeC4bQfGi6XyNo=';
 /**

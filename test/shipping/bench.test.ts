@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { getKnownInputs } from '../../bench/reports-known.ts';
+import { getKnownInputs } from '../../bench/reports-inputs.ts';
 import { buildRequests, readOperations } from '../../bench/reports-requests.ts';
 import { buildFillStatements, scaleCounts } from '../../bench/reports-rows.ts';
 import { fillStore } from '../../bench/reports-store.ts';

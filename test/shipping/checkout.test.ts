@@ -31,8 +31,8 @@ describe('the lock file', () => {
 
 describe('the sources', () => {
   it('[ship 1] name the command line by `programName`, never by a fixed name', () => {
-    const offendingFiles = globSync('src/**/*.ts', { cwd: root })
-      .filter((path) => path !== 'src/version.ts')
+    const offendingFiles = globSync('{apps,packages}/*/src/**/*.ts', { cwd: root })
+      .filter((path) => path !== 'apps/server/src/version.ts')
       .filter((path) => {
         const text = readFileSync(join(root, path), 'utf8');
         return (
@@ -42,7 +42,7 @@ describe('the sources', () => {
     assert.deepEqual(
       offendingFiles,
       [],
-      'these files contain a fixed command name; use `programName` of src/version.ts, which is how this process was started',
+      'these files contain a fixed command name; use `programName` of apps/server/src/version.ts, which is how this process was started',
     );
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Command } from 'commander';
-import { createProgram } from '../../src/cli/program.ts';
+import { createProgram } from '../../apps/cli/src/program.ts';
 import { root } from '../files.ts';
 import { userPages } from '../support/pages/blocks.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';

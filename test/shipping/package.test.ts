@@ -8,7 +8,7 @@ import { root } from '../files.ts';
 import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { ensureNode } from '../support/toolhost/node-lines.ts';
+import { ensureNode } from '../support/toolhost/node-versions.ts';
 import { type PackedToolhost, packToolhost } from '../support/toolhost/packed-toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { outcomes } from '../../src/errors.ts';
+import { outcomes } from '@toolhost/errors/errors';
 import { root } from '../files.ts';
 import { isFullSuite } from '../sets.ts';
 import { type Block, getSkipReason, isShell, readBlocks, userPages } from '../support/pages/blocks.ts';

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { buildServerAt } from '../support/configs.ts';
 import { type RunningProxy, startProxy } from '../support/deploy/proxies.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FreshRequest, freshCall, freshRequest } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePorts } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

@@ -4,7 +4,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { type Repository, repositoryUrl } from '../../package/repository.ts';
+import { type Repository, repositoryUrl } from '../../build/package/repository.ts';
 import { root } from '../files.ts';
 
 type Manifest = { repository?: Repository; bugs?: { url: string }; homepage?: string; version: string };
@@ -15,13 +15,13 @@ describe('the repository URL', () => {
   it('[ship 1] writes the repository URL into package.json, which has none, in the release workflow', () => {
     const before = readManifest(root);
     assert.deepEqual([before.repository, before.bugs, before.homepage], [undefined, undefined, undefined]);
-    const [step] = /(?<=run: )node package\/repository\.ts$/m.exec(
+    const [step] = /(?<=run: )node build\/package\/repository\.ts$/m.exec(
       readFileSync(join(root, '.github', 'workflows', 'release.yml'), 'utf8'),
     ) ?? ['the workflow has no such step'];
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-repository-'));
     try {
       copyFileSync(join(root, 'package.json'), join(folder, 'package.json'));
-      execFileSync('/bin/sh', ['-c', step.replace('package/', `${root}/package/`)], {
+      execFileSync('/bin/sh', ['-c', step.replace('build/', `${root}/build/`)], {
         cwd: folder,
         env: {
           PATH: process.env.PATH,

@@ -16,8 +16,8 @@ describe('the documentation site', () => {
     const pages = readChapters().flatMap((chapter) => chapter.pages);
     const page = pages.find(({ source }) => source === 'docs/operations/backup.md') ?? assert.fail();
     const links = createLinks(pages, () => new Set(['there']));
-    const targets = ['sizing.md#there', '../../src/errors.ts', 'gone.md', 'sizing.md#gone'].map((href) =>
-      links.resolve(page, href),
+    const targets = ['sizing.md#there', '../../packages/errors/src/errors.ts', 'gone.md', 'sizing.md#gone'].map(
+      (href) => links.resolve(page, href),
     );
     assert.deepEqual(targets, ['sizing.html#there', undefined, undefined, 'sizing.html#gone']);
     assert.deepEqual(links.deadLinks, [

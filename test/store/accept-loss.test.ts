@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { damageBytes, findTransactions } from '../support/store/log-file.ts';
+import { damageBytes, findTransactions } from '../support/store/wal-file.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type AuditEvent, insertAuditEvent, maxDetailCharsPerDay } from '../../src/store/audit-events.ts';
+import { type AuditEvent, insertAuditEvent, maxDetailCharsPerDay } from '../../apps/server/src/store/audit-events.ts';
 import { engines } from '../sets.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { outcomes } from '@toolhost/errors/errors';
 import fc from 'fast-check';
-import { durationBuckets, getDurationBucket } from '../../src/domain/duration-classes.ts';
-import { outcomes } from '../../src/errors.ts';
+import { durationBuckets, getDurationBucket } from '../../apps/server/src/duration-classes.ts';
 import {
   type CallScope,
   countByInterval,
   countByServer,
   findMostCalled,
-} from '../../src/store/calls/call-statistics.ts';
+} from '../../apps/server/src/store/calls/call-statistics.ts';
 import {
   batchRows,
   type CallRecord,
@@ -16,8 +16,8 @@ import {
   hourMs,
   minuteMs,
   startOfPeriod,
-} from '../../src/store/calls/call-writer.ts';
-import type { Database } from '../../src/store/database.ts';
+} from '../../apps/server/src/store/calls/call-writer.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
 import { engines, getRunCount } from '../sets.ts';
 import { buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

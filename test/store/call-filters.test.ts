@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { outcomes } from '@toolhost/errors/errors';
+import { callerKinds } from '@toolhost/tool-config/server-wide';
 import fc from 'fast-check';
-import { callerKinds } from '../../src/domain/config/server-wide.ts';
-import { outcomes } from '../../src/errors.ts';
-import type { CallRecord } from '../../src/store/calls/call-writer.ts';
-import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
-import { decodeCursor, type Page } from '../../src/store/page.ts';
+import type { CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
+import { type CallFilter, findCalls } from '../../apps/server/src/store/calls/calls.ts';
+import { decodeCursor, type Page } from '../../apps/server/src/store/page.ts';
 import { engines, getRunCount } from '../sets.ts';
 import { buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type CallLog, createCallLog } from '../../src/gateway/call/call-log.ts';
-import { type CredentialUses, createCredentialUses, insertApiKey } from '../../src/store/api-keys.ts';
-import type { Database } from '../../src/store/database.ts';
-import type { CallRow } from '../../src/store/schema.ts';
-import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { insertWorkspace } from '../../src/store/workspaces.ts';
+import { type CallLog, createCallLog } from '../../apps/server/src/gateway/call/call-log.ts';
+import { type CredentialUses, createCredentialUses, insertApiKey } from '../../apps/server/src/store/api-keys.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
+import type { CallRow } from '../../apps/server/src/store/schema.ts';
+import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
+import { insertWorkspace } from '../../apps/server/src/store/workspaces.ts';
 import { engines } from '../sets.ts';
 import { buildApiKey, buildCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

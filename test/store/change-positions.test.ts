@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type ControlledTransaction, type Kysely, sql } from 'kysely';
-import { createReadChanges, recordChange } from '../../src/store/changes/follow-changes.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import type { Tables } from '../../src/store/schema.ts';
+import { createReadChanges, recordChange } from '../../apps/server/src/store/changes/follow-changes.ts';
+import { openDatabase } from '../../apps/server/src/store/database.ts';
+import type { Tables } from '../../apps/server/src/store/schema.ts';
 import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { blockThread } from '../support/block-thread.ts';
 import { eventually } from '../support/eventually.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
-import { blockThread } from '../support/stop-for.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
-import { scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const hour = 3_600_000;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { getRunCount } from '../sets.ts';
-import { ChangeLedger, waitForRandomMoment } from '../support/store/ledger.ts';
+import { ChangeLedger, waitForRandomMoment } from '../support/store/change-ledger.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 

@@ -9,8 +9,8 @@ import {
   nextPosition,
   pruneChanges,
   recordChange,
-} from '../../src/store/changes/follow-changes.ts';
-import type { Database } from '../../src/store/database.ts';
+} from '../../apps/server/src/store/changes/follow-changes.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { transact } from '../../src/store/engine/watched-dialect.ts';
-import { buildServerAt } from '../support/configs.ts';
+import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
+import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
 import { eventually } from '../support/eventually.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 import { findWorkspaceIds, insertWorkspace } from '../support/store/workspace-rows.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 /** Maximum time for all writes together. Writes that wait one after the other would take longer. */
 const maxWaitMs = 9000;

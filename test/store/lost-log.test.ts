@@ -9,14 +9,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isFullSuite } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
 import { createRandomInt, seed } from '../support/seeded-numbers.ts';
-import { AcknowledgedServers } from '../support/store/acknowledged.ts';
+import { AcknowledgedServers } from '../support/store/acknowledged-servers.ts';
 import {
   buildOlderFrames,
   damageBytes,
   findTransactions,
   getFrameBytes,
   withTrailingBytes,
-} from '../support/store/log-file.ts';
+} from '../support/store/wal-file.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import {
   runToolhostCommand,

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { ResealResult } from '../../src/app/keys/reseal.ts';
-import { createKeyring, sealedColumns } from '../../src/store/sealing/sealing.ts';
-import { buildServerAt } from '../support/configs.ts';
+import type { ResealResult } from '@toolhost/server/app/keys/reseal';
+import { createKeyring, sealedColumns } from '../../apps/server/src/store/sealing/sealing.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const generateKey = () => randomBytes(32).toString('base64');

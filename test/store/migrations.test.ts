@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { splitStatements } from '../../src/store/engine/migrate.ts';
+import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
+import { splitStatements } from '../../apps/server/src/store/engine/migrate.ts';
 import { eventually } from '../support/eventually.ts';
+import { migrationsFolder } from '../support/store/default-options.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
-import { migrationsFolder } from '../support/store/usual-options.ts';
 import { startDatabaseOpeners } from '../support/toolhost/starters.ts';
 
 const migrationNames = readdirSync(migrationsFolder).sort();

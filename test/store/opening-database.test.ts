@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
+import { type DatabaseOptions, openDatabase } from '../../apps/server/src/store/database.ts';
 import { engines } from '../sets.ts';
+import { defaultDatabaseOptions, migrationsFolder } from '../support/store/default-options.ts';
 import { createReadOnlyFolder } from '../support/store/full-disk.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
-import { defaultDatabaseOptions, migrationsFolder } from '../support/store/usual-options.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 for (const engine of engines) {

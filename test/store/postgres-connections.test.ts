@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import pg from 'pg';
-import { defaultRuntimeOptions, start } from '../../src/process/start.ts';
-import { findPostgresUrlProblems, toPostgresConfig } from '../../src/store/engine/postgres-url.ts';
+import { defaultRuntimeOptions, start } from '../../apps/server/src/process/start.ts';
+import { findPostgresUrlProblems, toPostgresConfig } from '../../apps/server/src/store/engine/postgres-url.ts';
 import { getRunCount } from '../sets.ts';
-import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startDedicatedPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { createSelfSigned } from '../support/upstreams/certificate.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

@@ -5,16 +5,16 @@ import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import type { RuntimeOptions } from '../../src/app/surroundings.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { buildServerAt } from '../support/configs.ts';
+import type { RuntimeOptions } from '../../apps/server/src/app/runtime-options.ts';
+import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { retryUntilServed } from '../support/fresh-request.ts';
+import { defaultDatabaseOptions } from '../support/store/default-options.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { defaultDatabaseOptions } from '../support/store/usual-options.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 
 /** Shared by all processes that serve from one database. */
 const masterKey = randomBytes(32).toString('base64');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import type { Database } from '../../src/store/database.ts';
-import { pruneTasks } from '../../src/store/pruning/prunings.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
+import { pruneTasks } from '../../apps/server/src/store/pruning/prunings.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
@@ -10,7 +10,7 @@ type Row = { tables: string[]; bound: string; deletedBy: string };
 
 /**
  * Limits of each table, and the work that deletes its rows. Words in capitals are settings. Quotas are in
- * `domain/quotas.ts`.
+ * `apps/server/src/quotas.ts`.
  */
 const rows: Row[] = [
   {

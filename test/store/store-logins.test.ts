@@ -6,9 +6,9 @@ import {
   findAuditEvents,
   insertLoginEvent,
   type LoginEventRow,
-} from '../../src/store/audit-events.ts';
-import type { Database } from '../../src/store/database.ts';
-import { transact } from '../../src/store/engine/watched-dialect.ts';
+} from '../../apps/server/src/store/audit-events.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
+import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
 import {
   type Authorization,
   breakGrant,
@@ -33,14 +33,18 @@ import {
   rotateGrant,
   type StoredToken,
   saveRefreshedTokens,
-} from '../../src/store/logins/grants.ts';
+} from '../../apps/server/src/store/logins/grants.ts';
 import {
   findPassthroughAgreement,
   hasOtherAgreement,
   prunePassthroughTokens,
   savePassthroughToken,
-} from '../../src/store/logins/handed-out-tokens.ts';
-import { endGrantsOverByteLimit, pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+} from '../../apps/server/src/store/logins/passthrough-tokens.ts';
+import {
+  endGrantsOverByteLimit,
+  pruneEndedGrants,
+  pruneOAuth,
+} from '../../apps/server/src/store/pruning/prune-logins.ts';
 import { engines } from '../sets.ts';
 import { buildGrant } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Db } from '../../src/store/db.ts';
+import type { Db } from '../../apps/server/src/store/db.ts';
 import {
   consumeInvitations,
   deleteInvitation,
@@ -8,16 +8,16 @@ import {
   listInvitations,
   listMembers,
   saveInvitation,
-} from '../../src/store/people/members.ts';
+} from '../../apps/server/src/store/people/members.ts';
 import {
   deleteSession,
   findSession,
   insertSession,
   moveSession,
   pruneSessions,
-} from '../../src/store/people/sessions.ts';
-import { findJoinedWorkspaces, findUser, saveMember, saveUser } from '../../src/store/people/users.ts';
-import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/workspaces.ts';
+} from '../../apps/server/src/store/people/sessions.ts';
+import { findJoinedWorkspaces, findUser, saveMember, saveUser } from '../../apps/server/src/store/people/users.ts';
+import { findWorkspace, insertWorkspace, renameWorkspace } from '../../apps/server/src/store/workspaces.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const firstPage = { limit: 10, after: undefined };

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Db } from '../../src/store/db.ts';
-import { decodeCursor, type Page } from '../../src/store/page.ts';
-import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { deleteServer, purgeServer } from '../../src/store/servers/deleted-servers.ts';
-import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../src/store/servers/secrets.ts';
-import { findVersion, findVersions } from '../../src/store/servers/server-versions.ts';
+import type { Db } from '../../apps/server/src/store/db.ts';
+import { decodeCursor, type Page } from '../../apps/server/src/store/page.ts';
+import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
+import { deleteServer, purgeServer } from '../../apps/server/src/store/servers/deleted-servers.ts';
+import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../apps/server/src/store/servers/secrets.ts';
+import { findVersion, findVersions } from '../../apps/server/src/store/servers/server-versions.ts';
 import {
   findServer,
   findServingServer,
@@ -14,8 +14,8 @@ import {
   listServers,
   type StoredServer,
   updateServer,
-} from '../../src/store/servers/servers.ts';
-import { insertWorkspace } from '../../src/store/workspaces.ts';
+} from '../../apps/server/src/store/servers/servers.ts';
+import { insertWorkspace } from '../../apps/server/src/store/workspaces.ts';
 import { buildServer } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 

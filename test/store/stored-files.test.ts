@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { fileChunkBytes, fileRetentionMs } from '../../src/domain/files/file-names.ts';
+import { fileChunkBytes, fileRetentionMs } from '@toolhost/tool-config/file-names';
 import {
   type FileRow,
   findFile,
@@ -10,10 +10,10 @@ import {
   mostOfFiles,
   pruneFiles,
   reserveFile,
-} from '../../src/store/calls/files.ts';
-import type { Database } from '../../src/store/database.ts';
-import { countUnreadable, resealBatch } from '../../src/store/sealing/master-keys.ts';
-import { createKeyring, sealedColumns } from '../../src/store/sealing/sealing.ts';
+} from '../../apps/server/src/store/calls/files.ts';
+import type { Database } from '../../apps/server/src/store/database.ts';
+import { countUnreadable, resealBatch } from '../../apps/server/src/store/sealing/master-keys.ts';
+import { createKeyring, sealedColumns } from '../../apps/server/src/store/sealing/sealing.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 

@@ -1,6 +1,6 @@
-import type { ServerConfig } from '../../src/domain/config/server-config.ts';
-import { getCompiledSize, measureInterpolation } from '../../src/domain/config/sizes.ts';
-import { compileServer } from '../../src/gateway/hosted/hosted-server.ts';
+import type { ServerConfig } from '@toolhost/tool-config/server-config';
+import { getCompiledSize, measureInterpolation } from '@toolhost/tool-config/sizes';
+import { compileServer } from '../../apps/server/src/gateway/hosted/hosted-server.ts';
 import { measureReachableBytes } from './collect-garbage.ts';
 
 /**

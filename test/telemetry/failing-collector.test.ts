@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { buildServerAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { assertWithinDeadline } from '../support/on-time.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort, startListener } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const token = 'caller-token-canary-0123456789';
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential-canary' } };

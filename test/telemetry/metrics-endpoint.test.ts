@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
-import { ConfigError, readConfig } from '../../src/config.ts';
-import { createMetricsEndpoint } from '../../src/telemetry/metrics-endpoint.ts';
-import { parseMetrics } from '../support/toolhost/scrape.ts';
+import { ConfigError, readConfig } from '../../apps/server/src/config.ts';
+import { createMetricsEndpoint } from '../../apps/server/src/telemetry/metrics-endpoint.ts';
+import { parseMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RawReply, sendRawRequest } from '../support/upstreams/wire.ts';
+import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 const metricsToken = 'metrics-token-0123456789';
 const host = 'tools.example.com';

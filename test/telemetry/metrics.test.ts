@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { getBlockedClass } from '../../src/outbound/address.ts';
-import type { Resolve } from '../../src/outbound/connector.ts';
-import { formatMetrics, mergeMetrics } from '../../src/telemetry/metric.ts';
-import { buildServerAt, buildToolAt } from '../support/configs.ts';
+import { getBlockedClass } from '@toolhost/safe-http/address';
+import type { Resolve } from '@toolhost/safe-http/connector';
+import { formatMetrics, mergeMetrics } from '../../apps/server/src/telemetry/metric.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ParsedMetrics, parseMetrics, scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { type ParsedMetrics, parseMetrics, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token-canary-0123456789';

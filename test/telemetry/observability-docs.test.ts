@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { metricRows } from '../../docs/metrics-page.ts';
-import { type ParsedMetrics, scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { type ParsedMetrics, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const folder = resolve(import.meta.dirname, '..', '..', 'docs', 'operations');

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import type { Resolve } from '../../src/outbound/connector.ts';
-import { version } from '../../src/version.ts';
-import { buildToolAt } from '../support/configs.ts';
+import type { Resolve } from '@toolhost/safe-http/connector';
+import { version } from '@toolhost/server/version';
 import { eventually } from '../support/eventually.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token-canary-0123456789';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { scrapeMetrics } from '../support/toolhost/scrape.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('upkeep metric', () => {

@@ -4,9 +4,9 @@ import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '../../support/browser/chromium.ts';
 import { button, createSignedInContext, field } from '../../support/browser/dashboard.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
-import { buildServerAt } from '../../support/configs.ts';
-import { runOperatorOperation } from '../../support/toolhost/operate.ts';
+import { runOperatorOperation } from '../../support/toolhost/run-operator-operation.ts';
 import { startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 
 describe('the limits section of the dashboard', () => {

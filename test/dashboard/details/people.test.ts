@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { getPersonTenantId } from '../../../src/domain/ids.ts';
-import { saveMember } from '../../../src/store/people/users.ts';
+import { getPersonTenantId } from '@toolhost/credentials/ids';
+import { saveMember } from '../../../apps/server/src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import {
   alert,

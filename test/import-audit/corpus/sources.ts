@@ -5,7 +5,7 @@ import type { Random } from '../random.ts';
 import { readOperations } from '../reader/operations.ts';
 import { drawDirectory } from './directory.ts';
 import { readFastapi } from './fastapi.ts';
-import { generateDocuments } from './generated.ts';
+import { generateDocuments } from './generated-documents.ts';
 
 /** A document that is loaded on demand, because all of them together need too much memory. */
 export type Source = { name: string; load(): JsonObject };

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ClientConnection } from '../../../src/domain/clients/client.ts';
-import { clients } from '../../../src/domain/clients/clients.ts';
+import type { ClientConnection } from '@toolhost/mcp-clients/client';
+import { clients } from '@toolhost/mcp-clients/clients';
 import type { NpmProgram } from '../npm.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 

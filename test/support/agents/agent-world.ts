@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type ClientConnection, getTokenVariable } from '../../../src/domain/clients/client.ts';
+import { type ClientConnection, getTokenVariable } from '@toolhost/mcp-clients/client';
 import { ensureNpmProgram } from '../npm.ts';
 import { type HonestProvider, startHonestProvider } from '../oauth/honest-provider.ts';
 import { buildIsolatedEnvironment } from '../toolhost/run-script.ts';

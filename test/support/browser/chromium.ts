@@ -1,5 +1,5 @@
 import { type Browser, type BrowserContext, chromium } from 'playwright-core';
-import { ensureProgram } from './debian-program.ts';
+import { ensureProgram } from './ensure-program.ts';
 
 /** Paths of Chromium or Chrome. The first that exists is used. */
 const chromiumPaths: [string, ...string[]] = [

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import type { Role } from '@toolhost/credentials/credential';
+import { base62, hashSecret } from '@toolhost/credentials/ids';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { localWorkspace } from '../../../src/config.ts';
-import type { Role } from '../../../src/domain/credentials/credential.ts';
-import { base62, hashSecret } from '../../../src/domain/ids.ts';
-import { insertSession } from '../../../src/store/people/sessions.ts';
-import { saveMember, saveUser } from '../../../src/store/people/users.ts';
-import { insertWorkspace } from '../../../src/store/workspaces.ts';
+import { localWorkspace } from '../../../apps/server/src/config.ts';
+import { insertSession } from '../../../apps/server/src/store/people/sessions.ts';
+import { saveMember, saveUser } from '../../../apps/server/src/store/people/users.ts';
+import { insertWorkspace } from '../../../apps/server/src/store/workspaces.ts';
 import { eventually } from '../eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';

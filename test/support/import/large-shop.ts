@@ -1,5 +1,5 @@
 import type { Json } from '../toolhost/toolhost.ts';
-import { openApi } from './plan-of.ts';
+import { openApi } from './import-plans.ts';
 
 /** Returns a description with three hundred operations in thirty tags and an API key. */
 export function createLargeShop(address: string): string {

@@ -9,7 +9,7 @@ import {
   type ToolCallResult,
 } from '../toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
-import { type AdversarialProvider, startAdversarialProvider } from './hostile-provider.ts';
+import { type AdversarialProvider, startAdversarialProvider } from './adversarial-provider.ts';
 import {
   type Authorization,
   type ClientOptions,

@@ -4,7 +4,7 @@ import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { ensureProgram } from '../browser/debian-program.ts';
+import { ensureProgram } from '../browser/ensure-program.ts';
 import { findFreePort } from '../upstreams/listener.ts';
 
 /** A real PgBouncer in transaction mode: each transaction may get a different connection to the server. */

@@ -9,11 +9,11 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { openDatabase } from '../../../src/store/database.ts';
+import { openDatabase } from '../../../apps/server/src/store/database.ts';
 import { root } from '../../files.ts';
 import type { Certificate } from '../upstreams/certificate.ts';
 import { findFreePort } from '../upstreams/listener.ts';
-import { defaultDatabaseOptions, migrationsFolder } from './usual-options.ts';
+import { defaultDatabaseOptions, migrationsFolder } from './default-options.ts';
 
 /** Databases on a real PostgreSQL server. */
 export interface TestPostgres {

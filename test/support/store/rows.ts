@@ -1,7 +1,7 @@
-import type { ApiKey } from '../../../src/store/api-keys.ts';
-import type { CallRecord } from '../../../src/store/calls/call-writer.ts';
-import type { Grant } from '../../../src/store/logins/grants.ts';
-import type { StoredServer } from '../../../src/store/servers/servers.ts';
+import type { ApiKey } from '../../../apps/server/src/store/api-keys.ts';
+import type { CallRecord } from '../../../apps/server/src/store/calls/call-writer.ts';
+import type { Grant } from '../../../apps/server/src/store/logins/grants.ts';
+import type { StoredServer } from '../../../apps/server/src/store/servers/servers.ts';
 
 /** Builders of complete rows. A test sets only the values that matter to it. */
 export function buildServer(more: Partial<StoredServer> = {}): StoredServer {

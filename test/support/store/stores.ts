@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Database, type DatabaseOptions, openDatabase } from '../../../src/store/database.ts';
-import type { Engine } from '../../../src/store/db.ts';
-import { generousLimits, withConnectTimeout } from './patient-limits.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '../../../apps/server/src/store/database.ts';
+import type { Engine } from '../../../apps/server/src/store/db.ts';
+import { defaultDatabaseOptions } from './default-options.ts';
+import { generousLimits, withConnectTimeout } from './generous-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
-import { defaultDatabaseOptions } from './usual-options.ts';
 
 /** Engines of tests that run on both. */
 export const bothEngines: readonly Engine[] = ['sqlite', 'postgres'];

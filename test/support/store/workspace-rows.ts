@@ -1,4 +1,4 @@
-import type { Db } from '../../../src/store/db.ts';
+import type { Db } from '../../../apps/server/src/store/db.ts';
 
 /** Stores a workspace, the smallest row that refers to no other row. */
 export async function insertWorkspace(db: Db, id: string): Promise<void> {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { withGenerousTimeouts } from '../store/patient-limits.ts';
+import { withGenerousTimeouts } from '../store/generous-limits.ts';
 
 /** `toolhost serve` in a separate process. */
 export type ChildToolhost = {

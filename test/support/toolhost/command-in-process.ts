@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
-import { runCommandLine } from '../../../src/cli/program.ts';
-import { repairJsonParse } from '../../../src/domain/json/json-reader.ts';
+import { repairJsonParse } from '@toolhost/json/json-reader';
+import { runCommandLine } from '../../../apps/cli/src/program.ts';
 import type { CommandResult } from './toolhost-command.ts';
 
 /** Properties of `process` that each command has for itself. */

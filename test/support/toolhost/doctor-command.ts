@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import type { Check, ClientVerdict } from '../../../src/doctor/checks.ts';
+import type { Check, ClientVerdict } from '@toolhost/mcp-doctor/checks';
 import { runToolhostCommand, spawnToolhost } from './toolhost-command.ts';
 
 type DoctorReport = { healthy: boolean; checks: Check[]; clients: ClientVerdict[] };

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { type Database, openDatabase } from '../../../src/store/database.ts';
-import type { Engine } from '../../../src/store/db.ts';
-import { generousLimits, withConnectTimeout } from '../store/patient-limits.ts';
+import { type Database, openDatabase } from '../../../apps/server/src/store/database.ts';
+import type { Engine } from '../../../apps/server/src/store/db.ts';
+import { defaultDatabaseOptions } from '../store/default-options.ts';
+import { generousLimits, withConnectTimeout } from '../store/generous-limits.ts';
 import { startPostgres } from '../store/postgres.ts';
-import { defaultDatabaseOptions } from '../store/usual-options.ts';
 import { createMovableClock, type MovableClock } from './movable-clock.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 

@@ -16,7 +16,7 @@ type LockFile = { packages: Record<string, { version?: string; dev?: boolean }> 
 
 const execFileAsync = promisify(execFile);
 /** Paths in the repository that a process of the service needs. */
-const sourcePaths = ['bin', 'src', 'migrations', 'examples', 'package.json', 'package-lock.json'];
+const sourcePaths = ['apps', 'bin', 'migrations', 'examples', 'package.json', 'package-lock.json', 'packages'];
 
 /** Installs the version of a commit or tag. Rejects with instructions when the commit is not available. */
 export async function installPreviousVersion(commit: string): Promise<PreviousVersion> {

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
-import { type Database, openDatabase } from '../../../src/store/database.ts';
-import { ignoredReports } from '../store/usual-options.ts';
+import { type Database, openDatabase } from '../../../apps/server/src/store/database.ts';
+import { ignoredReports } from '../store/default-options.ts';
 
 /**
  * Opens the databases named on standard input, one JSON line each, and prints the results. Runs as a separate process.

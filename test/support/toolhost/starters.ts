@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
-import type { DatabaseOptions } from '../../../src/store/database.ts';
+import type { DatabaseOptions } from '../../../apps/server/src/store/database.ts';
 
 /** Several processes that open one database at the same moment. */
 export type DatabaseOpeners = {

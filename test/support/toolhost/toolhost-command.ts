@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { withGenerousTimeouts } from '../store/patient-limits.ts';
+import { withGenerousTimeouts } from '../store/generous-limits.ts';
 import { runInProcess } from './command-in-process.ts';
 
 export const toolhostProgram = resolve(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');

@@ -1,14 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RuntimeOptions } from '../../../src/app/surroundings.ts';
-import { localWorkspace } from '../../../src/config.ts';
-import type { KeyScope } from '../../../src/domain/credentials/credential.ts';
-import { operations } from '../../../src/operations/index.ts';
-import { runOperation } from '../../../src/operations/run-operation.ts';
-import { defaultRuntimeOptions, type RunningService, start } from '../../../src/process/start.ts';
-import { insertWorkspace } from '../../../src/store/workspaces.ts';
-import { generousLimits, withConnectTimeout } from '../store/patient-limits.ts';
+import type { KeyScope } from '@toolhost/credentials/credential';
+import { operations } from '@toolhost/server/operations';
+import type { RuntimeOptions } from '../../../apps/server/src/app/runtime-options.ts';
+import { localWorkspace } from '../../../apps/server/src/config.ts';
+import { runOperation } from '../../../apps/server/src/operations/run-operation.ts';
+import { defaultRuntimeOptions, type RunningService, start } from '../../../apps/server/src/process/start.ts';
+import { insertWorkspace } from '../../../apps/server/src/store/workspaces.ts';
+import { generousLimits, withConnectTimeout } from '../store/generous-limits.ts';
 
 export type Json = { [key: string]: unknown };
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatHead } from './raw-answers.ts';
+import { formatHead } from './raw-responses.ts';
 
 /** One request as the upstream read it. */
 export type EchoedRequest = {

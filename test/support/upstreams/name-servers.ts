@@ -1,4 +1,4 @@
-import type { Resolve } from '../../../src/outbound/connector.ts';
+import type { Resolve } from '@toolhost/safe-http/connector';
 
 /** Name servers as libuv queries them: a few lookups at the same time, in order, and none can be canceled. */
 export type NameServers = {

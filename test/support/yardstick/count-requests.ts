@@ -13,9 +13,9 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as delay, setImmediate as eventsArrived } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { defaultRuntimeOptions } from '../../../src/process/start.ts';
+import { defaultRuntimeOptions } from '../../../apps/server/src/process/start.ts';
 import { root } from '../../files.ts';
-import { openApi } from '../import/plan-of.ts';
+import { openApi } from '../import/import-plans.ts';
 import { startLoginWorld } from '../oauth/login-world.ts';
 
 export type RequestCounts = { [request: string]: { files: number; functions: number } };
@@ -24,7 +24,7 @@ const warmUpRounds = 3;
 const measuredRounds = 10;
 /** Idle time after which the work of a request has ended. */
 const idleMs = 20;
-const sourceUrl = `${pathToFileURL(join(root, 'src')).href}/`;
+const sourceUrls = ['apps', 'packages'].map((folder) => `${pathToFileURL(join(root, folder)).href}/`);
 
 const session = new Session();
 
@@ -33,7 +33,7 @@ async function takeCoverage(): Promise<Set<string>> {
   const { result } = await session.post('Profiler.takePreciseCoverage');
   const run = new Set<string>();
   for (const { url, functions } of result) {
-    if (!url.startsWith(sourceUrl)) continue;
+    if (!sourceUrls.some((sourceUrl) => url.startsWith(sourceUrl))) continue;
     for (const { functionName, ranges } of functions) {
       const { startOffset = 0, count = 0 } = ranges[0] ?? {};
       const isModule = functionName === '' && startOffset === 0;

@@ -20,7 +20,10 @@ export async function measureAll(): Promise<Measure[]> {
       [`${name}: files`, files],
       [`${name}: functions`, functions],
     ]),
-    ...['src', 'web/src', 'test'].map((folder): [string, number] => [`lines of ${folder}`, countLines(folder)]),
+    ...['packages', 'apps/server', 'apps/cli', 'apps/dashboard/src', 'test'].map((folder): [string, number] => [
+      `lines of ${folder}`,
+      countLines(folder),
+    ]),
   ];
   return numbers.map(([name, now]) => ({ name, now, budget: budgets[name] ?? 0 }));
 }

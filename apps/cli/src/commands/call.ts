@@ -1,0 +1,219 @@
+import { AppError } from '@toolhost/errors/errors';
+import { createSuggestionBudget, suggestNearestOrList } from '@toolhost/errors/problems';
+import { parseJson } from '@toolhost/json/json';
+import type { ContentBlock } from '@toolhost/mcp-protocol/mcp';
+import type { Input, Output } from '@toolhost/server/operations';
+import { toJsonSchema } from '@toolhost/tool-config/input-schema';
+import { type Command, InvalidArgumentError } from 'commander';
+import { connect } from '../connection/connect.ts';
+import { findListedServer, type ServerWithConfig } from '../connection/lists.ts';
+import type { RestClient } from '../connection/rest-client.ts';
+import {
+  addConnectionOptions,
+  type ConnectionOptions,
+  collectNamedValues,
+  type JsonOption,
+  type NamedValue,
+} from '../options.ts';
+import { print, printJson, printMessage, toOneLine } from '../print.ts';
+
+type Fields = { [name: string]: unknown };
+type Options = ConnectionOptions &
+  JsonOption & { arg?: NamedValue[]; args?: Fields; view?: string; token?: string; curl?: true };
+type Outcome = Output<'callTool'>;
+
+export function addCall(program: Command): void {
+  addToolArguments(program.command('call'))
+    .description('call a tool of a hosted server; the upstream request is actually sent')
+    .option('--token <token>', "upstream token, for servers that forward the caller's token (default: TOOLHOST_TOKEN)")
+    .addHelpText(
+      'after',
+      `
+Exits with 1 if the tool reports an error.
+
+Examples:
+  toolhost call weather forecast --arg city=Oslo --arg days=3
+  toolhost call shop get_order --view support --arg id=42
+  toolhost call projects create_task --args '{"project_id": "42", "title": "Dig"}'
+  TOOLHOST_TOKEN=local-example-key toolhost call projects list_projects --arg status=eq.active`,
+    )
+    .action(runCall);
+}
+
+export function addPreview(program: Command): void {
+  addToolArguments(program.command('preview'))
+    .description('show the upstream request of a tool call without sending it; credentials are masked')
+    .option('--curl', 'show it as a curl command')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  toolhost preview projects list_projects --arg status=eq.active
+  toolhost preview projects create_task --args '{"title": "Dig"}' --curl`,
+    )
+    .action(runPreview);
+}
+
+/** Adds the arguments and options that select a tool, its view, and its arguments. */
+function addToolArguments(command: Command): Command {
+  return addConnectionOptions(command)
+    .argument('<slug>', 'slug of the server')
+    .argument('<tool>', 'name of the tool')
+    .option('--arg <name=value>', 'tool argument; repeatable', collectNamedValues())
+    .option('--args <json>', 'tool arguments as one JSON object; --arg takes precedence', parseJsonArguments)
+    .option('--view <view>', 'name of a view of the server, to use the tool as the view exposes it');
+}
+
+/** Parses a JSON object. @throws InvalidArgumentError with the allowed form */
+export function parseJsonArguments(text: string): Fields {
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch {
+    value = undefined;
+  }
+  if (isObject(value) && !Array.isArray(value)) return value;
+  throw new InvalidArgumentError(`allowed: a JSON object, such as '{"id": 42}'`);
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null;
+}
+
+async function runCall(slug: string, tool: string, options: Options): Promise<void> {
+  const client = await connect(options);
+  const token = options.token ?? process.env.TOOLHOST_TOKEN;
+  const input = await buildCallInput(client, { slug, tool }, options);
+  const outcome = await callTool(client, { ...input, ...(token && { token }) });
+  if (options.json) printJson(outcome);
+  else print(outcome.content.map(formatBlock).join('\n'));
+  if (outcome.left_out !== undefined) printMessage(outcome.left_out);
+  if (outcome.is_error) process.exitCode = 1;
+}
+
+async function callTool(client: RestClient, input: Input<'callTool'>): Promise<Outcome> {
+  try {
+    return await client.run('callTool', input);
+  } catch (error) {
+    if (!(error instanceof AppError) || !error.problems.some(({ path }) => path === 'token')) throw error;
+    throw new AppError(
+      error.kind,
+      'the server forwards the token of its caller. Pass one with --token or TOOLHOST_TOKEN',
+    );
+  }
+}
+
+function formatBlock(block: ContentBlock): string {
+  if (block.type === 'text') return indentIfJson(block.text);
+  if (block.type === 'resource_link') return `[${block.name}, ${block.mimeType}, ${block.size} bytes: ${block.uri}]`;
+  if (block.type === 'resource') {
+    const { resource } = block;
+    return 'text' in resource ? resource.text : formatBinary('resource', resource.mimeType, resource.blob);
+  }
+  return formatBinary(block.type, block.mimeType, block.data);
+}
+
+/** Indents JSON at a terminal. Piped output and text that is not JSON stay unchanged. */
+function indentIfJson(text: string): string {
+  if (!process.stdout.isTTY || !/^\s*[{[]/.test(text)) return text;
+  try {
+    return JSON.stringify(parseJson(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}
+
+function formatBinary(type: string, mediaType: string, base64: string): string {
+  return `[${type} ${mediaType}, ${Buffer.byteLength(base64, 'base64')} bytes; --json prints it]`;
+}
+
+async function runPreview(slug: string, tool: string, options: Options): Promise<void> {
+  const client = await connect(options);
+  const result = await client.run('previewToolCall', await buildCallInput(client, { slug, tool }, options));
+  if (options.json) return printJson(result);
+  if (result.refused !== undefined) printMessage(`The call would be refused: ${result.refused}.`);
+  if (options.curl) return print(result.curl);
+  const { method, url, headers, body } = result.request;
+  const head = [`${method} ${url}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
+  print([...head, ...(body === undefined ? [] : ['', body])].join('\n'));
+}
+
+/**
+ * Builds the input of a call, with arguments converted according to the tool's schema.
+ * @throws AppError for an unknown tool
+ */
+async function buildCallInput(
+  client: RestClient,
+  { slug, tool }: { slug: string; tool: string },
+  { arg = [], args, view }: Options,
+): Promise<Input<'previewToolCall'>> {
+  const properties = await readInputProperties(client, slug, tool);
+  const callArguments = { ...args, ...parseArguments(arg, properties) };
+  return { slug, tool, ...(view !== undefined && { view }), arguments: callArguments };
+}
+
+/**
+ * Reads the properties of the tool's input schema; none for a key without read access.
+ * @throws AppError for an unknown tool
+ */
+async function readInputProperties(client: RestClient, slug: string, tool: string): Promise<Fields> {
+  const config = await readConfig(client, slug);
+  if (!config) return {};
+  const definition = config.tools.find(({ name }) => name === tool);
+  if (definition) return (toJsonSchema(definition.input_schema ?? {}).properties ?? {}) as Fields;
+  const names = config.tools.map(({ name }) => name);
+  const advice = toOneLine(suggestNearestOrList(tool, names, createSuggestionBudget()));
+  throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
+}
+
+async function readConfig(client: RestClient, slug: string): Promise<ServerWithConfig['config'] | undefined> {
+  try {
+    return (await findListedServer(client, slug)).config;
+  } catch (error) {
+    if (error instanceof AppError && error.kind === 'forbidden') return undefined;
+    throw error;
+  }
+}
+
+type Definition = { type?: unknown; items?: unknown };
+
+/**
+ * Converts argument strings to values. If the schema requires something other than a string, the string is parsed as
+ * JSON. Invalid JSON stays a string, so that the service reports what it allows. A repeated argument becomes an array.
+ */
+function parseArguments(argumentPairs: readonly NamedValue[], properties: Fields): Fields {
+  const grouped = Map.groupBy(argumentPairs, ([name]) => name);
+  return Object.fromEntries(
+    [...grouped].map(([name, pairs]) => {
+      const definition = asDefinition(Object.hasOwn(properties, name) ? properties[name] : undefined);
+      return [
+        name,
+        parseArgument(
+          pairs.map(([, text]) => text),
+          definition,
+        ),
+      ];
+    }),
+  );
+}
+
+function parseArgument(values: readonly string[], definition: Definition): unknown {
+  const [firstValue = ''] = values;
+  const isArray = [definition.type].flat().includes('array');
+  if (values.length === 1 && (!isArray || firstValue.trimStart().startsWith('[')))
+    return parseValue(firstValue, definition);
+  return values.map((text) => parseValue(text, isArray ? asDefinition(definition.items) : definition));
+}
+
+function asDefinition(value: unknown): Definition {
+  return isObject(value) ? value : {};
+}
+
+function parseValue(text: string, { type }: Definition): unknown {
+  if (type === undefined || [type].flat().includes('string')) return text;
+  try {
+    return parseJson(text);
+  } catch {
+    return text;
+  }
+}

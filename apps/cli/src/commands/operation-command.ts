@@ -1,0 +1,140 @@
+import { type Input, type OperationName, type Output, operations } from '@toolhost/server/operations';
+import type { Operation } from '@toolhost/server/operations/operation';
+import type { Command } from 'commander';
+import { confirmAction } from '../ask.ts';
+import { connect, type OperatorTarget, type TargetOptions, withTarget } from '../connection/connect.ts';
+import { createPageReader, readList } from '../connection/lists.ts';
+import { getServiceTime, type RestClient } from '../connection/rest-client.ts';
+import {
+  addConnectionOptions,
+  addTargetOptions,
+  createFieldOption,
+  type FieldOption,
+  formatFieldDescription,
+  getFieldSchema,
+  type JsonOption,
+  lowercaseStart,
+} from '../options.ts';
+import { print, printJson } from '../print.ts';
+
+type Field<Name extends OperationName> = keyof Input<Name> & string;
+
+/** Command that runs one operation. Omitted properties are derived from the operation catalog. */
+export type OperationCommand<Name extends OperationName> = {
+  /** Description in the list of commands, instead of the operation's summary. */
+  description?: string;
+  /** Fields that are positional arguments, in order, with a description where that of the catalog does not fit. */
+  positionals?: { [F in Field<Name>]?: FieldArgument };
+  options?: { [F in Field<Name>]?: FieldOption };
+  /** Prose and examples after the help. */
+  help?: string;
+  /** Name of the list in the output. All pages of it are read, with `pageSize` entries each. */
+  list?: keyof Output<Name> & string;
+  pageSize?: number;
+  /** True for the default command of the group. */
+  isDefault?: boolean;
+  /** True if the command works directly on the database unless a service is named. */
+  isOperator?: boolean;
+  /**
+   * Formats the output for people, instead of the text for agents. `now` is the time of the service or the database.
+   */
+  formatOutput?: (output: Output<Name>, input: Input<Name>, now: () => Promise<number>) => string | Promise<string>;
+  /** Confirmation of a destructive command: its effect, and the word that the user types. */
+  getConfirmation?: (input: Input<Name>) => { effect: string; confirmationWord: string };
+};
+
+/** Declares the command `name` of a group from the operation catalog. */
+export function operationCommand<Name extends OperationName>(
+  group: Command,
+  [name, operationName]: readonly [name: string, operation: Name],
+  definition: OperationCommand<Name>,
+): Command {
+  const positionals: { [field: string]: FieldArgument } = definition.positionals ?? {};
+  const { description, options = {}, help, isDefault = false, isOperator, getConfirmation } = definition;
+  const operation: Operation = operations[operationName];
+  const command = group.command(name, { isDefault }).description(description ?? lowercaseStart(operation.summary));
+  if (isOperator) addTargetOptions(command);
+  else addConnectionOptions(command);
+  const fields = Object.keys(positionals);
+  for (const field of fields) addFieldArgument(command, operation, field, positionals[field]);
+  const attributes = addFieldOptions(command, operation, options);
+  if (getConfirmation) command.option('--yes', 'skip the confirmation');
+  if (help !== undefined) command.addHelpText('after', `\n${help}`);
+  return command.action(async () => {
+    const commandOptions = command.opts<TargetOptions & JsonOption & { yes?: true; [attribute: string]: unknown }>();
+    const input = {
+      ...Object.fromEntries(fields.map((field, index) => [field, command.processedArgs[index] as unknown])),
+      ...collectFields(commandOptions, attributes),
+    } as Input<Name>;
+    if (getConfirmation) {
+      const { effect, confirmationWord } = getConfirmation(input);
+      await confirmAction(effect, confirmationWord, commandOptions);
+    }
+    const run = async (client: RestClient, now: OperatorTarget['now']) => {
+      const output = await readOutput(client, operationName, input, definition);
+      if (commandOptions.json) printJson(output);
+      else
+        print(
+          definition.formatOutput
+            ? await definition.formatOutput(output, input, now)
+            : (operation.toAgentText?.(output) ?? ''),
+        );
+    };
+    if (isOperator) await withTarget(commandOptions, (target) => run(target as RestClient, target.now));
+    else {
+      const client = await connect(commandOptions);
+      await run(client, () => getServiceTime(client.url));
+    }
+  });
+}
+
+async function readOutput<Name extends OperationName>(
+  client: RestClient,
+  name: Name,
+  input: Input<Name>,
+  { list, pageSize }: Pick<OperationCommand<Name>, 'list' | 'pageSize'>,
+): Promise<Output<Name>> {
+  if (list === undefined) return client.run(name, input);
+  const read = createPageReader(client, [name, list], input);
+  const entries = await readList(read, pageSize === undefined ? {} : { pageSize });
+  return { [list]: entries } as Output<Name>;
+}
+
+/** Description and parser of an argument, where those of the catalog do not fit. */
+type FieldArgument = string | readonly [meaning: string, read: (text: string) => unknown] | undefined;
+
+/** Adds the argument for a field, with its name and description from the catalog. */
+function addFieldArgument(command: Command, operation: Operation, field: string, declared: FieldArgument): void {
+  if (Array.isArray(declared)) command.argument(`<${field}>`, ...(declared as [string, (text: string) => unknown]));
+  else
+    command.argument(
+      `<${field}>`,
+      (declared as string | undefined) ?? formatFieldDescription(getFieldSchema(operation, field)),
+    );
+}
+
+/** Adds options for operation fields. Returns a map from Commander's option attributes to the fields. */
+export function addFieldOptions(
+  command: Command,
+  operation: Operation,
+  options: { [field: string]: FieldOption | undefined },
+  minimum?: number,
+): Map<string, string> {
+  const attributes = new Map<string, string>();
+  for (const [field, flags] of Object.entries(options)) {
+    if (flags === undefined) continue;
+    const option = createFieldOption(operation, field, flags, minimum);
+    command.addOption(option);
+    attributes.set(option.attributeName(), field);
+  }
+  return attributes;
+}
+
+/** Collects the fields whose options were passed. */
+export function collectFields(
+  options: { readonly [attribute: string]: unknown },
+  attributes: ReadonlyMap<string, string>,
+): { [field: string]: unknown } {
+  const passed = [...attributes].filter(([attribute]) => options[attribute] !== undefined);
+  return Object.fromEntries(passed.map(([attribute, field]) => [field, options[attribute]]));
+}

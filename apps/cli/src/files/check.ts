@@ -1,0 +1,88 @@
+import type { Problem } from '@toolhost/errors/errors';
+import { getConfigRules } from '@toolhost/server/app/operator';
+import { describeToolExcess } from '@toolhost/server/operations/quotas/quotas';
+import { findWarnings } from '@toolhost/server/warnings';
+import { checkServerConfig } from '@toolhost/tool-config/server-config';
+import { getServiceUrl } from '../connection/connect.ts';
+import type { JsonOption } from '../options.ts';
+import { print, printJson } from '../print.ts';
+import {
+  duplicateSlugProblem,
+  type FileDocument,
+  findLiteralSecrets,
+  formatLiteralMessage,
+  isDocument,
+  listFiles,
+  readDocuments,
+  splitSections,
+} from './server-files.ts';
+
+type Verdict = { file: string; valid: boolean; problems: readonly Problem[]; warnings: readonly Problem[] };
+
+export async function checkFiles(paths: readonly string[], options: JsonOption): Promise<void> {
+  const checkConfig = await createCheck();
+  const verdicts: Verdict[] = [];
+  for (const path of paths) verdicts.push(...(await checkPath(path, checkConfig)));
+  const valid = verdicts.every((verdict) => verdict.valid);
+  if (options.json) printJson({ valid, files: verdicts });
+  else print(verdicts.flatMap(formatVerdict).join('\n'));
+  if (!valid) process.exitCode = 1;
+}
+
+/** Checks a file or a folder. Two servers with the same slug are a problem. */
+async function checkPath(fileOrFolder: string, checkConfig: ConfigCheck): Promise<Verdict[]> {
+  const verdicts: Verdict[] = [];
+  const slugs = new Map<string, string>();
+  for (const file of listFiles(fileOrFolder)) {
+    const { documents, problems } = await readDocuments(file);
+    for (const { path, message } of problems)
+      verdicts.push({ file, valid: false, problems: [{ path, message }], warnings: [] });
+    for (const document of documents) verdicts.push(checkDocument(document, checkConfig, slugs));
+  }
+  return verdicts;
+}
+
+/** Checks a configuration. `secrets` are the names of the secrets that the file has a source for. */
+type ConfigCheck = (config: unknown, secrets: readonly string[]) => Pick<Verdict, 'problems' | 'warnings'>;
+
+/** Creates a check with the rules of the service that this environment would start. */
+async function createCheck(): Promise<ConfigCheck> {
+  const { rules, quotas } = getConfigRules(process.env, getServiceUrl());
+  return (raw, secrets) => {
+    const { config: checked, problems } = checkServerConfig(raw, rules);
+    const toolLimitProblem = checked && describeToolExcess(checked.tools.length, quotas);
+    if (toolLimitProblem !== undefined)
+      return { problems: [{ path: 'tools', message: toolLimitProblem }], warnings: [] };
+    return { problems, warnings: checked ? findWarnings(checked, new Set(secrets)) : [] };
+  };
+}
+
+/** Checks one document. `slugs` maps the slugs of the previous documents to their files. */
+function checkDocument({ at, value }: FileDocument, checkConfig: ConfigCheck, slugs: Map<string, string>): Verdict {
+  const { config, problems: sectionProblems } = splitSections(value);
+  const secrets = isDocument(value) && isDocument(value.secrets) ? Object.keys(value.secrets) : [];
+  const { problems, warnings } = checkConfig(config, secrets);
+  const allProblems = [...sectionProblems, ...problems, ...findDuplicateSlug(config, at, slugs)];
+  if (allProblems.length > 0) return { file: at, valid: false, problems: allProblems, warnings: [] };
+  const literalPaths = isDocument(config) ? findLiteralSecrets(config) : [];
+  const literalWarnings = literalPaths.map((path) => ({ path, message: formatLiteralMessage(path) }));
+  return { file: at, valid: true, problems: [], warnings: [...warnings, ...literalWarnings] };
+}
+
+function findDuplicateSlug(config: unknown, file: string, slugs: Map<string, string>): Problem[] {
+  const slug = isDocument(config) ? config.slug : undefined;
+  if (typeof slug !== 'string') return [];
+  const firstFile = slugs.get(slug);
+  if (firstFile !== undefined) return [duplicateSlugProblem(slug, firstFile)];
+  slugs.set(slug, file);
+  return [];
+}
+
+function formatVerdict({ file, valid, problems, warnings }: Verdict): string[] {
+  const location = (path: string) => (path === '' ? file : `${file}: ${path}`);
+  return [
+    ...problems.map(({ path, message }) => `${location(path)}: ${message}`),
+    ...warnings.map(({ path, message }) => `${location(path)}: warning: ${message}`),
+    ...(valid ? [`${file}: ok${warnings.length > 0 ? `, with warnings (${warnings.length})` : ''}`] : []),
+  ];
+}

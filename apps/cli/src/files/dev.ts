@@ -1,0 +1,146 @@
+import { type FSWatcher, statSync, watch } from 'node:fs';
+import { dirname } from 'node:path';
+import { getErrorMessage } from '@toolhost/errors/errors';
+import { startDevService, stopDevOnSignals } from '@toolhost/server/process/dev';
+import { buildUrl, routes } from '@toolhost/server/routes';
+import { print, printMessage } from '../print.ts';
+import { applyServer, planServers, type ServerOutcome } from './applying.ts';
+import type { Sources } from './secret-values.ts';
+import {
+  type FileProblem,
+  findTakenSlugs,
+  listFiles,
+  readDocuments,
+  type ServerFile,
+  toServer,
+} from './server-files.ts';
+
+export type DevOptions = { port?: number; env?: string[] };
+
+export async function runDev(paths: readonly string[], options: DevOptions): Promise<void> {
+  const port = options.port === undefined ? {} : { PORT: String(options.port) };
+  const service = await startDevService({ ...process.env, ...port });
+  const readAndApply = createFileSync(service.servers, paths, { allowedVariables: options.env ?? [] });
+  let isStopped = false;
+  let lastUpdate = Promise.resolve();
+  const update = () => {
+    const nextUpdate = lastUpdate.then(async () => {
+      if (!isStopped) printReading(await readAndApply(), service.baseUrl);
+    });
+    lastUpdate = nextUpdate.catch(() => undefined);
+    return nextUpdate;
+  };
+  // Watched before the first read, so that no change in between is missed.
+  const stopWatching = watchFiles(paths, () => void update().catch((error) => printMessage(getErrorMessage(error))));
+  stopDevOnSignals(service, async () => {
+    stopWatching();
+    isStopped = true;
+    // An update in progress still needs the service.
+    await lastUpdate;
+  });
+  const { key } = await service.servers.run('createApiKey', { name: 'dev', scopes: ['manage', 'call'] });
+  printMessage(`Dashboard  ${service.baseUrl}\nAPI key    ${key} (until this command ends)`);
+  await update();
+  print(`toolhost ready ${service.baseUrl}`);
+}
+
+function printReading({ outcomes, problems }: FileUpdate, baseUrl: string): void {
+  for (const { slug, result, message, changes, warnings } of outcomes) {
+    if (result === 'same') continue;
+    const detail = result === 'changed' ? changes.map(({ path }) => path).join(', ') : (message ?? '');
+    const url = result === 'pruned' ? '' : `  ${buildUrl(baseUrl, routes.mcp, slug)}`;
+    print(`${result === 'pruned' ? 'removed' : result}  ${slug}${url}  ${detail}`.trimEnd());
+    for (const warning of warnings) printMessage(`  warning: ${warning.path}: ${warning.message}`);
+  }
+  for (const { at, path, message } of problems)
+    printMessage(`problem  ${at}: ${path === '' ? '' : `${path}: `}${message} (not applied)`);
+}
+
+/** Servers of a service that follows files. */
+type DevTarget = Parameters<typeof planServers>[0] & { remove(slug: string): Promise<void> };
+
+/** Result of reading and applying the files once. */
+type FileUpdate = { outcomes: ServerOutcome[]; problems: FileProblem[] };
+
+/**
+ * Returns a function that reads the files and makes the service match them. A file with a problem leaves its servers
+ * unchanged. A server that no file describes any more is removed.
+ */
+function createFileSync(servers: DevTarget, paths: readonly string[], sources: Sources): () => Promise<FileUpdate> {
+  /** Slugs of each file when it was last readable. */
+  const knownSlugs = new Map<string, string[]>();
+  const applied = new Set<string>();
+  return async () => {
+    const { servers: desiredServers, unchangedSlugs, problems } = await readAll(paths, knownSlugs);
+    const outcomes: ServerOutcome[] = [];
+    const retainedSlugs = new Set([...desiredServers.map(({ slug }) => slug), ...unchangedSlugs]);
+    for (const slug of [...applied].filter((appliedSlug) => !retainedSlugs.has(appliedSlug))) {
+      await servers.remove(slug);
+      applied.delete(slug);
+      outcomes.push({ slug, result: 'pruned', changes: [], warnings: [] });
+    }
+    const planning = await planServers(servers, desiredServers, sources);
+    const problemFiles = new Set(planning.problems.map(({ at }) => at));
+    for (const planned of planning.planned.filter(({ server }) => !problemFiles.has(server.at))) {
+      outcomes.push(await applyServer(servers, planned, { overwrite: true }));
+      applied.add(planned.server.slug);
+    }
+    return { outcomes, problems: [...problems, ...planning.problems] };
+  };
+}
+
+type ReadResult = { servers: ServerFile[]; unchangedSlugs: string[]; problems: FileProblem[] };
+
+/** Reads the files and updates `known`, the slugs of each file when it was last readable. */
+async function readAll(paths: readonly string[], knownSlugs: Map<string, string[]>): Promise<ReadResult> {
+  const result: ReadResult = { servers: [], unchangedSlugs: [], problems: [] };
+  const owners = new Map<string, string>();
+  const files = new Set(paths.flatMap(listFiles));
+  for (const file of knownSlugs.keys()) if (!files.has(file)) knownSlugs.delete(file);
+  for (const file of files) {
+    const { documents, problems } = await readDocuments(file);
+    const parsed = documents.map(toServer);
+    const servers = parsed.flatMap(({ server }) => server ?? []);
+    const fileProblems = [
+      ...problems,
+      ...parsed.flatMap((parsedDocument) => parsedDocument.problems),
+      ...findTakenSlugs(servers, owners),
+    ];
+    // An empty folder or a deleted file describes no server.
+    if (fileProblems.some(({ message }) => /^there is no such file|^is a folder/.test(message))) {
+      knownSlugs.delete(file);
+      continue;
+    }
+    result.problems.push(...fileProblems);
+    if (fileProblems.length > 0) result.unchangedSlugs.push(...(knownSlugs.get(file) ?? []));
+    else {
+      const slugs = servers.map(({ slug }) => slug);
+      knownSlugs.set(file, slugs);
+      result.servers.push(...servers);
+    }
+  }
+  return result;
+}
+
+/** Debounce time before files are read, because editors save in several steps. */
+const debounceMs = 100;
+
+/** Calls `onChange` after files or folders change, once for changes in quick succession. Returns a stop function. */
+function watchFiles(paths: readonly string[], onChange: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const scheduleChange = () => {
+    clearTimeout(timer);
+    timer = setTimeout(onChange, debounceMs);
+  };
+  // A file is watched through its folder, because editors save by renaming a new file over the old one.
+  const folders = new Set(paths.map((path) => (isFolder(path) ? path : dirname(path))));
+  const watchers: FSWatcher[] = [...folders].map((folder) => watch(folder, scheduleChange));
+  return () => {
+    clearTimeout(timer);
+    for (const watcher of watchers) watcher.close();
+  };
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}

@@ -1,0 +1,81 @@
+import { Text } from '@mantine/core';
+import { IconHistory } from '@tabler/icons-react';
+import type { AuditEvent } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { PagedList } from '../ui/paged-list.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Empty } from '../ui/states/empty.tsx';
+import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { useUrlState } from '../ui/use-url-state.ts';
+import { usePages } from '../use-operation-query.ts';
+import { AuditFilters } from './audit-filters.tsx';
+import { Actor, Target } from './event-cells.tsx';
+import { formatDetail, formatOperation } from './operation-text.ts';
+
+const columns: Column<AuditEvent>[] = [
+  { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
+  { label: 'Actor', cell: (event) => <Actor event={event} /> },
+  { label: 'Action', cell: ({ operation }) => <span title={operation}>{formatOperation(operation)}</span> },
+  { label: 'Target', cell: (event) => <Target event={event} /> },
+  {
+    label: 'Details',
+    cell: ({ detail }) => (
+      <Text size="sm" c="dimmed" lineClamp={2}>
+        {toVisible(formatDetail(detail)) || '–'}
+      </Text>
+    ),
+  },
+];
+
+/** Converts the filters in the URL to REST API parameters. Days start and end in the browser's time zone. */
+function parseFilter(get: (name: string) => string | undefined) {
+  const getMidnight = (day: string | undefined, addedDays = 0) => {
+    const at = new Date(`${day}T00:00`);
+    at.setDate(at.getDate() + addedDays);
+    return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+  };
+  return {
+    actor_id: get('who'),
+    operation: get('what'),
+    target: get('of'),
+    since: getMidnight(get('from')),
+    until: getMidnight(get('to'), 1),
+  };
+}
+
+/** Audit log of the workspace. */
+export function AuditPage() {
+  const { get, set, clear } = useUrlState();
+  const filter = parseFilter(get);
+  const isNarrowed = Object.values(filter).some((value) => value !== undefined);
+  const pages = usePages([...queryKeys.audit, filter], 'listAuditEvents', { ...filter, limit: 50 });
+  const getEmptyText = (searchedTo: string | undefined) =>
+    isNarrowed
+      ? `No changes match the filters${searchedTo ? ` back to ${formatExactTime(searchedTo)}` : ''}.`
+      : 'Changes to servers, secrets, keys, and members appear here.';
+  return (
+    <>
+      <PageHeader
+        title="Audit"
+        guide="docs/operations/observability.md"
+        text="Every change in this workspace, newest first. Secrets and keys are never recorded."
+      />
+      <AuditFilters get={get} set={set} onClear={isNarrowed ? clear : undefined} />
+      <PagedList pages={pages} getRows={(page) => page.events} nextPageLabel="Show older changes">
+        {(events, lastPage) =>
+          events.length === 0 ? (
+            <Empty
+              icon={<IconHistory size={24} />}
+              title={isNarrowed ? 'No matching changes' : 'No changes yet'}
+              text={getEmptyText(lastPage?.searched_to)}
+            />
+          ) : (
+            <Rows label="Changes" columns={columns} rows={events} getKey={({ id }) => id} />
+          )
+        }
+      </PagedList>
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+import { Button, Stack } from '@mantine/core';
+import { IconActivity, IconDownload } from '@tabler/icons-react';
+import { lazy, Suspense } from 'react';
+import { useParams } from 'react-router';
+import { getOperationUrl } from '../api.ts';
+import type { Call } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { PagedList } from '../ui/paged-list.tsx';
+import type { Column } from '../ui/rows.tsx';
+import { Empty } from '../ui/states/empty.tsx';
+import { Loading } from '../ui/states/loading.tsx';
+import { ClockTime, formatExactTime } from '../ui/text/time.tsx';
+import { usePages } from '../use-operation-query.ts';
+import { toCallQuery, useCallFilter } from './call-filter.ts';
+import { formatCaller, Outcome } from './call-labels.tsx';
+import { CallList } from './call-list.tsx';
+import { FilterBar } from './filter-bar.tsx';
+
+const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
+
+export function CallsPage() {
+  return (
+    <>
+      <PageHeader
+        title="Calls"
+        guide="docs/troubleshooting.md"
+        text="Every tool call in this workspace, newest first. Arguments and results are recorded only while capture is on."
+      />
+      <CallBrowser />
+    </>
+  );
+}
+
+const columns: Column<Call>[] = [
+  { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
+  { label: 'Outcome', cell: (call) => <Outcome call={call} /> },
+  { label: 'Caller', cell: (call) => formatCaller(call.caller_kind) },
+  { label: 'Duration', isEndAligned: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
+];
+
+/** Live list of calls of the server in the URL, or of all servers. */
+export function CallBrowser() {
+  const { slug: server } = useParams();
+  const address = useCallFilter({ server });
+  const { filter, isNarrowed } = address;
+  const isSingleServer = server !== undefined;
+  const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...toCallQuery(filter), limit: 50 }), 5_000);
+  const getEmptyText = (searchedTo: string | undefined) => {
+    if (!isNarrowed) return 'None in this period. Try a tool or connect a client. Calls appear here as they happen.';
+    return `None match the filters${searchedTo ? ` back to ${formatExactTime(searchedTo)}` : ' in this period'}.`;
+  };
+  return (
+    <>
+      <FilterBar {...address} isSingleServer={isSingleServer}>
+        <Button
+          component="a"
+          href={getOperationUrl('exportCalls', toCallQuery(filter))}
+          download
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+        >
+          Export CSV
+        </Button>
+      </FilterBar>
+      <Stack gap="md">
+        <Suspense fallback={<Loading rows={1} height={260} />}>
+          <CallCharts filter={filter} />
+        </Suspense>
+        <PagedList pages={pages} getRows={(page) => page.calls} nextPageLabel="Show older calls">
+          {(calls, lastPage) => (
+            <>
+              {calls.length === 0 && (
+                <Empty icon={<IconActivity size={24} />} title="No calls" text={getEmptyText(lastPage?.searched_to)} />
+              )}
+              <CallList
+                label="Calls"
+                rows={calls}
+                columns={columns}
+                isSingleServer={isSingleServer}
+                address={address}
+              />
+            </>
+          )}
+        </PagedList>
+      </Stack>
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+import { useQuery } from '@tanstack/react-query';
+import { ApiProblem, api } from '../api.ts';
+import type { Statistics } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { type CallFilter, type Period, toCallQuery } from './call-filter.ts';
+
+type StatisticsFilter = Pick<CallFilter, 'server' | 'tool' | 'period'>;
+
+/** Fetches call statistics for the workspace, a server, or a tool. Null if the service does not collect them. */
+export function useStatistics(filter: CallFilter, buckets: number) {
+  const { server, tool, period }: StatisticsFilter = filter;
+  return useQuery({
+    queryKey: queryKeys.statistics({ server, tool, period, buckets }),
+    queryFn: async ({ signal }) => {
+      const { slug, since } = toCallQuery(filter);
+      try {
+        return await api('getCallStatistics', { slug, tool, since, buckets }, { signal });
+      } catch (error) {
+        if (error instanceof ApiProblem && error.status === 404) return null;
+        throw error;
+      }
+    },
+    refetchInterval: 30_000,
+  });
+}
+
+export function formatMs(ms: number | undefined): string {
+  if (ms === undefined) return '–';
+  return ms < 10_000 ? `${ms.toLocaleString('en')} ms` : `${(ms / 1000).toFixed(0)} s`;
+}
+
+type Row = Omit<Statistics['by_tool'][number], 'tool'> & { tool?: string };
+
+type Props = { label: string; rows: readonly Row[]; period: Period };
+
+/** Table of servers or tools, most called first, with links to their calls. */
+export function StatisticsTable({ label, rows, period }: Props) {
+  const hasTools = rows[0]?.tool !== undefined;
+  const isSingleServer = rows.every(({ slug }) => slug === rows[0]?.slug);
+  const renderCount = (row: Row, value: number, color: string, extraParams: { outcome?: string }) => {
+    const { slug: server, tool } = row;
+    const search = new URLSearchParams({ server, ...(tool !== undefined && { tool }), ...extraParams, period });
+    if (value === 0) return '0';
+    return (
+      <TextLink to={`/calls?${search}`} c={color}>
+        {value.toLocaleString('en')}
+      </TextLink>
+    );
+  };
+  const columns: Column<Row>[] = [
+    {
+      label: hasTools ? 'Tool' : 'Server',
+      cell: ({ slug, tool }) => (
+        <TextLink
+          to={tool === undefined ? `/servers/${slug}` : `/servers/${slug}/tools?tool=${encodeURIComponent(tool)}`}
+          className="th-mono"
+        >
+          {hasTools && !isSingleServer && `${slug} / `}
+          {toVisible(tool ?? slug)}
+        </TextLink>
+      ),
+    },
+    { label: 'Calls', isEndAligned: true, cell: (row) => renderCount(row, row.calls, 'var(--mantine-color-text)', {}) },
+    {
+      label: 'Failed',
+      isEndAligned: true,
+      cell: (row) => renderCount(row, row.errors, 'var(--th-bad)', { outcome: 'failed' }),
+    },
+    { label: 'p50', isEndAligned: true, cell: ({ p50_ms }) => formatMs(p50_ms) },
+    { label: 'p95', isEndAligned: true, cell: ({ p95_ms }) => formatMs(p95_ms) },
+  ];
+  return <Rows label={label} columns={columns} rows={rows} getKey={({ slug, tool }) => `${slug}/${tool}`} />;
+}

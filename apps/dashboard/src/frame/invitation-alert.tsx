@@ -1,0 +1,41 @@
+import { Alert, Button, Group, Text } from '@mantine/core';
+import { IconUsers } from '@tabler/icons-react';
+import type { Workspace } from '../api-types.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { useSession } from './session.ts';
+import { useSwitchWorkspace } from './workspace-switcher.tsx';
+
+/** Lists workspaces that the user was invited to and has never opened. */
+export function InvitationAlert() {
+  const { workspace, workspaces } = useSession();
+  const change = useSwitchWorkspace();
+  const joinedWorkspaces = workspaces.filter(({ id, own, chosen }) => !own && !chosen && id !== workspace.id);
+  if (joinedWorkspaces.length === 0) return null;
+  return (
+    <Alert color="accent" icon={<IconUsers size={18} />} title="You were invited">
+      <Text size="sm">You have joined {joinedWorkspaces.length === 1 ? 'another workspace' : 'other workspaces'}:</Text>
+      {joinedWorkspaces.slice(0, maxListed).map((entry) => (
+        <JoinedWorkspace key={entry.id} entry={entry} onOpen={() => change.mutate(entry)} />
+      ))}
+      <Text size="sm" mt="xs">
+        Anything you create there belongs to that workspace. Your own workspace is not affected.
+      </Text>
+    </Alert>
+  );
+}
+
+/** Maximum number of workspaces listed. The workspace switcher has all of them. */
+const maxListed = 5;
+
+function JoinedWorkspace({ entry: { name, role }, onOpen }: { entry: Workspace; onOpen: () => void }) {
+  return (
+    <Group gap="sm" mt="xs">
+      <Text size="sm">
+        <bdi>{toVisible(name)}</bdi>, as {role}
+      </Text>
+      <Button size="compact-sm" variant="default" onClick={onOpen} aria-label={`Open ${toVisible(name)}`}>
+        Open
+      </Button>
+    </Group>
+  );
+}

@@ -1,0 +1,178 @@
+import '@mantine/spotlight/styles.css';
+import { Kbd, Text } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { Spotlight, spotlight } from '@mantine/spotlight';
+import { IconSearch } from '@tabler/icons-react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { api } from '../api.ts';
+import type { SearchResults } from '../api-types.ts';
+import { outcomeLabels } from '../calls/call-filter.ts';
+import { type Guide, getGuideUrl, guides } from '../guides.ts';
+import { toVisible } from '../ui/text/visible.ts';
+import { pages } from './navigation.tsx';
+import { useCanEdit, useSession } from './session.ts';
+import { useSwitchWorkspace } from './workspace-switcher.tsx';
+
+/** Destination or action. The search matches `label` and `about`. */
+type Entry = { id: string; label: string; about?: string; run: () => void };
+type Navigate = (to: string) => void;
+
+const maxPerGroup = 6;
+const debounceMs = 120;
+
+/** Command palette that searches everything in the workspace. It opens each time `asked` increases. */
+export function Palette({ searchRequests }: { searchRequests: number }) {
+  const [query, setQuery] = useState('');
+  const navigate = useNavigate();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it reopens on each request
+  useEffect(() => spotlight.open(), [searchRequests]);
+  const go: Navigate = (to) => void navigate(to);
+  const ownGroups = useOwnGroups(go);
+  const { found: results, isBehind: isStale } = useSearchResults(query.trim());
+  const groups = [
+    ...(results ? toGroups(results, go) : []),
+    ...ownGroups.map(([name, all]) => [name, filterEntries(all, query)] as const),
+  ];
+  const isEmpty = groups.every(([, entries]) => entries.length === 0);
+  return (
+    <Spotlight.Root
+      shortcut={null}
+      query={query}
+      onQueryChange={setQuery}
+      scrollable
+      maxHeight="min(32rem, 80vh)"
+      title="Find anything"
+      classNames={{ header: 'th-unseen' }}
+    >
+      <Spotlight.Search
+        placeholder="Servers, tools, keys, pages, guides, or a call ID"
+        aria-label="Find anything"
+        maxLength={100}
+        leftSection={<IconSearch size={18} aria-hidden />}
+        onKeyDown={(event) => event.key === 'Enter' && !isStale && openFirst(event.currentTarget)}
+      />
+      <Spotlight.ActionsList>
+        {groups.map(
+          ([name, entries]) =>
+            entries.length > 0 && (
+              <Spotlight.ActionsGroup key={name} label={name}>
+                {entries.map(({ id, label, about, run }) => (
+                  <Spotlight.Action key={id} label={label} onClick={run} description={about} />
+                ))}
+              </Spotlight.ActionsGroup>
+            ),
+        )}
+        {isEmpty && <Spotlight.Empty>{isStale ? 'Searching…' : 'No results'}</Spotlight.Empty>}
+      </Spotlight.ActionsList>
+      <Spotlight.Footer>
+        <Text size="xs" c="dimmed">
+          <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> to navigate, <Kbd size="xs">Enter</Kbd> to open,{' '}
+          <Kbd size="xs">Esc</Kbd> to close
+        </Text>
+      </Spotlight.Footer>
+    </Spotlight.Root>
+  );
+}
+
+/** Opens the first entry on Enter if none is selected. */
+function openFirst(input: HTMLElement): void {
+  const dialog = input.closest('[role="dialog"]');
+  if (dialog?.querySelector('[data-selected]')) return;
+  dialog?.querySelector<HTMLElement>('[data-action]')?.click();
+}
+
+/** Searches the workspace. The previous results stay until the next response arrives. */
+function useSearchResults(searchText: string) {
+  const [query] = useDebouncedValue(searchText, debounceMs);
+  const { data, isFetching } = useQuery({
+    queryKey: ['search', query],
+    queryFn: ({ signal }) => api('search', { query, limit: maxPerGroup }, { signal }),
+    enabled: query !== '',
+    placeholderData: keepPreviousData,
+  });
+  return { found: searchText === '' ? undefined : data, isBehind: isFetching || query !== searchText };
+}
+
+function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate): [string, Entry[]][] {
+  const encode = encodeURIComponent;
+  return [
+    [
+      'Servers',
+      servers.map(({ slug, name }) => ({
+        id: `server ${slug}`,
+        label: toVisible(name),
+        about: `/mcp/${slug}`,
+        run: () => go(`/servers/${slug}`),
+      })),
+    ],
+    [
+      'Tools',
+      tools.map(({ server, server_name, tool }) => ({
+        id: `tool ${server} ${tool}`,
+        label: toVisible(tool),
+        about: `in ${toVisible(server_name)}`,
+        run: () => go(`/servers/${server}/tools?tool=${encode(tool)}`),
+      })),
+    ],
+    [
+      'API keys',
+      keys.map(({ id, name, works }) => ({
+        id,
+        label: toVisible(name),
+        about: works ? id : `${id}, inactive`,
+        run: () => go(`/keys?query=${encode(id)}`),
+      })),
+    ],
+    [
+      'Calls',
+      calls.map(({ id, server, tool, outcome }) => ({
+        id,
+        label: `${toVisible(tool)} in ${server}: ${outcomeLabels[outcome] ?? outcome}`,
+        about: id,
+        run: () => go(`/calls?call=${id}`),
+      })),
+    ],
+  ];
+}
+
+/** Returns the dashboard's own entries: pages, actions, other workspaces, and guides. */
+function useOwnGroups(go: Navigate): [string, Entry[]][] {
+  const canEdit = useCanEdit();
+  const { workspace, workspaces } = useSession();
+  const change = useSwitchWorkspace();
+  const link = (label: string, to: string): Entry => ({ id: to, label, run: () => go(to) });
+  const actions = [
+    link('New server', '/servers/new'),
+    link('Import an API description', '/servers/new/import'),
+    link('Start from a gallery example', '/servers/new/gallery'),
+    link('New API key', '/keys?new'),
+  ];
+  const switchEntries = workspaces
+    .filter(({ id }) => id !== workspace.id)
+    .map((other): Entry => {
+      const label = `Switch to ${toVisible(other.name)}`;
+      return { id: other.id, label, about: 'Another workspace', run: () => change.mutate(other) };
+    });
+  return [
+    ['Pages', [...pages.map(({ to, label }) => link(label, to)), link('REST API', '/api-reference')]],
+    ['Actions', [...(canEdit ? actions : []), ...switchEntries]],
+    ['Guides', guideEntries()],
+  ];
+}
+
+function guideEntries(): Entry[] {
+  return Object.entries(guides).flatMap(([path, label]) => {
+    const address = getGuideUrl(path as Guide);
+    return address ? [{ id: path, label, run: () => void open(address, '_blank', 'noopener') }] : [];
+  });
+}
+
+/** Returns the first entries that contain every word. */
+function filterEntries(entries: readonly Entry[], query: string): Entry[] {
+  const terms = query.toLowerCase().split(/\s+/);
+  return entries
+    .filter(({ label, about = '' }) => terms.every((term) => `${label} ${about}`.toLowerCase().includes(term)))
+    .slice(0, maxPerGroup + 2);
+}

@@ -1,0 +1,197 @@
+import { Box, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
+import { IconPlugConnected } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Link } from 'react-router';
+import { api } from '../api.ts';
+import type { Call, Statistics } from '../api-types.ts';
+import { toCallQuery, useCallFilter } from '../calls/call-filter.ts';
+import { Outcome } from '../calls/call-labels.tsx';
+import { CallList } from '../calls/call-list.tsx';
+import { formatMs, StatisticsTable, useStatistics } from '../calls/statistics-table.tsx';
+import { queryKeys } from '../query-keys.ts';
+import type { Column } from '../ui/rows.tsx';
+import { Section } from '../ui/section.tsx';
+import { Empty } from '../ui/states/empty.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { Hint } from '../ui/text/hint.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
+import { Time } from '../ui/text/time.tsx';
+
+const periods = [
+  { value: '24h', label: '24 hours' },
+  { value: '7d', label: '7 days' },
+];
+/** Maximum rows of a table on a home page. */
+const maxRows = 8;
+
+type Props = {
+  /** Server to show; undefined for the whole workspace. */
+  server?: string;
+  /** Server to suggest if there were no calls. */
+  newestSlug: string;
+  children?: ReactNode;
+};
+
+/** Call activity of a period: counts, failures, and the most called servers or tools. */
+export function Activity({ server, newestSlug, children }: Props) {
+  const address = useCallFilter({ server, defaultPeriod: '7d' });
+  const { period } = address.filter;
+  const statisticsQuery = useStatistics(address.filter, 1);
+  const title = server ? 'Most-called tools' : 'Busiest servers';
+  return (
+    <Stack gap="md">
+      <Group justify="space-between">
+        <SegmentedControl
+          size="xs"
+          aria-label="Time"
+          data={periods}
+          value={period}
+          onChange={(next) => address.change('period', next)}
+        />
+        {children}
+      </Group>
+      <Loaded query={statisticsQuery}>
+        {(statistics) =>
+          statistics?.by_server.length ? (
+            <>
+              <Figures statistics={statistics} isSingleServer={server !== undefined} />
+              <Failures address={address} isSingleServer={server !== undefined} />
+              <Section title={title} isFlush>
+                <StatisticsTable
+                  label={title}
+                  rows={(server ? statistics.by_tool : statistics.by_server).slice(0, maxRows)}
+                  period={period}
+                />
+              </Section>
+            </>
+          ) : (
+            <NoCalls slug={newestSlug} />
+          )
+        }
+      </Loaded>
+    </Stack>
+  );
+}
+
+/** Figures of a period. Durations are shown for a single server only. */
+function Figures({
+  statistics: { buckets, by_server, by_tool },
+  isSingleServer,
+}: {
+  statistics: Statistics;
+  isSingleServer: boolean;
+}) {
+  const sum = (name: 'calls' | 'errors') => buckets.reduce((all, bucket) => all + bucket[name], 0);
+  const [calls, errors] = [sum('calls'), sum('errors')];
+  const { p50_ms, p95_ms } = by_server[0] ?? {};
+  const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)}%`;
+  // The service lists at most 100.
+  const formatCount = ({ length }: readonly unknown[]) => (length < 100 ? length : '100 or more');
+  const figures: [label: string, value: number | string, note?: string][] = [
+    ['Calls', calls],
+    ['Failed', errors, errors > 0 ? percent : ''],
+    isSingleServer ? ['Median duration', formatMs(p50_ms), 'p50'] : ['Servers called', formatCount(by_server)],
+    isSingleServer ? ['95th percentile', formatMs(p95_ms), 'p95'] : ['Tools called', formatCount(by_tool)],
+  ];
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
+      {figures.map(([label, value, note]) => (
+        <Box key={label} className="th-card" px="md" py="sm">
+          <Text component="dt" size="xs" c="dimmed">
+            {label}
+          </Text>
+          <Text
+            component="dd"
+            m={0}
+            fz="1.375rem"
+            fw={600}
+            {...(label === 'Failed' && errors && { c: 'var(--th-bad)' })}
+          >
+            {value.toLocaleString('en')}{' '}
+            <Text span size="xs" c="dimmed">
+              {note}
+            </Text>
+          </Text>
+        </Box>
+      ))}
+    </SimpleGrid>
+  );
+}
+
+/** Latest call among calls that failed for the same reason, with their count. */
+type Failure = Call & { count: number };
+
+function groupFailures(calls: readonly Call[]): Failure[] {
+  const callsByFailure = Map.groupBy(calls, ({ server, tool, outcome, upstream_status, reason }) =>
+    JSON.stringify([server, tool, outcome, upstream_status, reason]),
+  );
+  return [...callsByFailure.values()].flatMap((group) =>
+    group.slice(0, 1).map((newest) => ({ ...newest, count: group.length })),
+  );
+}
+
+const failureColumns: Column<Failure>[] = [
+  { label: 'Reason', cell: (call) => <Outcome call={call} /> },
+  { label: 'Calls', isEndAligned: true, cell: ({ count }) => count.toLocaleString('en') },
+  { label: 'Last', isEndAligned: true, cell: ({ at }) => <Time at={at} /> },
+];
+
+type FailuresProps = { address: ReturnType<typeof useCallFilter>; isSingleServer: boolean };
+
+/** Failure reasons of the latest 200 failed calls. */
+function Failures({ address, isSingleServer }: FailuresProps) {
+  const { server, period } = address.filter;
+  const failedFilter = { server, period, outcome: 'failed' };
+  const query = useQuery({
+    queryKey: queryKeys.calls({ ...failedFilter, limit: 200 }),
+    queryFn: ({ signal }) =>
+      api('listCalls', { ...toCallQuery({ ...address.filter, outcome: 'failed' }), limit: 200 }, { signal }),
+    refetchInterval: 15_000,
+  });
+  const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
+  return (
+    <Section title="Failures" isFlush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
+      <Loaded query={query}>
+        {({ calls }) => (
+          <>
+            {calls.length === 0 && (
+              <Hint px="md" pb="md">
+                No failures in this period.
+              </Hint>
+            )}
+            <CallList
+              label="Failures"
+              rows={groupFailures(calls).slice(0, maxRows)}
+              columns={failureColumns}
+              isSingleServer={isSingleServer}
+              address={address}
+            />
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+/** Next steps for a server without calls. */
+function NoCalls({ slug }: { slug: string }) {
+  return (
+    <div className="th-card">
+      <Empty
+        icon={<IconPlugConnected size={24} />}
+        title="No calls in this period"
+        text="Connect a client or try a tool. Calls and failures appear here as they happen."
+      >
+        <Group gap="sm" mt="xs" justify="center">
+          <Button component={Link} to={`/servers/${slug}/connect`}>
+            Connect a client to {slug}
+          </Button>
+          <Button component={Link} to={`/servers/${slug}/try`} variant="default">
+            Try a tool
+          </Button>
+        </Group>
+      </Empty>
+    </div>
+  );
+}

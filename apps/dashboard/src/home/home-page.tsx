@@ -1,0 +1,93 @@
+import { Button, List, Stack, Text } from '@mantine/core';
+import { Link } from 'react-router';
+import { Actor, Target } from '../audit/event-cells.tsx';
+import { formatOperation } from '../audit/operation-text.ts';
+import { InvitationAlert } from '../frame/invitation-alert.tsx';
+import { useCanEdit, useSession } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { FirstServer } from '../servers/new/start-choices.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { Section } from '../ui/section.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
+import { Time } from '../ui/text/time.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { useOperationQuery } from '../use-operation-query.ts';
+import { Activity } from './activity.tsx';
+import { NeedsAttention } from './needs-attention.tsx';
+
+/** Home page of a workspace: pending actions, call activity, and recent changes. */
+export function HomePage() {
+  const { workspace } = useSession();
+  const canEdit = useCanEdit();
+  const newest = useOperationQuery([...queryKeys.servers, 'newest'], 'listMcpServers', { limit: 1 });
+  return (
+    <>
+      <PageHeader
+        title="Home"
+        guide="docs/tutorial.md"
+        text={`Calls, failures, and changes in ${toVisible(workspace.name)}.`}
+      >
+        {canEdit && newest.data?.servers.length !== 0 && (
+          <Button component={Link} to="/servers/new" variant="default">
+            New server
+          </Button>
+        )}
+      </PageHeader>
+      <InvitationAlert />
+      <Loaded query={newest}>
+        {({ servers: [server] }) =>
+          server ? (
+            <Stack gap="md">
+              <PendingActions />
+              <Activity newestSlug={server.slug} />
+              <RecentChanges />
+            </Stack>
+          ) : (
+            <FirstServer />
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+const descriptionStates = { changed: 'has changed', unreadable: 'cannot be read' } as const;
+
+/** Pending actions: missing secrets, and API descriptions that changed or cannot be read. */
+function PendingActions() {
+  const { data } = useOperationQuery([...queryKeys.servers, 'needs'], 'listPendingActions', {});
+  const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
+    label: slug,
+    text: [
+      ...missing_secrets.map((name) => `${name} has no value`),
+      ...moved_secrets.map((name) => `${name} was set for another host`),
+      ...(description === undefined ? [] : [`its API description ${descriptionStates[description]}`]),
+    ].join(', '),
+    to: `/servers/${slug}`,
+  }));
+  return <NeedsAttention items={items ?? []} />;
+}
+
+function RecentChanges() {
+  const query = useOperationQuery([...queryKeys.audit, 'newest'], 'listAuditEvents', { limit: 6 });
+  return (
+    <Section title="Recent changes" actions={<TextLink to="/audit">All changes</TextLink>}>
+      <Loaded query={query}>
+        {({ events }) => (
+          <List size="sm" spacing={6} listStyleType="none">
+            {events.map((event) => (
+              <List.Item key={event.id}>
+                {formatOperation(event.operation)} <Target event={event} isInline />
+                <Text span inherit c="dimmed">
+                  {' '}
+                  · <Actor event={event} /> · <Time at={event.at} />
+                </Text>
+              </List.Item>
+            ))}
+          </List>
+        )}
+      </Loaded>
+    </Section>
+  );
+}

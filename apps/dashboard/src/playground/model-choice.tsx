@@ -1,0 +1,195 @@
+import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { defaultModelUrls, type ModelKind } from '@toolhost/server/model';
+import { useState } from 'react';
+import { api } from '../api.ts';
+import type { StoredModel } from '../api-types.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { toSlug } from '../servers/config.ts';
+import { getFormErrors } from '../ui/actions/form-errors.ts';
+import { useAction } from '../ui/actions/use-action.ts';
+import { Collapsible } from '../ui/collapsible.tsx';
+import { SecretInput } from '../ui/secret-input.tsx';
+import { ProblemAlert, toSentence } from '../ui/states/problem-alert.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import type { ModelRequest } from './conversation.ts';
+
+/** Model settings as entered. They are kept in this tab, including the key, until the tab is closed. */
+type ModelSettings = {
+  /** Name of the selected saved model; empty for a custom model, absent if nothing was selected. */
+  saved?: string;
+  kind: ModelKind;
+  url: string;
+  model: string;
+  key: string;
+};
+
+const storageKey = 'toolhost-playground-model';
+const emptySettings: ModelSettings = { kind: 'anthropic', url: '', model: '', key: '' };
+
+const kinds: { value: ModelKind; label: string; example: string }[] = [
+  { value: 'anthropic', label: 'Anthropic', example: 'claude-…' },
+  { value: 'openai', label: 'OpenAI-compatible', example: 'qwen3' },
+  { value: 'gemini', label: 'Gemini', example: 'gemini-…' },
+];
+
+export function useModel() {
+  const [typed, setTyped] = useState<ModelSettings>(() => {
+    const storedText = sessionStorage.getItem(storageKey);
+    return storedText === null
+      ? emptySettings
+      : { ...emptySettings, ...(JSON.parse(storedText) as Partial<ModelSettings>) };
+  });
+  const type = (change: Partial<ModelSettings>) => {
+    const next = { ...typed, ...change };
+    sessionStorage.setItem(storageKey, JSON.stringify(next));
+    setTyped(next);
+  };
+  const { data: models = [] } = useQuery({
+    queryKey: queryKeys.models,
+    queryFn: async ({ signal }) => (await api('listModels', {}, { signal })).models,
+  });
+  const { saved = models[0]?.name, kind, url, model, key } = typed;
+  const stored = models.find(({ name }) => name === saved);
+  const customModel = { kind, model, url: url || undefined, key: key || undefined };
+  const request: ModelRequest['model'] = stored ? { saved: stored.name } : customModel;
+  return { typed, type, models, stored, asked: request, name: stored?.name ?? model };
+}
+
+type CustomModelProps = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
+
+/** Choice between the workspace's saved models and a custom one. */
+export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
+  const { typed, type, models, stored } = model;
+  return (
+    <Stack gap="sm">
+      {models.length > 0 && (
+        <Select
+          label="Model"
+          data={[
+            ...models.map((one) => ({ value: one.name, label: toVisible(`${one.name} (${one.model})`) })),
+            { value: '', label: 'Custom model' },
+          ]}
+          value={stored?.name ?? ''}
+          onChange={(saved) => type({ saved: saved ?? '' })}
+          allowDeselect={false}
+        />
+      )}
+      {stored ? (
+        <SavedModelNote stored={stored} onDeleted={() => type({ saved: '' })} />
+      ) : (
+        <CustomModel typed={typed} type={type} />
+      )}
+    </Stack>
+  );
+}
+
+function SavedModelNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () => void }) {
+  const canEdit = useCanEdit();
+  const remove = useAction({
+    run: () => api('deleteModel', { name: stored.name }),
+    done: () => `Deleted ${stored.name}`,
+    refresh: [queryKeys.models],
+    onDone: onDeleted,
+    toastFailure: true,
+  });
+  return (
+    <Group justify="space-between" gap="xs">
+      <Text size="sm" c="dimmed">
+        At {toVisible(new URL(stored.url).host)}
+        {stored.has_key ? ', with a stored key' : ', without a key'}.
+      </Text>
+      {canEdit && (
+        <Button
+          variant="subtle"
+          color="red.8"
+          size="compact-sm"
+          loading={remove.isPending}
+          onClick={() => remove.mutate()}
+        >
+          Delete
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+function CustomModel({ typed, type }: CustomModelProps) {
+  const canEdit = useCanEdit();
+  const { kind, url, model, key } = typed;
+  return (
+    <>
+      <Select
+        label="API"
+        description="Ollama, vLLM, and many others are OpenAI-compatible."
+        data={kinds}
+        value={kind}
+        onChange={(next) => next && type({ kind: next as ModelKind })}
+        allowDeselect={false}
+      />
+      <TextInput
+        label="Model name"
+        placeholder={kinds.find(({ value }) => value === kind)?.example ?? ''}
+        value={model}
+        onChange={(event) => type({ model: event.currentTarget.value.trim() })}
+        className="th-mono"
+        required
+        autoComplete="off"
+      />
+      <TextInput
+        label="Base URL"
+        description={kind === 'openai' ? 'Local Ollama: http://127.0.0.1:11434/v1' : undefined}
+        placeholder={defaultModelUrls[kind]}
+        value={url}
+        onChange={(event) => type({ url: event.currentTarget.value.trim() })}
+        className="th-mono"
+        autoComplete="off"
+      />
+      <SecretInput
+        label="Key"
+        description="Kept in this tab until you close it, and sent with each question. The service does not store it."
+        value={key}
+        onChange={(event) => type({ key: event.currentTarget.value.trim() })}
+        autoComplete="off"
+      />
+      {canEdit && model !== '' && <SaveModel typed={typed} onStored={(saved) => type({ saved, key: '' })} />}
+    </>
+  );
+}
+
+/** Saves the model for everyone in the workspace. */
+function SaveModel({ typed, onStored }: { typed: ModelSettings; onStored: (name: string) => void }) {
+  const { kind, url, model, key } = typed;
+  const [name, setName] = useState('');
+  const savedName = name || toSlug(model).slice(0, 40);
+  const input = { name: savedName, kind, model, url: url || undefined, key: key || undefined };
+  const store = useAction({
+    run: (values: typeof input) => api('saveModel', values),
+    done: () => `Saved ${savedName} for the workspace`,
+    refresh: [queryKeys.models],
+    onDone: (_, values) => onStored(values.name),
+  });
+  const { problems, failure } = getFormErrors(store, input);
+  const nameProblem = problems.find(({ path }) => path === 'name');
+  const otherProblem = problems.find(({ path }) => path !== 'name');
+  return (
+    <Collapsible label="Save for workspace">
+      <Text size="sm" c="dimmed">
+        Everyone in the workspace who can call tools can then use it. The key is encrypted and never shown again.
+      </Text>
+      <TextInput
+        label="Save as"
+        value={savedName}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={nameProblem && toSentence(nameProblem.message)}
+      />
+      {(failure || otherProblem) && (
+        <ProblemAlert error={failure ?? new Error(`${otherProblem?.path}: ${otherProblem?.message}`)} />
+      )}
+      <Button variant="default" loading={store.isPending} onClick={() => store.mutate(input)}>
+        Save model
+      </Button>
+    </Collapsible>
+  );
+}

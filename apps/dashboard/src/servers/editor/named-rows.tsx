@@ -1,0 +1,185 @@
+import { Box, Group, Input, Stack, TextInput } from '@mantine/core';
+import type { ReactNode } from 'react';
+import type { FieldProblem } from '../../api-types.ts';
+import { parseJson } from '../../exact-json.ts';
+import { asText, isObject, type PathSegment } from '../config.ts';
+import { AddButton, IconButton } from './edit-buttons.tsx';
+import { Errors, formatErrors, Warnings } from './field-messages.tsx';
+import { type Edited, messagesAt, useBlockSaving, useDraft, useEditorState, useField } from './model/editor-context.ts';
+
+/** Row of an object: a name and its value. */
+export type Row<Value> = {
+  name: string;
+  value: Value;
+  index: number;
+  /** Name for screen readers. */
+  label: string;
+  field: Edited;
+  errors: readonly string[];
+  change: (value: Value) => void;
+};
+
+const none: readonly FieldProblem[] = [];
+
+type Props<Value> = {
+  path: readonly PathSegment[];
+  label: string;
+  text: string;
+  /** Noun for one row. */
+  noun: string;
+  placeholder: string;
+  /** Value of a new row. A row with this value may stay unnamed. */
+  empty: Value;
+  isOptional?: boolean;
+  /** Content to the right of the name. */
+  children: (row: Row<Value>) => ReactNode;
+  /** Content below the row. */
+  renderBelow?: (row: Row<Value>) => ReactNode;
+};
+
+/** Field for an object, with a row for each name and a button that adds one. */
+export function NamedRows<Value>(props: Props<Value>) {
+  const { label, text, noun, placeholder, empty, children, renderBelow } = props;
+  const { field, rows, nameProblems, store: setRows, errorsOf: getErrors, errorsBeside: otherErrors } = useRows(props);
+  return (
+    <Input.Wrapper label={label} description={text} labelElement="div">
+      <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
+        {rows.map(([name, value], index) => {
+          const change = (next: Value) => setRows(rows.with(index, [name, next]));
+          const nameProblem = nameProblems[index];
+          const row = {
+            name,
+            value,
+            index,
+            label: name || `${noun} ${index + 1}`,
+            field,
+            errors: getErrors(name),
+            change,
+          };
+          return (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
+            <Box key={index} {...(renderBelow && { className: 'th-card', p: 'xs' })}>
+              <Group gap={6} align="flex-start">
+                <TextInput
+                  aria-label={`Name of ${noun} ${index + 1}`}
+                  placeholder={placeholder}
+                  value={name}
+                  flex="1 1 6rem"
+                  className="th-mono"
+                  error={nameProblem ?? (renderBelow && formatErrors(row.errors))}
+                  onChange={({ currentTarget }) => setRows(rows.with(index, [currentTarget.value, value]))}
+                  readOnly={field.isReadOnly}
+                />
+                {children(row)}
+                <IconButton
+                  label={`Remove ${noun} ${name || index + 1}`}
+                  size={36}
+                  onClick={() => setRows(rows.toSpliced(index, 1))}
+                />
+              </Group>
+              {renderBelow?.(row)}
+            </Box>
+          );
+        })}
+        <AddButton onClick={() => setRows([...rows, ['', empty]])}>{`Add ${noun}`}</AddButton>
+        <Errors list={otherErrors} />
+        <Warnings list={field.warnings} />
+      </Stack>
+    </Input.Wrapper>
+  );
+}
+
+function withArticle(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
+}
+
+/**
+ * Represents an object as rows. During input, rows may have duplicate or empty names. The rows follow the object if it
+ * changes elsewhere.
+ */
+function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>) {
+  const field = useField(path, true);
+  const problems = useEditorState((state) =>
+    state.isRevealed || state.touched.has(field.path) ? state.problems : none,
+  );
+  const stored = (isObject(field.value) ? field.value : {}) as { [name: string]: Value };
+  const [draft, setDraft] = useDraft<[string, Value][]>();
+  const serializeRows = (rowList: readonly [string, Value][]) =>
+    JSON.stringify(Object.fromEntries(rowList.filter(([name]) => name !== '')));
+  const rows = draft && serializeRows(draft) === JSON.stringify(stored) ? draft : Object.entries(stored);
+  const setRows = (next: [string, Value][]) => {
+    setDraft(next);
+    const object = parseJson(serializeRows(next)) as object;
+    field.set(isOptional && Object.keys(object).length === 0 ? undefined : object);
+  };
+  const nameProblems = rows.map(([name, value], index) => {
+    if (name === '') return JSON.stringify(value) === JSON.stringify(empty) ? undefined : 'is required';
+    return rows.some(([otherName], at) => at < index && otherName === name) ? 'is duplicated' : undefined;
+  });
+  const problem = nameProblems.find((one) => one !== undefined);
+  useBlockSaving(field.path, problem && `the name of ${withArticle(noun)} ${problem}`);
+  const isRowProblem = (one: FieldProblem, name: string) =>
+    name !== '' && messagesAt([one], `${field.path}.${name}`, true).length > 0;
+  const otherProblems = problems.filter((one) => !rows.some(([name]) => isRowProblem(one, name)));
+  return {
+    field,
+    rows,
+    nameProblems,
+    store: setRows,
+    errorsOf: (name: string) => (name === '' ? [] : messagesAt(problems, `${field.path}.${name}`, true)),
+    errorsBeside: messagesAt(otherProblems, field.path, true),
+  };
+}
+
+type CellProps = {
+  row: Pick<Row<unknown>, 'field' | 'errors'>;
+  label: string;
+  placeholder: string;
+  value: unknown;
+  isMono?: boolean;
+  onChange: (text: string) => void;
+};
+
+/** Text input in a row. */
+export function Cell({ row: { field, errors }, label, placeholder, value, isMono = false, onChange }: CellProps) {
+  return (
+    <TextInput
+      aria-label={label}
+      placeholder={placeholder}
+      value={asText(value)}
+      flex="2 1 7rem"
+      className={isMono ? 'th-mono' : ''}
+      onChange={(event) => onChange(event.currentTarget.value)}
+      onBlur={field.touch}
+      error={isMono && formatErrors(errors)}
+      readOnly={field.isReadOnly}
+    />
+  );
+}
+
+type HeadersProps = { path: readonly PathSegment[]; noun?: string; text?: string };
+
+/** Editor for request headers. */
+export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: HeadersProps) {
+  return (
+    <NamedRows<string>
+      path={path}
+      label={noun === 'header' ? 'Headers' : 'Shared headers'}
+      text={`${text}. {{NAME}} is replaced by a variable or secret.`}
+      noun={noun}
+      placeholder="Accept"
+      empty=""
+    >
+      {(row) => (
+        <Cell
+          row={row}
+          label={`Value of ${noun} ${row.index + 1}`}
+          placeholder="application/json"
+          value={row.value}
+          isMono
+          onChange={row.change}
+        />
+      )}
+    </NamedRows>
+  );
+}

@@ -1,0 +1,87 @@
+import { Box, Radio, Stack, Text } from '@mantine/core';
+import type { JsonObject } from '../../../api-types.ts';
+import { Section } from '../../../ui/section.tsx';
+import { asText, type Config, getCredentialNames, isObject } from '../../config.ts';
+import { useEditor, useValue } from '../model/editor-context.ts';
+import { CredentialList, isStoredCredential, withoutCredential } from './authentication-fields.tsx';
+import { OAuthFields } from './oauth-fields.tsx';
+
+type Kind = 'none' | 'stored' | 'forwarded' | 'login';
+
+const kinds: { value: Kind; label: string; text: string }[] = [
+  {
+    value: 'none',
+    label: 'No credential, or in tool headers',
+    text: 'Nothing is added to requests. If a header contains {{NAME}}, callers use a workspace API key.',
+  },
+  {
+    value: 'stored',
+    label: 'Stored credential',
+    text: 'Callers use a workspace API key. The API receives the credential that you store.',
+  },
+  {
+    value: 'forwarded',
+    label: "Caller's own token",
+    text: 'Callers send their own API token, which is forwarded.',
+  },
+  { value: 'login', label: 'Login (OAuth)', text: 'People log in at the provider when their agent connects.' },
+];
+
+function getKind({ oauth, authentication }: Config): Kind {
+  if (oauth !== undefined) return 'login';
+  if (Array.isArray(authentication)) return 'stored';
+  if (!isObject(authentication)) return 'none';
+  return isStoredCredential(authentication) ? 'stored' : 'forwarded';
+}
+
+/** Choice of the API credential, which determines who can call the server. */
+export function AccessSection() {
+  const { set, isReadOnly } = useEditor();
+  const authentication = useValue(['authentication']);
+  const credentials = useValue(['credentials']);
+  const kind = getKind({ oauth: useValue(['oauth']), authentication });
+  const firstCredential = Array.isArray(authentication) ? authentication[0] : authentication;
+  const current: JsonObject = isObject(firstCredential) ? firstCredential : { type: 'Bearer' };
+  const change = (next: Kind) => {
+    const emptyLogin = { authorization_url: '', token_url: '', client_id: '', scopes: [] };
+    set(['oauth'], next === 'login' ? emptyLogin : undefined);
+    if (next === 'none') set(['authentication'], undefined);
+    else if (next !== 'stored') set(['authentication'], withoutCredential(current));
+    else if (!isStoredCredential(current) || kind === 'login')
+      set(['authentication'], { ...current, token: asText(current.token) || '{{SERVICE_KEY}}' });
+  };
+  return (
+    <Section title="Access" text="The credential sent to the API. It also determines who can call the server.">
+      <Stack gap="md">
+        <Radio.Group
+          value={kind}
+          onChange={(next) => change(next as Kind)}
+          aria-label="API credential"
+          readOnly={isReadOnly}
+        >
+          <Stack gap="xs">
+            {kinds.map(({ value, label, text }) => (
+              <Radio
+                key={value}
+                value={value}
+                label={label}
+                description={text}
+                disabled={isReadOnly && value !== kind}
+              />
+            ))}
+          </Stack>
+        </Radio.Group>
+        {kind === 'login' && <OAuthFields />}
+        {kind !== 'none' && <CredentialList at={['authentication']} isStored={kind === 'stored'} />}
+        {getCredentialNames({ credentials }).map((name) => (
+          <Box key={name}>
+            <Text size="sm" fw={600} mb={4}>
+              Credential {name}, for tools that use it
+            </Text>
+            <CredentialList at={['credentials', name]} isStored />
+          </Box>
+        ))}
+      </Stack>
+    </Section>
+  );
+}

@@ -1,0 +1,162 @@
+import { Box, Group, Stack, Text } from '@mantine/core';
+import type { JsonObject } from '../../../api-types.ts';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
+import { asText, isObject, type PathSegment } from '../../config.ts';
+import { AddButton, IconButton } from '../edit-buttons.tsx';
+import { declareField, type FieldDeclaration, Fields, Input } from '../fields.tsx';
+import { useEditor, useField, useValue } from '../model/editor-context.ts';
+
+const maxCredentials = 4;
+const secretHint = 'Secret as {{NAME}}. Set its value under Secrets after the server is created.';
+const required = { isRequired: true, isMono: true };
+const { text, list, choice, json } = declareField;
+
+const header = text('header', 'Header', '', { placeholder: 'Authorization', isMono: true });
+const queryKey = text('query_key', 'Query parameter', '', { placeholder: 'api_key', isMono: true });
+const cookie = text('cookie', 'Cookie name', '', { placeholder: 'session', ...required });
+const clientAuth = [
+  { value: 'basic', label: 'HTTP Basic' },
+  { value: 'body', label: 'Request body' },
+];
+const clientFields = [
+  text('token_url', 'Token endpoint', '', required),
+  text('client_id', 'Client ID', '', required),
+  text('client_secret', 'Client secret', secretHint, required),
+  choice('client_auth', 'Client authentication', 'As required by the provider.', clientAuth, {
+    placeholder: 'HTTP Basic',
+  }),
+  list('scopes', 'Token scopes', 'Press Enter after each.'),
+  text('audience', 'Audience', '', { isMono: true }),
+  text('resource', 'Resource', '', { isMono: true }),
+  json('extra_params', 'Extra parameters', 'Added to the token request.'),
+];
+const signatureFields = [
+  text('region', 'Region', '', { placeholder: 'eu-central-1', ...required }),
+  text('service', 'Service', '', { placeholder: 'execute-api', ...required }),
+  text('access_key_id', 'Access key ID', '', required),
+  text('secret_access_key', 'Secret access key', secretHint, required),
+  text('session_token', 'Session token', 'Only for temporary keys.', { isMono: true }),
+];
+const newClient = { token_url: '', client_id: '', client_secret: '{{CLIENT_SECRET}}' };
+const newKeys = { access_key_id: '{{AWS_ACCESS_KEY_ID}}', secret_access_key: '{{AWS_SECRET_ACCESS_KEY}}' };
+const newSignature = { region: '', service: '', ...newKeys };
+
+type Kind = {
+  value: string;
+  label: string;
+  /** Field for the location in the request. */
+  location?: FieldDeclaration;
+  /** Fields of a credential that is more than a token. */
+  own?: readonly FieldDeclaration[];
+  /** Initial values of a new credential. */
+  begin?: JsonObject;
+};
+
+/** Credential types. */
+const kinds: readonly Kind[] = [
+  { value: 'Bearer', label: 'Bearer – Authorization: Bearer TOKEN', location: header },
+  { value: 'ApiKey', label: 'API key – plain token in a header', location: header },
+  { value: 'Basic', label: 'Basic – Authorization: Basic TOKEN', location: header },
+  { value: 'QueryParam', label: 'Query parameter', location: queryKey },
+  { value: 'Cookie', label: 'Cookie', location: cookie, begin: { cookie: '' } },
+  {
+    ...{ value: 'ClientCredentials', label: 'Client credentials – a token from a token endpoint' },
+    ...{ location: header, own: clientFields, begin: newClient },
+  },
+  { value: 'AwsSigV4', label: 'AWS signature (Version 4)', own: signatureFields, begin: newSignature },
+];
+
+const getOwnFields = (type: unknown) => kinds.find(({ value }) => value === type)?.own;
+
+/** Returns true for a stored credential, false for the token of a caller or login. */
+export function isStoredCredential(credential: unknown): boolean {
+  if (!isObject(credential)) return false;
+  return (
+    getOwnFields(credential.type) !== undefined ||
+    ['token', 'user', 'password'].some((name) => credential[name] !== undefined)
+  );
+}
+
+/** Returns how a token is sent, without the token. Falls back to Bearer for types with their own credential. */
+export function withoutCredential(credential: JsonObject): JsonObject {
+  if (getOwnFields(credential.type) || credential.type === undefined) return { type: 'Bearer' };
+  const { token: _token, user: _user, password: _password, ...rest } = credential;
+  return rest;
+}
+
+/** Credentials at `at` that the API receives: one, or several in different locations. */
+export function CredentialList({ at, isStored }: { at: readonly PathSegment[]; isStored: boolean }) {
+  const { set } = useEditor();
+  const authentication = useValue(at);
+  const isList = Array.isArray(authentication);
+  const all: unknown[] = isList ? authentication : [authentication];
+  const secondCredential = { type: 'ApiKey', header: 'X-Second-Key', token: '{{SECOND_KEY}}' };
+  return (
+    <Stack gap="md">
+      {all.map((credential, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a credential has no identity but its index
+        <Box key={index}>
+          {all.length > 1 && (
+            <Group justify="space-between" mb={4}>
+              <Text size="sm" fw={600}>
+                Credential {index + 1}
+              </Text>
+              <IconButton label={`Remove credential ${index + 1}`} onClick={() => set(at, all.toSpliced(index, 1))} />
+            </Group>
+          )}
+          <CredentialFields path={isList ? [...at, index] : at} isStored={isStored || isStoredCredential(credential)} />
+        </Box>
+      ))}
+      {authentication !== undefined && all.length < maxCredentials && (
+        <AddButton onClick={() => set(at, [...all, secondCredential])}>Add credential</AddButton>
+      )}
+    </Stack>
+  );
+}
+
+/** Fields of one credential. */
+function CredentialFields({ path, isStored }: { path: readonly PathSegment[]; isStored: boolean }) {
+  const { set } = useEditor();
+  const type = useField([...path, 'type']);
+  const value = useValue(path);
+  const credential = isObject(value) ? value : {};
+  const choices = kinds.filter(({ own }) => isStored || !own);
+  const kind = kinds.find((candidate) => candidate.value === credential.type) ?? kinds[0];
+  const changeKind = (next: unknown) =>
+    set(path, convertCredential(kinds.find((candidate) => candidate.value === next) ?? kinds[0], credential, isStored));
+  return (
+    <TwoColumns from="sm">
+      <Input kind="choice" edited={{ ...type, set: changeKind }} label="Credential type" choices={choices} isRequired />
+      <Fields
+        path={path}
+        fields={[...(kind?.location ? [kind.location] : []), ...(isStored ? getSecretFields(kind, credential) : [])]}
+      />
+    </TwoColumns>
+  );
+}
+
+/** Returns the fields for stored values. Basic takes a token, or a user and password. */
+function getSecretFields(kind: Kind | undefined, { token, user, password }: JsonObject): readonly FieldDeclaration[] {
+  if (kind?.own) return kind.own;
+  const isBasic = kind?.value === 'Basic';
+  const isPair = user !== undefined || password !== undefined;
+  const isRequired = { isRequired: isPair, isMono: true };
+  const pair = [
+    text('user', 'User', 'Plain text, or a secret as {{NAME}}.', isRequired),
+    text('password', 'Password', secretHint, isRequired),
+  ];
+  const single = [text('token', 'Credential', secretHint, { isRequired: !isBasic, isMono: true })];
+  return [...(isBasic && (isPair || !asText(token)) ? pair : []), ...(isPair ? [] : single)];
+}
+
+/** Converts a credential to another type. Keeps shared fields and adds required ones. */
+function convertCredential(kind: Kind | undefined, previous: JsonObject, isStored: boolean): JsonObject {
+  const type = kind?.value;
+  if (kind?.own) return { type, ...kind.begin };
+  return {
+    type,
+    ...kind?.begin,
+    ...(previous.header !== undefined && kind?.location === header && { header: previous.header }),
+    ...(isStored && { token: asText(previous.token) || '{{SERVICE_KEY}}' }),
+  };
+}

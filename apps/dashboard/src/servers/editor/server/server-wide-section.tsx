@@ -1,0 +1,71 @@
+import { Collapsible } from '../../../ui/collapsible.tsx';
+import { Section } from '../../../ui/section.tsx';
+import { valueAt, withValue } from '../../config.ts';
+import { Field } from '../fields.tsx';
+import { useEditorState } from '../model/editor-context.ts';
+import { Cell, HeadersEditor, NamedRows } from '../named-rows.tsx';
+
+/** Settings shared by all tools. Collapsed while none is set. */
+export function ServerWideSection() {
+  const isUsed = useEditorState(({ config }) =>
+    ['base_url', 'headers', 'forward_headers', 'variables'].some((name) => name in config),
+  );
+  return (
+    <Section title="For all tools" text="Base URL, headers, and variables that all tools share.">
+      <Collapsible label="Base URL, headers, and variables" isInitiallyOpen={isUsed}>
+        <Field
+          kind="text"
+          path={['base_url']}
+          label="Base URL"
+          placeholder="https://api.example.com/v1"
+          text="Prepended to tool URLs that start with /."
+          isMono
+        />
+        <HeadersEditor path={['headers']} noun="shared header" text="Sent by every tool unless it overrides them" />
+        <Field
+          kind="list"
+          path={['forward_headers']}
+          label="Forwarded headers"
+          placeholder="X-Request-Id"
+          text="Forwarded from the MCP client to the API by every tool."
+        />
+        <VariablesEditor />
+      </Collapsible>
+    </Section>
+  );
+}
+
+/** Editor for values that replace {{name}}. They are not secret. */
+function VariablesEditor() {
+  return (
+    <NamedRows<unknown>
+      path={['variables']}
+      label="Variables"
+      text="Replace {{name}} in URLs, headers, and constants. Visible to everyone who can read the server."
+      noun="variable"
+      placeholder="subdomain"
+      empty={{ value: '' }}
+      isOptional
+    >
+      {(row) => (
+        <>
+          <Cell
+            row={row}
+            label={`Value of variable ${row.index + 1}`}
+            placeholder="staging"
+            value={valueAt(row.value, ['value'])}
+            isMono
+            onChange={(value) => row.change(withValue(row.value, ['value'], value))}
+          />
+          <Cell
+            row={row}
+            label={`Description of variable ${row.index + 1}`}
+            placeholder="Purpose"
+            value={valueAt(row.value, ['description'])}
+            onChange={(text) => row.change(withValue(row.value, ['description'], text || undefined))}
+          />
+        </>
+      )}
+    </NamedRows>
+  );
+}

@@ -1,0 +1,120 @@
+import { Grid, Stack } from '@mantine/core';
+import { Collapsible } from '../../../ui/collapsible.tsx';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
+import { getCredentialNames } from '../../config.ts';
+import { bounds, values } from '../../declared.ts';
+import { ArgumentsEditor } from '../arguments/arguments-editor.tsx';
+import { declareField, Field, Fields } from '../fields.tsx';
+import { useValue } from '../model/editor-context.ts';
+import { HeadersEditor } from '../named-rows.tsx';
+
+const { text, long, number, list, choice, check, json } = declareField;
+const methods = (values['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
+const digits = new Intl.NumberFormat('en');
+const getDefaultHint = (value: number) => ({ placeholder: digits.format(value) });
+const required = { isRequired: true, isMono: true };
+const enterHint = { placeholder: 'Press Enter after each' };
+const arrayFormats = [
+  { value: 'repeat', label: 'a=1&a=2' },
+  { value: 'comma', label: 'a=1,2' },
+  { value: 'brackets', label: 'a[]=1&a[]=2' },
+];
+const redirects = [{ value: 'follow', label: 'Follow up to 3' }];
+const yesOrNo = [
+  { value: true, label: 'Yes' },
+  { value: false, label: 'No' },
+];
+
+const textFields = [
+  text('name', 'Tool name', '', { placeholder: 'list_projects', ...required }),
+  long('description', 'Tool description', 'What it does and when to use it, for the model.', { isRequired: true }),
+];
+const method = choice('method', 'Method', '', methods, { isRequired: true });
+const url = text('url', 'URL', '', { placeholder: 'https://api.example.com/tasks/:id', ...required });
+
+const responseFields = [
+  text('response_transform', 'Response path', 'Dot path, such as data.results.', {
+    placeholder: '.',
+    isMono: true,
+  }),
+  list('response_fields', 'Response fields', 'Fields to keep of the object or each item. Saves tokens.', enterHint),
+];
+
+const bodyHint = 'json, form, multipart, or the argument that is the body.';
+const limitHint = { placeholder: 'Server default' };
+const redirectHint = { placeholder: 'Return an error with the target' };
+const createAnnotationField = (at: string, label: string) =>
+  choice(['annotations', at], label, '', yesOrNo, { placeholder: 'Derived from method' });
+
+const advancedFields = [
+  text('title', 'Title', 'Name shown to people.'),
+  number(
+    'timeout_ms',
+    'Timeout, ms',
+    `Up to ${digits.format(bounds.timeoutMs.most)}.`,
+    getDefaultHint(bounds.timeoutMs.usual),
+  ),
+  text('body', 'Body', bodyHint, { placeholder: 'json', isMono: true }),
+  choice('array_format', 'Array format', 'Format of lists in the query.', arrayFormats, { placeholder: 'a=1&a=2' }),
+  number(
+    'response_limit_bytes',
+    'Max response bytes',
+    'A larger response is an error.',
+    getDefaultHint(bounds.answerBytes.usual),
+  ),
+  number('max_response_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', limitHint),
+  list('response_headers', 'Response headers', 'Headers to return to the agent, such as Link or ETag.', enterHint),
+  choice('redirects', 'Redirects', 'For GET downloads. Credentials are sent only to the API.', redirects, redirectHint),
+  list('tags', 'Tags', 'Groups that agents can search by.', enterHint),
+  check('pinned', 'Pinned', 'Always listed, even with tool search.'),
+  createAnnotationField('readOnlyHint', 'Read-only'),
+  createAnnotationField('destructiveHint', 'Destructive'),
+  createAnnotationField('idempotentHint', 'Idempotent'),
+  createAnnotationField('openWorldHint', 'Open world'),
+];
+
+const schemaFields = [
+  json('body_template', 'Body template', 'JSON body in which ":name" is replaced by an argument.'),
+  json('output_schema', 'Output schema', 'JSON Schema of the structured result.'),
+];
+
+/** Form for a tool and its HTTP request. */
+export function ToolForm({ index }: { index: number }) {
+  const path = ['tools', index];
+  const names = getCredentialNames({ credentials: useValue(['credentials']) });
+  const credentials = names.map((value) => ({ value, label: value }));
+  return (
+    <Stack gap="md">
+      <Fields path={path} fields={textFields} />
+      <Grid gap="sm">
+        <Grid.Col span={{ base: 12, xs: 3 }}>
+          <Fields path={path} fields={[method]} />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, xs: 9 }}>
+          <Fields path={path} fields={[url]} />
+        </Grid.Col>
+      </Grid>
+      <ArgumentsEditor path={[...path, 'input_schema']} />
+      <HeadersEditor path={[...path, 'headers']} />
+      {credentials.length > 0 && (
+        <Field
+          kind="choice"
+          path={[...path, 'credential']}
+          label="Credential"
+          text="Sent with the request."
+          choices={[...credentials, { value: 'none', label: 'No credential' }]}
+          placeholder="Server default"
+        />
+      )}
+      <TwoColumns>
+        <Fields path={path} fields={responseFields} />
+      </TwoColumns>
+      <Collapsible label="Advanced">
+        <TwoColumns>
+          <Fields path={path} fields={advancedFields} />
+        </TwoColumns>
+        <Fields path={path} fields={schemaFields} />
+      </Collapsible>
+    </Stack>
+  );
+}

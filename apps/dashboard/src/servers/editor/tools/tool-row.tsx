@@ -1,0 +1,141 @@
+import { Badge, Checkbox, Group, Switch, Text, UnstyledButton } from '@mantine/core';
+import { IconAlertTriangle, IconGripVertical } from '@tabler/icons-react';
+import { type DragEvent, useState } from 'react';
+import type { FieldProblem, ToolFigures } from '../../../api-types.ts';
+import { toVisible } from '../../../ui/text/visible.ts';
+import { asList, asText, isDisabled, isObject } from '../../config.ts';
+import { fieldId, useEditor, useEditorState, useValue } from '../model/editor-context.ts';
+import { goToField } from '../model/go-to-field.ts';
+import { getToolName } from './open-tool.tsx';
+
+type Props = {
+  index: number;
+  /** Position among the shown tools. */
+  row: number;
+  isOpen: boolean;
+  /** Figures of the stored tools, by name. */
+  figures: ReadonlyMap<string, ToolFigures>;
+  isSelected: boolean;
+  onSelect: (isSelected: boolean) => void;
+  /** Undefined if the rows are sorted differently from the tools. */
+  onDrag: (() => void) | undefined;
+  onDrop: () => void;
+};
+
+/** Row of a tool. Clicking the name opens the tool. */
+export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onDrag, onDrop }: Props) {
+  const { set, isReadOnly } = useEditor();
+  const value = useValue(['tools', index]);
+  const tool = isObject(value) ? value : {};
+  const isStored = useEditorState(({ initial }) => asList(initial.tools).includes(value));
+  const [isDragOver, setDragOver] = useState(false);
+  const name = getToolName(tool.name, index);
+  const isEnabled = !isDisabled(tool);
+  const { tokens, calls, errors = 0 } = figures.get(asText(tool.name)) ?? {};
+  const handleDrag = (event: DragEvent, over: boolean) => {
+    event.preventDefault();
+    setDragOver(over);
+  };
+  return (
+    <tr
+      className="th-tool"
+      aria-rowindex={row + 2}
+      data-over={isDragOver || undefined}
+      data-open={isOpen || isSelected || undefined}
+      data-off={!isEnabled || undefined}
+      onDragOver={(event) => handleDrag(event, true)}
+      onDragLeave={() => setDragOver(false)}
+      onDrop={(event) => {
+        handleDrag(event, false);
+        onDrop();
+      }}
+    >
+      {!isReadOnly && (
+        <td>
+          <Checkbox
+            size="xs"
+            aria-label={`Select ${name}`}
+            checked={isSelected}
+            onChange={({ currentTarget: { checked } }) => onSelect(checked)}
+          />
+        </td>
+      )}
+      <td>
+        <Group gap={4} wrap="nowrap">
+          {!isReadOnly && onDrag && (
+            <span draggable onDragStart={onDrag} className="th-grip" aria-hidden>
+              <IconGripVertical size={15} />
+            </span>
+          )}
+          <UnstyledButton
+            onClick={() => goToField(`tools[${index}]`)}
+            aria-haspopup="dialog"
+            className="th-tool-name th-mono"
+            title={name}
+          >
+            {name}
+          </UnstyledButton>
+          {!isEnabled && (
+            <Badge variant="default" c="dimmed" flex="none">
+              Disabled
+            </Badge>
+          )}
+        </Group>
+        <Text className="th-tool-path th-mono" c="dimmed" title={toVisible(asText(tool.url))}>
+          {toVisible(asText(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
+        </Text>
+      </td>
+      <td>
+        <Badge
+          color={isEnabled ? methodColor(asText(tool.method)) : 'gray'}
+          className="th-mono th-tool-method"
+          miw={62}
+        >
+          {asText(tool.method) || '–'}
+        </Badge>
+      </td>
+      <td data-figure="tokens">{isStored && tokens?.toLocaleString('en')}</td>
+      <td data-figure="calls">{calls?.toLocaleString('en')}</td>
+      <td data-figure="errors" data-bad={errors > 0 || undefined}>
+        {calls !== undefined && errors.toLocaleString('en')}
+      </td>
+      <td>
+        <ProblemCount path={`tools[${index}]`} />
+      </td>
+      <td>
+        <Switch
+          id={fieldId(`tools[${index}].disabled`)}
+          aria-label={`Enable ${name}`}
+          title={isEnabled ? 'Available to agents' : 'Hidden from agents'}
+          checked={isEnabled}
+          onChange={() => set(['tools', index, 'disabled'], isEnabled ? true : undefined)}
+          disabled={isReadOnly}
+          size="sm"
+        />
+      </td>
+    </tr>
+  );
+}
+
+function methodColor(method: string): string {
+  if (method === 'GET') return 'accent';
+  if (method === 'DELETE') return 'red';
+  return method === '' ? 'gray' : 'green';
+}
+
+/** Number of problems or warnings of a tool. */
+function ProblemCount({ path }: { path: string }) {
+  const isWithin = (one: FieldProblem) => one.path.startsWith(path);
+  const [problems, warnings] = useEditorState((state) => [
+    state.isRevealed || state.touched.has(path) ? state.problems.filter(isWithin).length : 0,
+    state.warnings.filter(isWithin).length,
+  ]) as [number, number];
+  if (problems + warnings === 0) return null;
+  const summary = problems > 0 ? `${problems} to fix` : `${warnings} to review`;
+  return (
+    <Group gap={4} wrap="nowrap" title={summary} c={problems > 0 ? 'var(--th-bad)' : 'var(--th-warn)'}>
+      <IconAlertTriangle size={15} aria-label={summary} />
+      <span aria-hidden>{problems || warnings}</span>
+    </Group>
+  );
+}

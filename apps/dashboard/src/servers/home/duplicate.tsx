@@ -1,0 +1,193 @@
+import { Autocomplete, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue, useDisclosure } from '@mantine/hooks';
+import { IconCopyPlus } from '@tabler/icons-react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { Input, Output } from '@toolhost/server/operations';
+import { type FormEvent, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { api } from '../../api.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { SecretInput } from '../../ui/secret-input.tsx';
+import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { ChangeList } from '../change-list.tsx';
+import { useCurrentServer } from '../server-page.tsx';
+
+type Plan = Output<'planDuplicate'>;
+type DuplicateInput = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
+type Secrets = { readonly [name: string]: string };
+
+/** Dialog that copies the server to another slug, base URL, and secrets, or updates a copy. */
+export function Duplicate() {
+  const { server } = useCurrentServer();
+  const [isOpen, dialog] = useDisclosure(false);
+  if (!useCanEdit()) return null;
+  return (
+    <>
+      <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
+        Duplicate to…
+      </Button>
+      <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${toVisible(server.name)}`} size="lg">
+        <DuplicateForm onClose={dialog.close} />
+      </Modal>
+    </>
+  );
+}
+
+function DuplicateForm({ onClose }: { onClose: () => void }) {
+  const { server, copies } = useCurrentServer();
+  const navigate = useNavigate();
+  const [input, setInput] = useState<DuplicateInput>({ to: copies[0]?.slug ?? '' });
+  const [secrets, setSecrets] = useState<Secrets>({});
+  const { plan, isBehind: isStale, error } = usePlan(server.slug, server.version, input);
+  const enteredSecrets = Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== ''));
+  const isUpdate = plan !== undefined && plan.version > 0;
+  const store = useAction({
+    run: () =>
+      api(
+        'duplicateMcpServer',
+        { slug: server.slug, ...input, secrets: enteredSecrets },
+        isUpdate ? { version: plan.version } : {},
+      ),
+    done: ({ server: copy }) => `${copy.name} is now at version ${copy.version}`,
+    refresh: [queryKeys.servers],
+    onDone: ({ server: copy }) => {
+      onClose();
+      void navigate(`/servers/${copy.slug}`);
+    },
+  });
+  const problems = isStale ? [] : (plan?.problems ?? []);
+  const isReady =
+    plan !== undefined &&
+    !isStale &&
+    problems.length === 0 &&
+    plan.missing.every(({ name, required }) => !required || enteredSecrets[name] !== undefined) &&
+    (plan.change !== 'same' || Object.keys(enteredSecrets).length > 0);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isReady) store.mutate();
+  };
+  return (
+    <Stack component="form" gap="sm" onSubmit={submit}>
+      <Autocomplete
+        label="Copy slug"
+        description="A new slug, or the slug of an existing copy to update."
+        placeholder={`${server.slug}-production`}
+        data={copies.map(({ slug }) => slug)}
+        value={input.to}
+        onChange={(to) => setInput({ to: to.trim() })}
+        error={getProblemText(problems, 'to')}
+        className="th-mono"
+        autoComplete="off"
+        data-autofocus
+        withAsterisk
+      />
+      {error && <ProblemAlert error={error} />}
+      {plan && <CopyFields {...{ plan, problems, input, secrets }} onInput={setInput} onSecrets={setSecrets} />}
+      {store.error && <ProblemAlert error={store.error} title="Not duplicated" />}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose} disabled={store.isPending}>
+          Cancel
+        </Button>
+        <Button type="submit" disabled={!isReady} loading={store.isPending}>
+          {isUpdate ? `Update ${input.to}` : 'Create copy'}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function getProblemText(problems: Plan['problems'], field: string): string | undefined {
+  const problem = problems.find(({ path }) => path === field);
+  return problem && toSentence(problem.message);
+}
+
+const ownLabels = { name: 'Copy name', base_url: 'Copy base URL' } as const;
+
+const missingReasons = {
+  no_value: 'Not set in the copy.',
+  other_host: 'Set for a different host. Enter it again.',
+} as const;
+
+type FieldsProps = {
+  plan: Plan;
+  problems: Plan['problems'];
+  input: DuplicateInput;
+  onInput: (input: DuplicateInput) => void;
+  secrets: Secrets;
+  onSecrets: (secrets: Secrets) => void;
+};
+
+/** Settings specific to the copy, and its differences. */
+function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: FieldsProps) {
+  const { server, copies } = useCurrentServer();
+  const isUnrelated = plan.version > 0 && input.to !== server.slug && !copies.some(({ slug }) => slug === input.to);
+  const isNew = plan.change === 'created';
+  return (
+    <>
+      {isUnrelated && (
+        <Checkbox
+          label={`Replace the configuration of ${toVisible(input.to)}, which is not a copy of this server`}
+          checked={input.overwrite === true}
+          onChange={(event) => onInput({ ...input, overwrite: event.currentTarget.checked })}
+        />
+      )}
+      {(['name', 'base_url'] as const).map(
+        (field) =>
+          plan[field] !== undefined && (
+            <TextInput
+              key={field}
+              label={ownLabels[field]}
+              value={input[field] ?? plan[field]}
+              onChange={(event) => onInput({ ...input, [field]: event.currentTarget.value })}
+              error={getProblemText(problems, field)}
+              autoComplete="off"
+              spellCheck={false}
+            />
+          ),
+      )}
+      {plan.missing.map(({ name, why, required }) => (
+        <SecretInput
+          key={name}
+          label={name}
+          description={missingReasons[why]}
+          value={secrets[name] ?? ''}
+          onChange={(event) => onSecrets({ ...secrets, [name]: event.currentTarget.value })}
+          withAsterisk={required}
+          autoComplete="new-password"
+        />
+      ))}
+      {problems
+        .filter(({ path }) => path !== 'to' && !Object.hasOwn(ownLabels, path))
+        .map(({ path, message }) => (
+          <Text key={path + message} size="sm" c="error">
+            {toVisible(path)}: {toSentence(message)}
+          </Text>
+        ))}
+      <Text size="sm" fw={600}>
+        {isNew ? 'Differences from this server' : `Changes to the copy at version ${plan.version}`}
+      </Text>
+      <ChangeList
+        label="Differences"
+        changes={plan.changes}
+        labels={isNew ? { before: 'here', after: 'copy' } : { before: 'before', after: 'after' }}
+      />
+    </>
+  );
+}
+
+/** Fetches the plan of the copy. `isBehind` is true while the plan is for an older input. */
+function usePlan(slug: string, version: number, input: DuplicateInput) {
+  const [settled] = useDebouncedValue(input, 250);
+  const shouldFetch = settled.to.length > 2;
+  const { data, error, isFetching } = useQuery({
+    queryKey: queryKeys.duplicate(slug, version, settled),
+    queryFn: ({ signal }) => api('planDuplicate', { slug, ...settled }, { signal }),
+    placeholderData: keepPreviousData,
+    enabled: shouldFetch,
+    gcTime: 0,
+  });
+  return { ...(shouldFetch && { plan: data, error }), isBehind: settled !== input || isFetching };
+}

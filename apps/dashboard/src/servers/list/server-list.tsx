@@ -1,0 +1,117 @@
+import { Anchor, Badge, Box, Group, Text } from '@mantine/core';
+import { formatImportChanges } from '@toolhost/server/operations/import-changes';
+import { Link, useNavigate } from 'react-router';
+import type { Activity, ServerRecord } from '../../api-types.ts';
+import { type Column, Rows } from '../../ui/rows.tsx';
+import { AccessBadge } from '../../ui/text/access-badge.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { type Listing, useActivity } from '../server-queries.ts';
+import { Tags } from './tags.tsx';
+
+const createColumns = (activities: ReadonlyMap<string, Activity>): Column<ServerRecord>[] => [
+  {
+    label: 'Server',
+    cell: (server) => (
+      <Box maw={420}>
+        <Group gap={6}>
+          <Anchor component={Link} to={`/servers/${server.slug}`} fw={600} c="var(--mantine-color-text)">
+            {toVisible(server.name)}
+          </Anchor>
+          <ImportBadge server={server} />
+        </Group>
+        <Group gap={6}>
+          <Text size="xs" c="dimmed" className="th-mono">
+            /mcp/{server.slug}
+          </Text>
+          <Tags server={server} />
+        </Group>
+      </Box>
+    ),
+  },
+  { label: 'Access', cell: (server) => <AccessBadge server={server} /> },
+  { label: 'Tools', cell: (server) => server.tool_count, isEndAligned: true },
+  { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} /> },
+  { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },
+];
+
+type ServerListProps = {
+  servers: readonly ServerRecord[];
+  listing: Listing;
+  /** Cursors of the pages that contained the servers. */
+  cursors: readonly (string | undefined)[];
+};
+
+export function ServerList({ servers, listing, cursors }: ServerListProps) {
+  const navigate = useNavigate();
+  const columns = createColumns(useActivity(listing, cursors));
+  return (
+    <div className="th-card">
+      <Rows
+        label="Servers"
+        columns={columns}
+        rows={servers}
+        getKey={(server) => server.id}
+        onOpen={(server) => navigate(`/servers/${server.slug}`)}
+      />
+    </div>
+  );
+}
+
+/** Badge for an API description that has changed or cannot be read, linked to the Import tab. */
+function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
+  const { changed, error, counts } = imported ?? {};
+  if (error === undefined && !changed) return null;
+  return (
+    <Badge
+      component={Link}
+      to={`/servers/${slug}/import`}
+      color={error === undefined ? 'blue' : 'yellow'}
+      size="sm"
+      className="th-badge-link"
+      title={error ?? (counts && formatImportChanges(counts))}
+    >
+      {error === undefined ? 'API changed' : 'API unreadable'}
+    </Badge>
+  );
+}
+
+const noActivity = { calls: 0, errors: 0, hourly: Array.from({ length: 24 }, () => 0) };
+
+function Calls({ activity = noActivity }: { activity: Omit<Activity, 'slug'> | undefined }) {
+  return (
+    <Group gap="sm" wrap="nowrap">
+      <Sparkline activity={activity} />
+      <Box miw={48}>
+        <Text size="sm">{activity.calls.toLocaleString('en')}</Text>
+        {activity.errors > 0 && (
+          <Text size="xs" c="var(--th-bad)">
+            {activity.errors.toLocaleString('en')} failed
+          </Text>
+        )}
+      </Box>
+    </Group>
+  );
+}
+
+/** Calls of the last 24 hours, one bar per hour. */
+function Sparkline({ activity: { calls, errors, hourly } }: { activity: Omit<Activity, 'slug'> }) {
+  const maxCount = Math.max(1, ...hourly);
+  return (
+    <svg
+      width={120}
+      height={28}
+      viewBox={`0 0 ${hourly.length} 1`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${calls} calls in the last 24 hours${errors > 0 ? `, ${errors} with errors` : ''}`}
+    >
+      {hourly.map((count, hour) => {
+        const height = count === 0 ? 0.05 : Math.max(0.1, count / maxCount);
+        const fill = count === 0 ? 'var(--th-line)' : 'var(--th-accent)';
+        // biome-ignore lint/suspicious/noArrayIndexKey: the hour identifies the bar
+        return <rect key={hour} x={hour + 0.15} y={1 - height} width={0.7} height={height} fill={fill} />;
+      })}
+    </svg>
+  );
+}

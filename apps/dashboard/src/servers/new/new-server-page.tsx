@@ -1,0 +1,85 @@
+import { defaultMaxResponseTokens as max_response_tokens } from '@toolhost/tool-config/read-more';
+import { type ReactNode, useState } from 'react';
+import { useNavigate, useSearchParams } from 'react-router';
+import workedExample from '../../../../../examples/projects/server.json';
+import { api } from '../../api.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import type { Guide } from '../../guides.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { PageHeader } from '../../ui/page-header.tsx';
+import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { asInput, type Config, newTool } from '../config.ts';
+import { Editor } from '../editor/editor.tsx';
+import { createEditorStore } from '../editor/model/editor-store.ts';
+import { StartChoices } from './start-choices.tsx';
+
+type PageProps = {
+  title: string;
+  text: string;
+  guide?: Guide;
+  back?: { to: string; label: string };
+  children: ReactNode;
+};
+
+/** Page for starting a new server. Viewers see a note instead. */
+export function NewPage({
+  back = { to: '/servers/new', label: 'All starting points' },
+  children,
+  ...header
+}: PageProps) {
+  return (
+    <>
+      <PageHeader {...header} back={back} />
+      {useCanEdit() ? children : <ViewerNote>Only editors and owners can create servers.</ViewerNote>}
+    </>
+  );
+}
+
+const startConfigs = new Map<string, () => Config>([
+  ['form', () => ({ name: '', slug: '', max_response_tokens, tools: [newTool] })],
+  ['json', () => ({})],
+  ['example', createLocalExample],
+]);
+
+/** Returns the worked example. Its API runs on the port after the service's. */
+function createLocalExample(): Config {
+  const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
+  return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_response_tokens };
+}
+
+export function NewServerPage() {
+  const from = useSearchParams()[0].get('from') ?? '';
+  const createConfig = startConfigs.get(from);
+  if (createConfig)
+    return (
+      <NewPage title="New server" guide="docs/tutorial.md" text="Nothing is stored until you create it.">
+        <NewServer key={from} initial={createConfig()} startsInJson={from === 'json'} />
+      </NewPage>
+    );
+  return (
+    <NewPage
+      title="New server"
+      guide="docs/tutorial.md"
+      text="Choose a starting point. You can change everything later."
+      back={{ to: '/servers', label: 'Servers' }}
+    >
+      <div className="th-card">
+        <StartChoices />
+      </div>
+    </NewPage>
+  );
+}
+
+/** Editor for a new server. */
+export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
+  const navigate = useNavigate();
+  const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));
+  const create = useAction({
+    run: (config: Config) => api('createMcpServer', asInput(config)),
+    done: ({ server }) => `Created ${server.name}`,
+    refresh: [queryKeys.servers, queryKeys.activity],
+    onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
+  });
+  return <Editor store={store} isNew startsInJson={startsInJson} saving={create} />;
+}

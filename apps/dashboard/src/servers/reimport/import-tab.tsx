@@ -1,0 +1,165 @@
+import { Alert, Anchor, Badge, Button, Group, Stack, Switch, Text } from '@mantine/core';
+import { formatImportChanges } from '@toolhost/server/operations/import-changes';
+import { useState } from 'react';
+import { api } from '../../api.ts';
+import type { ReimportPlan } from '../../api-types.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { getFormErrors } from '../../ui/actions/form-errors.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { Section } from '../../ui/section.tsx';
+import { ProblemAlert, toSentence } from '../../ui/states/problem-alert.tsx';
+import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { type Source, SourceForm } from '../import/source-form.tsx';
+import { useCurrentServer } from '../server-page.tsx';
+import { Merge } from './merge.tsx';
+
+/** Tab to reimport the API description of this server. */
+export function ImportTab() {
+  const { document: url } = (useCurrentServer().config.imported ?? {}) as { document?: string };
+  return (
+    <Stack gap="md">
+      {url === undefined ? (
+        <Section
+          title="Description"
+          text="This server was imported from pasted text. Reimport it from a URL to enable checks."
+        />
+      ) : (
+        <DescriptionSource url={url} />
+      )}
+      {useCanEdit() ? (
+        <ReimportFlow url={url} />
+      ) : (
+        <ViewerNote>Only editors and owners can reimport a description.</ViewerNote>
+      )}
+    </Stack>
+  );
+}
+
+/** Source of the description, result of the last check, and the daily check setting. */
+function DescriptionSource({ url }: { url: string }) {
+  const { slug, imported = { watch: 'never' } } = useCurrentServer().server;
+  const { error, changed, counts, checked_at, watch: watched } = imported;
+  const canEdit = useCanEdit();
+  const refresh = [queryKeys.servers];
+  const watch = useAction({
+    run: (isOn: boolean) => api('watchImport', { slug, watch: isOn ? 'daily' : 'never' }),
+    done: (_, isOn) => (isOn ? 'The description is now checked daily' : 'The description is no longer checked'),
+    refresh,
+  });
+  const check = useAction({ run: () => api('compareImport', { slug }), refresh });
+  const failure = watch.error ?? check.error;
+  const [color, state] = error ? ['yellow', 'unreadable'] : changed ? ['blue', 'changed'] : ['green', 'up to date'];
+  return (
+    <Section
+      title="Description"
+      text={
+        <>
+          Imported from{' '}
+          <Anchor
+            href={/^https?:/.test(url) ? url : undefined}
+            rel="noreferrer"
+            target="_blank"
+            size="sm"
+            className="th-value"
+          >
+            {toVisible(url)}
+          </Anchor>
+        </>
+      }
+      actions={checked_at && <Badge color={color}>{state}</Badge>}
+    >
+      <Stack gap="sm">
+        {error !== undefined && (
+          <Alert color="yellow" title="The last check failed">
+            {toSentence(error)}
+          </Alert>
+        )}
+        {changed && counts && (
+          <Text size="sm">Since the last import: {formatImportChanges(counts)}. Reimport to review the changes.</Text>
+        )}
+        <Group gap="md">
+          <Switch
+            label="Check daily"
+            description="Changes are never applied automatically."
+            checked={watched === 'daily'}
+            onChange={(event) => watch.mutate(event.currentTarget.checked)}
+            disabled={!canEdit || watch.isPending}
+          />
+          <Button variant="default" onClick={() => check.mutate()} loading={check.isPending} disabled={!canEdit}>
+            Check now
+          </Button>
+          {checked_at && (
+            <Text size="sm" c="dimmed">
+              Last checked <Time at={checked_at} />.
+            </Text>
+          )}
+        </Group>
+        {failure && <ProblemAlert error={failure} />}
+      </Stack>
+    </Section>
+  );
+}
+
+/** Version stored by a reimport, and the one before it. */
+type SavedVersions = { version: number; before: number };
+
+function ReimportFlow({ url }: { url: string | undefined }) {
+  const { slug, version } = useCurrentServer().server;
+  const [readResult, setReadResult] = useState<{ source: Source; plan: ReimportPlan; at: number }>();
+  const [stored, setStored] = useState<SavedVersions>();
+  const readAction = useAction({
+    run: (source: Source) => api('reimportApi', { slug, ...source, mode: 'plan', offered: 'all' }),
+    onDone: (plan, source) => {
+      setReadResult({ plan, source, at: performance.now() });
+      setStored(undefined);
+    },
+  });
+  return (
+    <>
+      {stored && <SavedNote stored={stored} onUndone={() => setStored(undefined)} />}
+      <SourceForm
+        title="Reimport"
+        text="Reads the description again. Your edits are kept, other fields follow the description. You review the changes before anything is stored."
+        url={url}
+        onRead={(source) => readAction.mutate(source)}
+        isReading={readAction.isPending}
+        formErrors={getFormErrors(readAction, readAction.variables ?? {})}
+      />
+      {readResult && (
+        <Merge
+          key={readResult.at}
+          plan={readResult.plan}
+          source={readResult.source}
+          version={version}
+          onStored={(next) => {
+            setReadResult(undefined);
+            setStored({ version: next, before: version });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Shows which version was stored, with a button to undo it. */
+function SavedNote({ stored: { version, before }, onUndone }: { stored: SavedVersions; onUndone: () => void }) {
+  const { slug } = useCurrentServer().server;
+  const undo = useAction({
+    run: () => api('restoreVersion', { slug, version: before }, { version }),
+    done: (restored) => `Restored version ${before} as version ${restored.server.version}`,
+    refresh: [queryKeys.servers],
+    onDone: onUndone,
+  });
+  return (
+    <Alert color="green" title={`Saved as version ${version}`} role="status">
+      <Text size="sm">Agents now get the changed tools. The previous version is kept.</Text>
+      {undo.error && <ProblemAlert error={undo.error} title="Not undone" />}
+      <Button size="xs" mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
+        Undo: restore version {before}
+      </Button>
+    </Alert>
+  );
+}

@@ -1,0 +1,165 @@
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { formatImportChanges } from '@toolhost/server/operations/import-changes';
+import { useState } from 'react';
+import { api } from '../../api.ts';
+import type { ReimportPlan } from '../../api-types.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { getFormErrors, isEqual } from '../../ui/actions/form-errors.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { Collapsible } from '../../ui/collapsible.tsx';
+import { Section } from '../../ui/section.tsx';
+import { FormErrorAlert } from '../../ui/states/form-error-alert.tsx';
+import { toSentence } from '../../ui/states/problem-alert.tsx';
+import { toSelectors } from '../import/operations.tsx';
+import { type Answers, getGivenAnswers, QuestionsForm } from '../import/questions-form.tsx';
+import type { Source } from '../import/source-form.tsx';
+import { Changes, Conflicts, NewOperations, RemovedTools } from './changes.tsx';
+
+type Props = { plan: ReimportPlan; source: Source; version: number; onStored: (version: number) => void };
+
+/**
+ * User's choices: conflicts resolved in favor of the description, operations to add, and answers. A review applies to
+ * one version.
+ */
+type ReimportChoices = { take: string[]; add: string[]; answers: Answers; expected_version: number };
+
+const followedLabels = { before: 'Current', after: 'New' };
+
+/** Shows what a reimport would change, and the choices to make. */
+export function Merge({ plan, source, version, onStored }: Props) {
+  const [acceptedKeys, setAcceptedKeys] = useState<ReadonlySet<string>>(new Set());
+  const [added, setAdded] = useState<ReadonlySet<string>>(new Set());
+  const [answers, setAnswers] = useState<Answers>({});
+  const choices: ReimportChoices = {
+    take: [...acceptedKeys],
+    add: toSelectors(plan.offered, added),
+    answers: getGivenAnswers(answers),
+    expected_version: version,
+  };
+  const { counts, edits, server } = plan;
+  const changed = counts.changed - counts.gone;
+  const summaryItems = [
+    formatImportChanges({ ...counts, changed, server: server.length }),
+    ...(counts.moved > 0 ? [`${counts.moved} moved`] : []),
+    `${counts.unchanged.toLocaleString('en')} unchanged`,
+  ];
+  return (
+    <>
+      <Section title="Changes" text={toSentence(plan.title)}>
+        <Text size="sm" role="status">
+          {plan.same_document && 'The description is unchanged since the last import. '}
+          {toSentence(summaryItems.filter(Boolean).join(', '))}
+        </Text>
+      </Section>
+      <Conflicts plan={plan} acceptedKeys={acceptedKeys} onAcceptedKeys={setAcceptedKeys} />
+      {(changed > 0 || server.length > 0) && (
+        <Section title="Updated tools" text="These values were not edited and follow the description.">
+          <Changes
+            server={server}
+            tools={plan.changed.filter(({ tool }) => !plan.gone.includes(tool))}
+            count={changed}
+            noun="updated tools"
+            labels={followedLabels}
+          />
+        </Section>
+      )}
+      <RemovedTools plan={plan} />
+      <NewOperations plan={plan} chosen={added} onChosen={setAdded} />
+      {counts.edits > 0 && (
+        <Section title="Kept edits" text="These differences from the description will be kept.">
+          <Collapsible label={counts.edits === 1 ? 'Show value' : `Show ${counts.edits} values`}>
+            <Changes
+              tools={edits}
+              count={edits.length}
+              noun="tools with edits"
+              labels={{ before: 'Description', after: 'Yours' }}
+            />
+          </Collapsible>
+        </Section>
+      )}
+      <QuestionsForm
+        questions={plan.questions.filter(({ required }) => required)}
+        answers={answers}
+        onAnswers={setAnswers}
+      />
+      <Review
+        request={{ slug: plan.slug, ...source, expected_document: plan.document_hash }}
+        choices={choices}
+        onStored={onStored}
+      />
+    </>
+  );
+}
+
+type ReviewProps = {
+  request: Source & { slug: string; expected_document: string };
+  choices: ReimportChoices;
+  onStored: (version: number) => void;
+};
+
+/** Preview of the version that these choices would store. */
+function Review({ request, choices, onStored }: ReviewProps) {
+  const review = useAction({
+    run: (chosen: ReimportChoices) => api('reimportApi', { ...request, ...chosen, mode: 'plan', offered: 'new' }),
+  });
+  const apply = useAction({
+    run: (chosen: ReimportChoices) => api('reimportApi', { ...request, ...chosen, mode: 'apply', offered: 'new' }),
+    refresh: [queryKeys.servers],
+    onDone: ({ changed_server: changed }) => changed && onStored(changed.server.version),
+  });
+  const reviewed = review.data && isEqual(review.variables, choices) ? review.data : undefined;
+  return (
+    <Section title="Review" text="Preview the changes, then save them as one new version. You can undo it.">
+      <Stack gap="sm">
+        <Group>
+          <Button
+            onClick={() => review.mutate(choices)}
+            loading={review.isPending}
+            variant={reviewed ? 'default' : 'filled'}
+          >
+            Review
+          </Button>
+          {reviewed && (
+            <Button onClick={() => apply.mutate(choices)} loading={apply.isPending}>
+              Save as new version
+            </Button>
+          )}
+        </Group>
+        <FormErrorAlert refusal={getFormErrors(review, choices)} title="Nothing was stored" />
+        <FormErrorAlert refusal={getFormErrors(apply, choices)} title="Nothing was stored" />
+        {reviewed && <Reviewed plan={reviewed} />}
+        {apply.data?.unchanged && isEqual(apply.variables, choices) && <Text size="sm">No changes.</Text>}
+      </Stack>
+    </Section>
+  );
+}
+
+function Reviewed({ plan: { changed, counts, server, added } }: { plan: ReimportPlan }) {
+  const total = counts.changed + counts.added + server.length;
+  return (
+    <>
+      <Text size="sm" role="status">
+        {total === 0
+          ? 'No tool changes.'
+          : `Tools changed: ${counts.changed - counts.gone}, added: ${counts.added}, disabled: ${counts.gone}.`}
+      </Text>
+      {total > counts.added && (
+        <Collapsible label={`Show changes of ${counts.changed} ${counts.changed === 1 ? 'tool' : 'tools'}`}>
+          <Changes
+            server={server}
+            tools={changed}
+            count={counts.changed}
+            noun="reviewed changes"
+            labels={followedLabels}
+          />
+        </Collapsible>
+      )}
+      {added.length > 0 && (
+        <Text size="sm">
+          Added: {added.slice(0, 50).join(', ')}
+          {added.length > 50 && ' and more'}.
+        </Text>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,47 @@
+import { useQueries, useQuery } from '@tanstack/react-query';
+import type { Input } from '@toolhost/server/operations';
+import { ApiProblem, api } from '../api.ts';
+import type { Activity } from '../api-types.ts';
+import { queryKeys } from '../query-keys.ts';
+import { useOperationQuery, usePages } from '../use-operation-query.ts';
+
+const pageSize = 50;
+
+/** Filter and order of the server list. */
+export type Listing = Pick<Input<'listMcpServers'>, 'query' | 'sort'>;
+
+export function useServerPages(listing: Listing) {
+  return usePages([...queryKeys.servers, 'pages', listing], 'listMcpServers', { ...listing, limit: pageSize });
+}
+
+/** Fetches servers to choose from. The first 200 are enough for a list. */
+export function useServerChoices() {
+  return useQuery({
+    queryKey: [...queryKeys.servers, 'choices'],
+    queryFn: async ({ signal }) => (await api('listMcpServers', { limit: 200 }, { signal })).servers,
+  });
+}
+
+/** Fetches a server with its configuration. Disabled without a slug. */
+export function useServer(slug = '') {
+  return useOperationQuery(queryKeys.server(slug), 'getMcpServer', { slug }, { enabled: slug !== '' });
+}
+
+/** Fetches the last 24 hours' calls for servers on these pages. Empty if the service does not collect statistics. */
+export function useActivity(listing: Listing, cursors: readonly (string | undefined)[]): ReadonlyMap<string, Activity> {
+  const pages = useQueries({
+    queries: cursors.map((cursor) => ({
+      queryKey: [...queryKeys.activity, listing, cursor ?? ''],
+      queryFn: async ({ signal }: { signal: AbortSignal }) => {
+        try {
+          return await api('getServerActivity', { ...listing, limit: pageSize, cursor }, { signal });
+        } catch (error) {
+          if (error instanceof ApiProblem && error.status === 404) return { servers: [] };
+          throw error;
+        }
+      },
+      refetchInterval: 30_000,
+    })),
+  });
+  return new Map(pages.flatMap(({ data }) => data?.servers ?? []).map((activity) => [activity.slug, activity]));
+}

@@ -1,0 +1,80 @@
+import { Badge, Text } from '@mantine/core';
+import { IconLogin2 } from '@tabler/icons-react';
+import { api } from '../../api.ts';
+import type { Grant } from '../../api-types.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { RowButton } from '../../ui/actions/row-button.tsx';
+import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
+import { type Column, Rows } from '../../ui/rows.tsx';
+import { Section } from '../../ui/section.tsx';
+import { Empty } from '../../ui/states/empty.tsx';
+import { Loaded } from '../../ui/states/loaded.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { useOperationQuery } from '../../use-operation-query.ts';
+import { useCurrentServer } from '../server-page.tsx';
+
+const statusColors = { active: 'green', broken: 'yellow', revoked: 'gray' } as const;
+
+const columns: Column<Grant>[] = [
+  { label: 'Person', cell: ({ person }) => (person ? toVisible(person) : '–') },
+  { label: 'Client', cell: ({ client }) => toVisible(client) },
+  { label: 'Status', cell: ({ status }) => <Badge color={statusColors[status]}>{status}</Badge> },
+  { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{toVisible(scope) || '–'}</Text> },
+  { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
+  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
+];
+
+/** Logins of people at this server, with an action to revoke one. */
+export function LoginsTab() {
+  const { slug } = useCurrentServer().server;
+  const canEdit = useCanEdit();
+  const query = useOperationQuery(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });
+  const revoke = useConfirmation({
+    title: () => 'Revoke this login?',
+    text: ({ client }) => `The client ${toVisible(client)} must ask the person to log in again.`,
+    action: 'Revoke login',
+    run: ({ id }: Grant) => api('revokeGrant', { id }),
+    done: () => 'Revoked the login',
+    refresh: [queryKeys.grants(slug)],
+  });
+  return (
+    <Section
+      title="Logins"
+      text="Each login is one person in one client. A broken login no longer works at the provider, and the person must log in again."
+      isFlush
+    >
+      <Loaded query={query}>
+        {({ grants }) =>
+          grants.length === 0 ? (
+            <Empty
+              icon={<IconLogin2 size={24} />}
+              title="No logins yet"
+              text="They appear when people connect a client and log in."
+            />
+          ) : (
+            <Rows
+              label="Logins"
+              columns={columns}
+              rows={grants}
+              getKey={({ id }) => id}
+              actions={
+                canEdit &&
+                ((grant) =>
+                  grant.status !== 'revoked' && (
+                    <RowButton
+                      label="Revoke login"
+                      subject={`of ${toVisible(grant.client)}`}
+                      onClick={() => revoke.ask(grant)}
+                    />
+                  ))
+              }
+            />
+          )
+        }
+      </Loaded>
+      {revoke.dialog}
+    </Section>
+  );
+}

@@ -1,0 +1,174 @@
+import { Badge, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { useSearchParams } from 'react-router';
+import { api } from '../../api.ts';
+import type { Version } from '../../api-types.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { RowButton } from '../../ui/actions/row-button.tsx';
+import { useConfirmation } from '../../ui/actions/use-confirmation.tsx';
+import { NextPageButton } from '../../ui/paged-list.tsx';
+import { type Column, Rows } from '../../ui/rows.tsx';
+import { Section } from '../../ui/section.tsx';
+import { Loaded } from '../../ui/states/loaded.tsx';
+import { PersonName } from '../../ui/text/person-name.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+import { usePages } from '../../use-operation-query.ts';
+import { VersionChanges } from '../change-list.tsx';
+import { useCurrentServer } from '../server-page.tsx';
+
+const columnsFor = (current: number): Column<Version>[] => [
+  {
+    label: 'Version',
+    cell: ({ version }) => (
+      <Group gap="xs" wrap="nowrap">
+        <Text fw={600}>Version {version}</Text>
+        {version === current && <Badge color="green">current</Badge>}
+      </Group>
+    ),
+  },
+  {
+    label: 'Saved',
+    cell: ({ created_at, created_by, created_by_name }) => (
+      <span>
+        <Time at={created_at} /> by <PersonName id={created_by} name={created_by_name} />
+      </span>
+    ),
+  },
+  { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : toVisible(message)) },
+];
+
+/** Versions of a server, with compare and restore. */
+export function VersionsTab() {
+  const { slug, version: current } = useCurrentServer().server;
+  const canEdit = useCanEdit();
+  const note = useMessageDialog(slug);
+  const [search, setSearch] = useSearchParams();
+  const compare = (from: string, to: string) => setSearch({ from, to }, { replace: true, preventScrollReset: true });
+  const pages = usePages(queryKeys.versions(slug), 'listVersions', { slug, limit: 100 });
+  const restore = useConfirmation({
+    title: (old: number) => `Restore version ${old}?`,
+    text: (old) => (
+      <Stack>
+        Restoring makes these changes. Secrets are not affected, and no version is lost.
+        <VersionChanges slug={slug} from={current} to={old} />
+      </Stack>
+    ),
+    action: 'Restore',
+    isHarmless: true,
+    run: (old) => api('restoreVersion', { slug, version: old }, { version: current }),
+    done: ({ server }, old) => `Restored version ${old} as version ${server.version}`,
+    refresh: [queryKeys.servers],
+  });
+  const actions = (row: Version) => {
+    const { version } = row;
+    const rowLabel = `version ${version}`;
+    return (
+      <>
+        {canEdit && <RowButton label="Note" subject={rowLabel} onClick={() => note.ask(row)} />}
+        {version !== current && (
+          <RowButton label="Compare" subject={rowLabel} onClick={() => compare(String(version), String(current))} />
+        )}
+        {version !== current && canEdit && (
+          <RowButton label="Restore" subject={rowLabel} onClick={() => restore.ask(version)} />
+        )}
+      </>
+    );
+  };
+  return (
+    <Loaded query={pages}>
+      {({ pages: loadedPages }) => {
+        const versions = loadedPages.flatMap((page) => page.versions);
+        const to = search.get('to') ?? String(current);
+        const from = search.get('from') ?? String(versions[1]?.version ?? to);
+        return (
+          <Stack gap="md">
+            {versions.length > 1 && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
+            <Section
+              title="Versions"
+              text="Every save and every restore creates a new version. The latest versions are kept."
+              isFlush
+            >
+              <Rows
+                label="Versions"
+                columns={columnsFor(current)}
+                rows={versions}
+                getKey={({ version }) => String(version)}
+                actions={actions}
+              />
+              <NextPageButton pages={pages} isInCard>
+                Show older versions
+              </NextPageButton>
+            </Section>
+            {restore.dialog}
+            {note.dialog}
+          </Stack>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+type ComparisonProps = {
+  versions: readonly Version[];
+  from: string;
+  to: string;
+  onChange: (from: string, to: string) => void;
+};
+
+/** Comparison of two versions. */
+function Comparison({ versions, from, to, onChange }: ComparisonProps) {
+  const { slug } = useCurrentServer().server;
+  const data = versions.map(({ version, message }) => ({
+    value: String(version),
+    label: `Version ${version}${message === undefined ? '' : `: ${toVisible(message)}`}`,
+  }));
+  const getSelectProps = (label: string, value: string, change: (value: string) => void) => ({
+    label,
+    data,
+    value,
+    onChange: (next: string | null) => next !== null && change(next),
+    allowDeselect: false,
+    searchable: true,
+    flex: '1 1 12rem',
+    maw: 360,
+  });
+  return (
+    <Section title="Compare">
+      <Stack gap="sm">
+        <Group gap="sm">
+          <Select {...getSelectProps('From', from, (next) => onChange(next, to))} />
+          <Select {...getSelectProps('To', to, (next) => onChange(from, next))} />
+        </Group>
+        <VersionChanges slug={slug} from={Number(from)} to={Number(to)} />
+      </Stack>
+    </Section>
+  );
+}
+
+/** Dialog to edit the message of a version. */
+function useMessageDialog(slug: string) {
+  const [message, setMessage] = useState('');
+  const { ask, dialog } = useConfirmation({
+    title: ({ version }) => `Message for version ${version}`,
+    text: () => (
+      <TextInput
+        label="Message"
+        value={message}
+        onChange={(event) => setMessage(event.currentTarget.value)}
+        maxLength={200}
+        data-autofocus
+      />
+    ),
+    action: 'Save message',
+    isHarmless: true,
+    run: ({ version }: Version) => api('updateVersion', { slug, version, message: message.trim() || undefined }),
+    refresh: [queryKeys.versions(slug)],
+  });
+  const open = (version: Version) => {
+    setMessage(version.message ?? '');
+    ask(version);
+  };
+  return { ask: open, dialog };
+}

@@ -1,0 +1,67 @@
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { IconRepeat } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { ApiProblem, api } from '../../api.ts';
+import type { CallDetail, JsonObject } from '../../api-types.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { getErrorMessage } from '../../ui/states/problem-alert.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { toVisible } from '../../ui/text/visible.ts';
+
+/** Recorded call to replay. */
+export type ReplayedCall = { id: string; tool: string; at: string; view: string | undefined; args: JsonObject };
+
+/** Recorded call named in the page URL, or the reason why it cannot be replayed. */
+type Replay = { isLoading: true } | { isLoading: false; replayed?: ReplayedCall; refusal?: string };
+
+export function useReplay(slug: string, id: string | null): Replay {
+  const query = useQuery({
+    queryKey: queryKeys.call(id ?? ''),
+    queryFn: ({ signal }) => api('getCall', { id: id ?? '' }, { signal }),
+    enabled: id !== null,
+    staleTime: 60_000,
+  });
+  if (id === null) return { isLoading: false };
+  if (query.data) return toReplay(slug, query.data);
+  if (!query.error) return { isLoading: true };
+  const isNotFound = query.error instanceof ApiProblem && query.error.status === 404;
+  return { isLoading: false, refusal: isNotFound ? 'The call no longer exists.' : getErrorMessage(query.error) };
+}
+
+function toReplay(slug: string, { call, capture }: CallDetail): Replay {
+  if (call.server !== slug) return { isLoading: false, refusal: 'The call belongs to another server.' };
+  if (!capture) return { isLoading: false, refusal: 'The call was not captured, or its capture has expired.' };
+  if (!capture.arguments) return { isLoading: false, refusal: 'The arguments were too large to store.' };
+  const { id, tool, at, view } = call;
+  return { isLoading: false, replayed: { id, tool, at, view, args: capture.arguments } };
+}
+
+type NoteProps = {
+  replayed: ReplayedCall;
+  /** Names of arguments that are sent but have no field. */
+  hidden: readonly string[];
+  onRemove: () => void;
+};
+
+/** Note about the recorded call whose arguments are in the form. */
+export function ReplayNote({ replayed, hidden, onRemove }: NoteProps) {
+  const isRedacted = JSON.stringify(replayed.args).includes('[redacted]');
+  return (
+    <Alert color="blue" icon={<IconRepeat size={18} />} title="Arguments of a recorded call">
+      <Stack gap="xs">
+        <Text size="sm">
+          From a call made <Time at={replayed.at} />. Nothing is sent until you call the tool.
+        </Text>
+        {isRedacted && <Text size="sm">Credentials were not stored. Enter them again where it says [redacted].</Text>}
+        {hidden.length > 0 && (
+          <Group gap="sm">
+            <Text size="sm">Also sent, but not in the form: {toVisible(hidden.join(', '))}.</Text>
+            <Button size="compact-sm" variant="default" onClick={onRemove}>
+              {hidden.length === 1 ? 'Remove it' : 'Remove them'}
+            </Button>
+          </Group>
+        )}
+      </Stack>
+    </Alert>
+  );
+}

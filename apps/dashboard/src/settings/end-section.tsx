@@ -1,0 +1,46 @@
+import { Button, Group } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { api, getOperationUrl } from '../api.ts';
+import type { Workspace } from '../api-types.ts';
+import { basePath } from '../base-path.ts';
+import { useIsOwner, useSession } from '../frame/session.ts';
+import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
+import { Section } from '../ui/section.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+
+/** Export and deletion of the workspace. */
+export function EndSection() {
+  const { workspace } = useSession();
+  const isOwner = useIsOwner();
+  const remove = useConfirmation({
+    title: ({ name }: Workspace) => `Delete ${toVisible(name)}?`,
+    text: () =>
+      'Its servers and keys stop working immediately, for everyone. Secrets, members, and webhooks are deleted, and the slugs stay reserved. This cannot be undone.',
+    action: 'Delete workspace',
+    confirmText: workspace.name,
+    run: ({ name }) => api('deleteWorkspace', { name }),
+    onDone: () => location.assign(`${basePath}/`),
+  });
+  return (
+    <Section title="Export and delete" text="The export contains all configurations, but no secret values.">
+      <Group gap="sm">
+        <Button
+          component="a"
+          href={getOperationUrl('exportWorkspace', {})}
+          download
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+        >
+          Export JSON
+        </Button>
+        {/* The workspace of local mode belongs to the machine and cannot be deleted. */}
+        {isOwner && workspace.id.startsWith('wsp_') && (
+          <Button variant="default" onClick={() => remove.ask(workspace)}>
+            Delete workspace…
+          </Button>
+        )}
+      </Group>
+      {remove.dialog}
+    </Section>
+  );
+}

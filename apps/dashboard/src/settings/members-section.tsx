@@ -1,0 +1,194 @@
+import { Badge, Button, Group, Select, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { api } from '../api.ts';
+import type { Invitation, Member, Role, Workspace } from '../api-types.ts';
+import { basePath } from '../base-path.ts';
+import { useIsOwner, useSession } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { getFormErrorText, isEqual } from '../ui/actions/form-errors.ts';
+import { RowButton } from '../ui/actions/row-button.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
+import { useConfirmation } from '../ui/actions/use-confirmation.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
+import { Section } from '../ui/section.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { getErrorMessage } from '../ui/states/problem-alert.tsx';
+import { Hint } from '../ui/text/hint.tsx';
+import { usePeople } from '../ui/text/person-name.tsx';
+import { Time } from '../ui/text/time.tsx';
+import { toVisible } from '../ui/text/visible.ts';
+import { formatAccess, formatName, useRemoval } from './member-access.tsx';
+
+const roles = [
+  { value: 'owner', label: 'Owner' },
+  { value: 'editor', label: 'Editor' },
+  { value: 'viewer', label: 'Viewer' },
+];
+
+/** Member, or invited person who has not joined yet. */
+type MemberOrInvitation = Member | Invitation;
+
+/** Members of the workspace, and invitations. */
+export function MembersSection() {
+  const isOwner = useIsOwner();
+  const { user, workspace } = useSession();
+  const peopleQuery = usePeople();
+  const removal = useRemoval();
+  const leave = useConfirmation({
+    title: ({ name }: Workspace) => `Leave ${toVisible(name)}?`,
+    text: () =>
+      'Your agents are logged out of this workspace immediately, and your webhooks are paused. Servers, API keys, and models that you created stay here. Only an owner can let you in again.',
+    action: 'Leave workspace',
+    run: () => api('leaveWorkspace', {}),
+    onDone: () => location.assign(`${basePath}/`),
+  });
+  const withdraw = useAction({
+    run: ({ email }: Invitation) => api('revokeInvitation', { email }),
+    done: (_, { email }) => `Withdrew the invitation for ${toVisible(email)}`,
+    refresh: [queryKeys.members],
+    toastFailure: true,
+  });
+  const confirm = useAction({
+    run: ({ email, role }: Invitation) => api('inviteMember', { email, role }),
+    done: (_, { email }) => `Invited ${toVisible(email)}`,
+    refresh: [queryKeys.members],
+    toastFailure: true,
+  });
+  const columns: Column<MemberOrInvitation>[] = [
+    { label: 'Member', cell: (person) => <MemberName person={person} /> },
+    {
+      label: 'Role',
+      cell: (person) =>
+        'id' in person && isOwner ? (
+          <RoleChoice member={person} />
+        ) : (
+          roles.find(({ value }) => value === person.role)?.label
+        ),
+    },
+    { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
+  ];
+  const createActions = (members: readonly Member[]) => (person: MemberOrInvitation) => {
+    if (!('id' in person))
+      return (
+        isOwner && (
+          <>
+            {person.unconfirmed && (
+              <RowButton label="Confirm" subject={toVisible(person.email)} onClick={() => confirm.mutate(person)} />
+            )}
+            <RowButton label="Withdraw" subject={toVisible(person.email)} onClick={() => withdraw.mutate(person)} />
+          </>
+        )
+      );
+    if (person.id !== user.id)
+      return isOwner && <RowButton label="Remove" subject={formatName(person)} onClick={() => removal.ask(person)} />;
+    // The only owner cannot leave.
+    const canLeave = !isOwner || members.some(({ id, role }) => id !== user.id && role === 'owner');
+    return canLeave && <RowButton label="Leave" onClick={() => leave.ask(workspace)} />;
+  };
+  return (
+    <Section
+      title="Members"
+      text="Owners can do everything. Editors cannot manage members. Viewers can only read."
+      isFlush
+    >
+      <Loaded query={peopleQuery}>
+        {({ members, invitations }) => (
+          <Rows<MemberOrInvitation>
+            label="Members"
+            columns={columns}
+            rows={[...members, ...invitations]}
+            getKey={(person) => ('id' in person ? person.id : person.email)}
+            actions={createActions(members)}
+          />
+        )}
+      </Loaded>
+      {isOwner && <InviteForm />}
+      {leave.dialog}
+      {removal.dialog}
+    </Section>
+  );
+}
+
+function MemberName({ person }: { person: MemberOrInvitation }) {
+  const { user } = useSession();
+  if (!('id' in person))
+    return (
+      <RowName name={toVisible(person.email)}>
+        {person.unconfirmed ? 'invited by someone who is no longer an owner' : 'invited'}
+      </RowName>
+    );
+  return (
+    <RowName
+      name={
+        <>
+          {formatName(person)} {person.id === user.id && <Badge color="gray">you</Badge>}
+        </>
+      }
+    >
+      {toVisible(person.email ?? '')}
+    </RowName>
+  );
+}
+
+function RoleChoice({ member }: { member: Member }) {
+  const change = useAction({
+    run: (role: Role) => api('updateMember', { id: member.id, role }),
+    done: ({ key_count: keys, models }, role) => {
+      const count = keys + models.length;
+      const accessNote = `, but ${formatAccess(keys, models.length)} that they created still ${count === 1 ? 'works' : 'work'}`;
+      return `The role is now ${role}${role === 'viewer' && count > 0 ? accessNote : ''}`;
+    },
+    refresh: [queryKeys.members, queryKeys.session],
+  });
+  return (
+    <Select
+      aria-label={`Role of ${formatName(member)}`}
+      data={roles}
+      value={member.role}
+      onChange={(role) => role && change.mutate(role as Role)}
+      allowDeselect={false}
+      error={change.error && getErrorMessage(change.error)}
+      size="xs"
+      maw={change.error ? 260 : 110}
+    />
+  );
+}
+
+function InviteForm() {
+  const form = useForm<{ email: string; role: Role }>({ initialValues: { email: '', role: 'editor' } });
+  const invite = useAction({
+    run: (invited: typeof form.values) => api('inviteMember', invited),
+    done: ({ email }) => `Invited ${toVisible(email)}`,
+    refresh: [queryKeys.members],
+    onDone: (_, input) => isEqual(input, form.getValues()) && form.reset(),
+  });
+  return (
+    <form
+      onSubmit={form.onSubmit((values) => invite.mutate(values))}
+      noValidate
+      style={{ borderTop: '1px solid var(--th-line)' }}
+    >
+      <Group gap="sm" p="md" align="flex-start">
+        <TextInput
+          label="Invite by email"
+          placeholder="name@example.com"
+          type="email"
+          flex="1 1 14rem"
+          maw={360}
+          {...form.getInputProps('email')}
+          error={getFormErrorText(invite, form.values)}
+          autoComplete="off"
+        />
+        <Group gap="sm" wrap="nowrap" align="flex-end">
+          <Select label="Role" data={roles} allowDeselect={false} w={120} {...form.getInputProps('role')} />
+          <Button type="submit" variant="default" loading={invite.isPending}>
+            Invite
+          </Button>
+        </Group>
+      </Group>
+      <Hint size="xs" px="md" pb="md">
+        No email is sent. Ask them to sign in here with that address to join.
+      </Hint>
+    </form>
+  );
+}

@@ -1,0 +1,153 @@
+import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
+import { api } from '../api.ts';
+import type { Quotas } from '../api-types.ts';
+import { useIsOwner, useSession } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { getFormErrorText } from '../ui/actions/form-errors.ts';
+import { useAction } from '../ui/actions/use-action.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Section } from '../ui/section.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { CodeBlock } from '../ui/text/code-block.tsx';
+import { useOperationQuery } from '../use-operation-query.ts';
+import { EndSection } from './end-section.tsx';
+import { FormerMembersSection } from './member-access.tsx';
+import { MembersSection } from './members-section.tsx';
+
+export function SettingsPage() {
+  return (
+    <>
+      <PageHeader title="Settings" guide="docs/tutorial-team.md" text="The workspace and its members." />
+      <Stack gap="md">
+        <WorkspaceSection />
+        <MembersSection />
+        <FormerMembersSection />
+        <AgentsSection />
+        <RetentionSection />
+        <QuotasSection />
+        <EndSection />
+      </Stack>
+    </>
+  );
+}
+
+function WorkspaceSection() {
+  const { workspace } = useSession();
+  const isOwner = useIsOwner();
+  const form = useForm({ initialValues: { name: workspace.name } });
+  const rename = useAction({
+    run: ({ name }: { name: string }) => api('renameWorkspace', { name }),
+    done: () => 'Renamed the workspace',
+    refresh: [queryKeys.session],
+  });
+  return (
+    <Section title="Workspace" text="People see the name when they log in at one of its servers.">
+      <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>
+        <Group gap="sm" align="flex-start">
+          <TextInput
+            label="Workspace name"
+            flex="1 1 16rem"
+            maw={420}
+            {...form.getInputProps('name')}
+            error={getFormErrorText(rename, form.values)}
+            readOnly={!isOwner}
+          />
+          {isOwner && (
+            <Button
+              type="submit"
+              variant="default"
+              className="th-beside"
+              loading={rename.isPending}
+              disabled={form.values.name === workspace.name}
+            >
+              Rename
+            </Button>
+          )}
+        </Group>
+      </form>
+    </Section>
+  );
+}
+
+/** Management server, with which agents can do everything that people can do here. */
+function AgentsSection() {
+  const { management_url } = useSession();
+  return (
+    <Section title="Agents" text="Agents can create, check, and test servers through the management server.">
+      <Text size="sm" mb="xs">
+        It signs in as you. There is no key to copy:
+      </Text>
+      <CodeBlock
+        code={getClaudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
+        label="command for Claude Code"
+      />
+    </Section>
+  );
+}
+
+/** Retention periods of stored data. */
+function RetentionSection() {
+  const { call_retention_days: calls, audit_retention_days: audit } = useSession();
+  const days = (count: number) => (count === 1 ? '1 day' : `${count} days`);
+  const retentionTexts = [
+    `Calls: ${days(calls)}, without arguments and bodies.`,
+    'Captured calls: up to 1 day and the latest 4,000, only while capture is on for a server.',
+    `Audit events, revoked and expired keys, and revoked logins: ${days(audit)}.`,
+    'Invitations: 90 days.',
+    'Server versions: the latest, up to the quota.',
+  ];
+  return (
+    <Section title="Retention" text="Set by the operator of this service.">
+      <List size="sm" spacing={4}>
+        {retentionTexts.map((text) => (
+          <List.Item key={text}>{text}</List.Item>
+        ))}
+      </List>
+    </Section>
+  );
+}
+
+const quotaLabels: [name: keyof Quotas, label: string][] = [
+  ['servers', 'Servers'],
+  ['slugs', 'Slugs, including deleted'],
+  ['tools', 'Tools per server'],
+  ['megabytes', 'Configurations and versions, MB'],
+  ['versions', 'Versions per server'],
+  ['secrets', 'Secrets'],
+  ['keys', 'Active API keys'],
+  ['members', 'Members and invitations'],
+  ['writes', 'Changes per minute'],
+  ['daily_writes', 'Changes per day'],
+];
+
+type Row = Partial<Quotas[keyof Quotas]> & { label: string };
+
+const formatNumber = (value: number | undefined, absent: string) => value?.toLocaleString('en') ?? absent;
+
+const columns: Column<Row>[] = [
+  { label: 'Quota', cell: ({ label }) => label },
+  { label: 'Used', cell: ({ used }) => formatNumber(used, '–'), isEndAligned: true },
+  { label: 'Limit', cell: ({ limit }) => formatNumber(limit, 'unlimited'), isEndAligned: true },
+];
+
+/** Quotas of the workspace and their use. */
+function QuotasSection() {
+  const query = useOperationQuery(queryKeys.quotas, 'getWorkspaceQuotas', {});
+  return (
+    <Section
+      title="Quotas"
+      text="Set by the operator of this service. Slugs and changes count across all workspaces of the creator."
+      isFlush
+    >
+      <Loaded query={query}>
+        {(quotas) => {
+          const rows = quotaLabels.map(([name, label]) => ({ label, ...quotas[name] }));
+          return <Rows label="Quotas" columns={columns} rows={rows} getKey={({ label }) => label} />;
+        }}
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,16 @@
+import { Alert } from '@mantine/core';
+import type { FormErrors } from '../actions/form-errors.ts';
+import { ProblemAlert, toSentence } from './problem-alert.tsx';
+
+/** Errors of a rejected request, with field paths, for use where no form shows them. */
+export function FormErrorAlert({ refusal: { problems, failure }, title }: { refusal: FormErrors; title: string }) {
+  if (failure) return <ProblemAlert error={failure} title={title} />;
+  if (problems.length === 0) return null;
+  return (
+    <Alert color="red" role="alert" title={title}>
+      {problems.map(({ path, message }) => (
+        <div key={`${path} ${message}`}>{toSentence(path === '' ? message : `${path}: ${message}`)}</div>
+      ))}
+    </Alert>
+  );
+}

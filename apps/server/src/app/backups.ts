@@ -1,0 +1,252 @@
+import { createReadStream, createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { AppError, getErrorMessage } from '@toolhost/errors/errors';
+import { type Config, readStoreConfig, type Settings } from '../config.ts';
+import { readLocalMasterKeys } from '../local/master-key.ts';
+import {
+  type BackupHeader,
+  exportTables,
+  maxLineBytes,
+  openPostgresSource,
+  openSqliteSource,
+  type RowCounts,
+  withSignature,
+} from '../store/backup.ts';
+import type { SignatureState } from '../store/backup-signature.ts';
+import { getTableNames, readMigrations } from '../store/engine/migrate.ts';
+import { syncToDisk } from '../store/engine/sqlite-file.ts';
+import {
+  damagedBackup,
+  type EmptyDatabase,
+  importTables,
+  openEmptyPostgres,
+  openEmptySqlite,
+} from '../store/restore.ts';
+import { createKeyring } from '../store/sealing/sealing.ts';
+import { version } from '../version.ts';
+import { createSealedReport, type SealedReport } from './keys/master-keys.ts';
+import { getDatabasePath, migrationsFolder } from './open-store.ts';
+import { rejectMissingDatabase } from './operator.ts';
+import { processClocks } from './runtime-options.ts';
+
+/**
+ * Completed backup. `signed_with` is the id of the master key; absent if there was none. `not_noted` is the reason
+ * why the database could not store the time of the backup, which a metric shows.
+ */
+export type BackupResult = {
+  file: string;
+  engine: Config['engine'];
+  rows: RowCounts;
+  signed_with?: string;
+  not_noted?: string;
+};
+
+/** Contents of a backup that was read completely, and the values in it that this environment's master keys can open. */
+export type BackupReport = SealedReport & {
+  file: string;
+  made_at: string;
+  /** Version of toolhost that created it. */
+  version: string;
+  engine: BackupHeader['engine'];
+  rows: RowCounts;
+  signature: SignatureState;
+  /** Id of the master key that signed it. */
+  signed_with?: string;
+};
+
+/** Returns the master keys of an environment; empty if it has none. */
+function getMasterKeys({ config, secrets }: Settings): readonly Buffer[] {
+  return secrets.masterKeys ?? readLocalMasterKeys(config.dataDir) ?? [];
+}
+
+const toKeyring = (masters: readonly Buffer[]) => (masters.length > 0 ? createKeyring(masters) : undefined);
+
+/**
+ * Writes the database of an environment to a file. The service may be running.
+ * @throws ConfigError; AppError notFound if there is no database, conflict if the file exists
+ */
+export async function createBackup(
+  env: NodeJS.ProcessEnv,
+  file: string,
+  { leavesOutRecords: excludesRecords }: { leavesOutRecords: boolean },
+): Promise<BackupResult> {
+  const settings = readStoreConfig(env, readText);
+  const { config, secrets } = settings;
+  rejectMissingDatabase(config);
+  const keyring = toKeyring(getMasterKeys(settings));
+  const files = readMigrations(migrationsFolder);
+  const source = secrets.postgres
+    ? await openPostgresSource(secrets.postgres, ['migrations', ...getTableNames(files)])
+    : await openSqliteSource(getDatabasePath(config));
+  let rows: RowCounts = {};
+  let notRecordedReason: string | undefined;
+  try {
+    const options = { engine: config.engine, files, version, now: processClocks.now, excludesRecords };
+    const exportCountingRows = async function* () {
+      rows = yield* exportTables(source, options);
+    };
+    await writeBackupFile(file, withSignature(exportCountingRows(), keyring));
+    // The user who creates backups may have read-only access.
+    await source.recordBackupTime(processClocks.now()).catch((error: unknown) => {
+      notRecordedReason = getErrorMessage(error);
+    });
+  } finally {
+    await source.close();
+  }
+  const signedWith = keyring && { signed_with: keyring.keyIds[0] };
+  return {
+    file,
+    engine: config.engine,
+    rows,
+    ...signedWith,
+    ...(notRecordedReason !== undefined && { not_noted: notRecordedReason }),
+  };
+}
+
+/**
+ * Restores a backup into the empty database of an environment.
+ * @throws ConfigError; AppError conflict if the database is not empty or the backup is from a newer version, invalid
+ * if the backup is damaged or, unless `unverified`, not signed with a master key of the environment
+ */
+export async function restoreBackup(
+  env: NodeJS.ProcessEnv,
+  file: string,
+  options: { unverified: boolean },
+): Promise<BackupReport> {
+  const settings = readStoreConfig(env, readText);
+  const { config, secrets } = settings;
+  const target = secrets.postgres
+    ? await openEmptyPostgres(secrets.postgres)
+    : await openEmptySqlite(getDatabasePath(config));
+  return restoreInto(target, file, getMasterKeys(settings), options);
+}
+
+/**
+ * Restores a backup into a temporary database, and checks its signature and every sealed value with the master keys
+ * of the environment.
+ * @throws ConfigError, AppError as `restoreBackup`
+ */
+export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promise<BackupReport> {
+  const sqliteEnv = { ...env, DATABASE_URL: undefined, DATABASE_URL_FILE: undefined };
+  const masters = getMasterKeys(readStoreConfig(sqliteEnv, readText));
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-verify-'));
+  try {
+    return await restoreInto(await openEmptySqlite(join(folder, 'toolhost.sqlite')), file, masters, {
+      unverified: true,
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function restoreInto(
+  target: EmptyDatabase,
+  file: string,
+  masters: readonly Buffer[],
+  { unverified }: { unverified: boolean },
+): Promise<BackupReport> {
+  const files = readMigrations(migrationsFolder);
+  const options = {
+    engine: target.engine,
+    files,
+    version,
+    now: processClocks.now,
+    keyring: toKeyring(masters),
+    unverified,
+  };
+  try {
+    const imported = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
+    const { header, counts, signature, key } = imported;
+    const report = await createSealedReport(target.db, masters);
+    await target.commit();
+    const { made_at, version: createdByVersion, engine } = header;
+    const signedWith = key !== undefined && { signed_with: key };
+    return { file, made_at, version: createdByVersion, engine, rows: counts, signature, ...signedWith, ...report };
+  } finally {
+    await target.close();
+  }
+}
+
+const readText = (path: string) => readFileSync(path, 'utf8');
+
+/** Path that stands for standard input or standard output. */
+const standardStream = '-';
+
+/**
+ * Writes the text of a backup, compressed, to a new file that only its owner can read. The file receives its name
+ * only when it is complete and on disk.
+ * @throws AppError conflict if the file exists
+ */
+async function writeBackupFile(path: string, text: AsyncIterable<string>): Promise<void> {
+  if (path === standardStream) return compress(text, process.stdout, { end: false });
+  if (existsSync(path)) {
+    throw new AppError('conflict', `${path} already exists; choose another name for the backup`);
+  }
+  const partFile = `${path}.part`;
+  try {
+    await compress(text, createWriteStream(partFile, { mode: 0o600, flags: 'wx', flush: true }), { end: true });
+    await rename(partFile, path);
+    syncToDisk(dirname(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+      throw new AppError(
+        'conflict',
+        `${partFile} exists: another backup is writing it or was interrupted; if interrupted, delete the file`,
+      );
+    }
+    await rm(partFile, { force: true });
+    throw error;
+  }
+}
+
+function compress(text: AsyncIterable<string>, output: Writable, options: { end: boolean }): Promise<void> {
+  return pipeline(Readable.from(text), createGzip(), output, options);
+}
+
+/**
+ * Passes the lines of a backup to `read`.
+ * @throws AppError notFound if the file does not exist, invalid if it is damaged; any error from `read`
+ */
+export async function readBackupFile<Result>(
+  path: string,
+  read: (lines: AsyncIterable<Buffer>) => Promise<Result>,
+): Promise<Result> {
+  if (path !== standardStream && !existsSync(path)) throw new AppError('notFound', `the file ${path} does not exist`);
+  const input = path === standardStream ? process.stdin : createReadStream(path);
+  try {
+    return await pipeline(input, createGunzip(), (bytes) => read(splitLines(bytes)));
+  } catch (error) {
+    if (!/^Z_/.test(String((error as NodeJS.ErrnoException).code))) throw error;
+    throw damagedBackup('it is truncated, or not a compressed file');
+  }
+}
+
+const lineFeed = 0x0a;
+
+/**
+ * Splits at line feeds only, not at other Unicode line separators. A line is valid until the next one is requested.
+ * @throws AppError invalid as soon as a line is too long, so that memory and time are proportional to the file size
+ */
+async function* splitLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let lineParts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of bytes) {
+    let start = 0;
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      yield Buffer.concat([...lineParts, chunk.subarray(start, end)]);
+      lineParts = [];
+      length = 0;
+      start = end + 1;
+    }
+    lineParts.push(chunk.subarray(start));
+    length += chunk.length - start;
+    if (length > maxLineBytes)
+      throw damagedBackup(`a line is longer than ${maxLineBytes} bytes, the maximum for a row`);
+  }
+  if (length > 0) yield Buffer.concat(lineParts);
+}

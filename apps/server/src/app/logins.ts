@@ -1,0 +1,276 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { AppError, OAuthError } from '@toolhost/errors/errors';
+import type { HttpClient } from '@toolhost/safe-http/http-client';
+import { configSecrets } from '@toolhost/tool-config/server-config';
+import { getOrigins } from '@toolhost/tool-config/server-wide';
+import { isReadOnly } from '@toolhost/tool-config/view';
+import { localWorkspace } from '../config.ts';
+import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
+import { createServiceHosts } from '../http/own-hosts.ts';
+import { createIdentityProvider, getCauseMessage, type Identity, type IdentityProvider } from '../manage/identity.ts';
+import { signInPerson } from '../manage/people.ts';
+import { createClientDocuments } from '../oauth/client-documents.ts';
+import { createClientTokens } from '../oauth/client-tokens.ts';
+import type { LoginEvent, LoginServer, LoginView, OAuthDeps, RequestDeps, TokenResponse } from '../oauth/oauth-deps.ts';
+import { createPassthroughTokens } from '../oauth/passthrough.ts';
+import { createHostedProvider, getDisplayedCode, getDisplayedMessage, toDisplayedPerson } from '../oauth/provider.ts';
+import { createGrantTokens, createUnsavedTokens, type GrantTokens } from '../oauth/provider-tokens.ts';
+import { createRefreshRefusals } from '../oauth/refresh-refusals.ts';
+import { handleRevocation, handleTokenRequest } from '../oauth/token.ts';
+import type { LoginAttempt, TrialLoginResult } from '../operations/operation.ts';
+import { apiPath, buildUrl, routes } from '../routes.ts';
+import type { Database } from '../store/database.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
+import { formatUserAgent } from '../version.ts';
+import type { Caches, CachesOptions } from './caches.ts';
+import type { FullConfig } from './full-config.ts';
+import { createGetOwnAddress } from './operation-deps.ts';
+
+type LoginsOptions = Omit<CachesOptions, 'clock'> & {
+  caches: Caches;
+  http: HttpClient;
+  /** Client for URLs that unverified callers choose. */
+  documents: HttpClient;
+  onLoginEvent: (event: LoginEvent) => void;
+};
+
+/** Creates the logins of agents at hosted servers, and of people at the dashboard and the management server. */
+export function createLogins(options: LoginsOptions) {
+  const { config, store, keyring, caches, http, documents, log, onLoginEvent } = options;
+  const { changes, freshness, follow: invalidateOn } = caches;
+  const { db } = store;
+  const { now } = store.time;
+  const getLoginServer = createLoginServers({
+    baseUrl: config.baseUrl,
+    getOwnAddress: createGetOwnAddress(config),
+    http,
+    now,
+  });
+  const signIn = createSignInDeps(config, db, now);
+  const passthroughTokens = createPassthroughTokens(db, freshness, { random: randomBytes, now });
+  invalidateOn(passthroughTokens, 'server', 'grant');
+  const unsavedTokens = createUnsavedTokens((message, fields) => log.warn(fields, message));
+  const ownHosts = createServiceHosts(config);
+  const oauthParts: OAuthDeps = {
+    db,
+    keyring,
+    http,
+    acceptsDocuments: config.clientDocuments !== 'off',
+    findDocument: createClientDocuments(documents, ownHosts, config.clientDocuments),
+    passthroughTokens,
+    unsaved: unsavedTokens,
+    refusals: createRefreshRefusals(now),
+    refreshesInProgress: new Map(),
+    random: randomBytes,
+    now,
+    baseUrl: config.baseUrl,
+    ownHosts,
+    async findServer(slug, chargeQuery) {
+      if (slug === config.managementSlug) return signIn.managementLogin;
+      const server = await caches.servers.find(slug, chargeQuery);
+      return server && getLoginServer(server);
+    },
+    onCommitted: changes.pollAfterCommit,
+    log: (message, fields) => log.info(fields, message),
+    onTokenUse: caches.uses.recordLoginUse,
+    onEvent: onLoginEvent,
+  };
+  const grants = createGrantTokens(oauthParts, freshness);
+  invalidateOn(grants, 'grant');
+  const clientTokens = createClientTokens({ ...oauthParts, userAgent: formatUserAgent(config.baseUrl) });
+  return { loginServerOf: getLoginServer, oauthParts, grants, clientTokens, stop: unsavedTokens.close, ...signIn };
+}
+
+/** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
+function createSignInDeps(config: FullConfig, db: Database['db'], now: () => number) {
+  const identity = createIdentityProvider(config.identity.find, config.identity.host);
+  const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
+  const welcomePerson = (person: Identity) =>
+    transact(db, (transaction) => signInPerson(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
+  return { identity, welcome: welcomePerson, managementLogin: createManagementLogin(config, identity, welcomePerson) };
+}
+
+/** Creates the login of the management server. Its provider is the identity provider of the dashboard. */
+function createManagementLogin(
+  config: FullConfig,
+  identity: IdentityProvider,
+  welcomePerson: (person: Identity) => Promise<{ userId: string; workspaceId: string }>,
+): LoginServer {
+  const { baseUrl, managementSlug: slug } = config;
+  const redirectUri = buildUrl(baseUrl, routes.callback, slug);
+  return {
+    id: 'management',
+    workspaceId: 'management',
+    slug,
+    name: 'Toolhost management',
+    operator: 'this Toolhost itself',
+    actsIn: 'Your own workspace, or the one that you last switched to in the dashboard',
+    issuer: buildUrl(baseUrl, routes.mcp, slug),
+    ownAddress: createGetOwnAddress(config)(slug),
+    apiAddress: baseUrl + apiPath,
+    scopes: ['manage:read', 'manage:write'],
+    mode: 'issued',
+    agreement: 'management',
+    views: [],
+    findView: () => undefined,
+    provider: {
+      host: identity.host,
+      audience: [],
+      getDisplayedCode: (error) => getDisplayedCode(error, []),
+      getDisplayedMessage: (description) => getDisplayedMessage(description, []),
+      authorizationUrl: ({ state, verifier }) =>
+        identity.authorizationUrl({ state, verifier, nonce: deriveNonce(verifier) }, redirectUri),
+      async exchange({ parameters, state, verifier }) {
+        const returned = new URL(redirectUri);
+        returned.search = parameters.toString();
+        const person = await identity
+          .identify(returned, { state, verifier, nonce: deriveNonce(verifier) })
+          .catch(throwAsOAuthError);
+        // No token of the identity provider is stored, because only the identity was needed.
+        const tokens = { accessToken: 'none', refreshToken: undefined, expiresAt: undefined, scope: undefined };
+        return { tokens, person: toDisplayedPerson([person.email, person.name], []), ...(await welcomePerson(person)) };
+      },
+      refresh: () => Promise.reject(new OAuthError('invalid_grant', 'a sign-in has no refresh token')),
+    },
+  };
+}
+
+/** Derives the nonce from the verifier, which never leaves this service before the nonce is checked. */
+function deriveNonce(verifier: string): string {
+  return createHash('sha256').update(`nonce ${verifier}`).digest('base64url');
+}
+
+function throwAsOAuthError(error: unknown): never {
+  if (!(error instanceof AppError)) throw error;
+  const code = error.kind === 'unavailable' ? 'temporarily_unavailable' : 'server_error';
+  throw new OAuthError(code, error.message, getCauseMessage(error));
+}
+
+export type Logins = ReturnType<typeof createLogins>;
+
+type LoginServersOptions = {
+  baseUrl: string;
+  getOwnAddress: (slug: string) => string | undefined;
+  http: HttpClient;
+  now: () => number;
+};
+
+/**
+ * Returns a function that creates the login of a hosted server, once per compiled server; undefined for a server
+ * without a login.
+ */
+function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
+  const loginsByServer = new WeakMap<HostedServer, LoginServer>();
+  return function find(server: HostedServer): LoginServer | undefined {
+    const existing = loginsByServer.get(server);
+    if (existing) return existing;
+    const { view } = server;
+    const serverLogin = view ? find(view.server) : toLoginServer(server, options);
+    // A view has the login of its server.
+    const login = serverLogin && view ? { ...serverLogin, view: view.name } : serverLogin;
+    if (login) loginsByServer.set(server, login);
+    return login;
+  };
+}
+
+function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {
+  const { oauth } = server.config;
+  if (!oauth) return undefined;
+  const upstreams = getOrigins(server.config);
+  const mode = oauth.token_mode ?? 'issued';
+  const secret = server.secrets.get(configSecrets.clientSecret);
+  const canSendSecret = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
+  return {
+    id: server.id,
+    workspaceId: server.workspaceId,
+    slug: server.slug,
+    name: server.config.name,
+    issuer: buildUrl(options.baseUrl, routes.mcp, server.slug),
+    ownAddress: options.getOwnAddress(server.slug),
+    scopes: oauth.scopes,
+    mode,
+    agreement: hashAgreement([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),
+    views: Object.keys(server.config.views ?? {}),
+    findView: (name) => toLoginView(server, name),
+    provider: createHostedProvider({
+      oauth,
+      clientSecret: canSendSecret ? (secret?.value ?? '') : '',
+      workspaceId: server.workspaceId,
+      redirectUri: buildUrl(options.baseUrl, routes.callback, server.slug),
+      audience: upstreams.map((origin) => new URL(origin).host),
+      userAgent: formatUserAgent(options.baseUrl),
+      http: options.http,
+      now: options.now,
+    }),
+  };
+}
+
+function toLoginView(server: HostedServer, name: string): LoginView | undefined {
+  const view = server.findView(name);
+  if (!view) return undefined;
+  const tools = view.config.tools.map((tool) => ({ name: tool.title ?? tool.name, reads: isReadOnly(tool) }));
+  return { name, title: view.config.name, tools };
+}
+
+/**
+ * Returns the hash of what a person agrees to: where they log in, for which client id and token mode, and where
+ * tokens are sent.
+ */
+function hashAgreement(values: readonly string[]): string {
+  // JSON, so that no client id can imitate a list of hosts.
+  return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
+}
+
+type LoginCheckDeps = { oauth: OAuthDeps; grants: GrantTokens };
+
+/**
+ * Finishes a trial login as its client would, and ends it. The provider's response is described and discarded here,
+ * so that people who try out a login never hold a token.
+ */
+export function createLoginCheck({ oauth: deps, grants }: LoginCheckDeps) {
+  const oauth: RequestDeps = { ...deps, network: 'login check' };
+  /** @throws AppError notFound without a login, invalid for a code that is not valid here */
+  return async ({
+    slug,
+    clientId,
+    code,
+    verifier,
+    redirectUri,
+    requestId,
+  }: LoginAttempt): Promise<TrialLoginResult> => {
+    const server = await oauth.findServer(slug);
+    if (!server) throw new AppError('notFound', 'this server has no login');
+    const attempt = { client_id: clientId, code, code_verifier: verifier, redirect_uri: redirectUri };
+    const form = new URLSearchParams({ grant_type: 'authorization_code', ...attempt });
+    const tokenResponse = await handleTokenRequest(server, { form }, oauth).catch(throwAsAppError);
+    if (server.mode === 'passthrough') return describePassthrough(tokenResponse);
+    try {
+      const openGrant = await grants.open(server, tokenResponse.access_token);
+      if (!openGrant) throw new AppError('conflict', 'the server was changed during the login; start again');
+      const { scope, expiresAt, refreshToken } = openGrant.tokens;
+      const expiresInS =
+        expiresAt === undefined ? undefined : Math.max(0, Math.round((expiresAt - oauth.now()) / 1000));
+      return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+    } finally {
+      const form = new URLSearchParams({ client_id: clientId, token: tokenResponse.access_token });
+      await handleRevocation(server, { form }, requestId, oauth);
+    }
+  };
+}
+
+/**
+ * Describes the response of a passthrough login, whose grant has already ended. Only the response contains the
+ * provider's tokens.
+ */
+function describePassthrough({
+  scope,
+  expires_in: expiresInS,
+  refresh_token: refreshToken,
+}: TokenResponse): TrialLoginResult {
+  return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+}
+
+function throwAsAppError(error: unknown): never {
+  if (!(error instanceof OAuthError)) throw error;
+  throw new AppError('invalid', `the login could not be finished: ${error.message}`, { cause: error });
+}

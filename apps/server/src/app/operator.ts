@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { newId } from '@toolhost/credentials/ids';
+import { AppError } from '@toolhost/errors/errors';
+import { MemoryBudget } from '@toolhost/limits/memory-budget';
+import type { ConfigRules } from '@toolhost/tool-config/server-config';
+import { type Config, localWorkspace, readConfig } from '../config.ts';
+import { createLog } from '../log.ts';
+import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
+import { createOperatorActor } from '../operations/operation.ts';
+import { createConcurrencyLimiters } from '../operations/quotas/concurrency-limiters.ts';
+import { type Runner, runOperation } from '../operations/run-operation.ts';
+import type { Quotas } from '../quotas.ts';
+import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
+import { findWorkspace } from '../store/workspaces.ts';
+import { getDatabasePath, openStore } from './open-store.ts';
+import { createOperationDeps } from './operation-deps.ts';
+import { processClocks } from './runtime-options.ts';
+
+const { createApiKey, listApiKeys, revokeApiKey, setKeyLimits } = operations;
+const { getServerLimits, setServerLimits, getWorkspaceLimits, getWorkspaceQuotas } = operations;
+const operatorCommands = {
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+  setKeyLimits,
+  getServerLimits,
+  setServerLimits,
+  getWorkspaceLimits,
+  getWorkspaceQuotas,
+  ...operatorOperations,
+};
+
+/** Operations that operator commands run directly on the database. The service may be running. */
+export type Operator = {
+  /** Location of the database, for messages. */
+  database: string;
+  /** True if the database was just created. */
+  isNew: boolean;
+  run<Name extends keyof typeof operatorCommands>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+  /** Returns the database time in epoch ms. */
+  now(): number;
+  close(): Promise<void>;
+};
+
+type OperatorOptions = { workspace?: string; createsDatabase?: boolean };
+
+/** Requires only the database settings. @throws AppError notFound for an unknown workspace or without a database */
+export async function openOperator(env: NodeJS.ProcessEnv, options: OperatorOptions): Promise<Operator> {
+  const workspaceId = options.workspace ?? localWorkspace.id;
+  const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE } = env;
+  const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS } = env;
+  const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS };
+  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, ...limits }, readText);
+  const { config } = settings;
+  const isNew = isDatabaseMissing(config);
+  if (!options.createsDatabase) rejectMissingDatabase(config);
+  const { db, time, close } = await openStore(settings, false, createLog('warn'), processClocks);
+  if (!(await findWorkspace(db, workspaceId))) {
+    await close();
+    throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
+  }
+  const deps = {
+    ...createOperationDeps({ ...config, baseUrl: 'http://127.0.0.1' }, createTemporaryKeyring(), time.now),
+    serving: undefined,
+  };
+  const runner: Runner = {
+    db,
+    transactions: db,
+    deps,
+    reports: db,
+    concurrencyLimiters: createConcurrencyLimiters(),
+    memory: new MemoryBudget(Number.POSITIVE_INFINITY),
+    // The operator at the machine has no credential that could end.
+    createAuthorizationSnapshot: () => ({ isStale: () => false, refresh: () => undefined }),
+    onCommitted: async () => undefined,
+  };
+  const actor = createOperatorActor(workspaceId);
+  return {
+    database: config.engine === 'sqlite' ? `in ${resolve(config.dataDir)}` : 'at DATABASE_URL',
+    isNew,
+    run(name, input) {
+      return runOperation(runner, operatorCommands[name], {
+        actor,
+        input,
+        requestId: newId(randomBytes, 'cli'),
+      }) as Promise<Output<typeof name>>;
+    },
+    now: time.now,
+    close,
+  };
+}
+
+/**
+ * Returns true if there is no database. A write-ahead log without its database counts as a database, because opening
+ * it reports the problem.
+ */
+function isDatabaseMissing(config: Config): boolean {
+  const file = getDatabasePath(config);
+  return config.engine === 'sqlite' && !existsSync(file) && !existsSync(`${file}-wal`);
+}
+
+/** @throws AppError notFound if opening would create a new database */
+export function rejectMissingDatabase(config: Config): void {
+  if (!isDatabaseMissing(config)) return;
+  const folder = resolve(config.dataDir);
+  throw new AppError(
+    'notFound',
+    `there is no database in ${folder}; set DATA_DIR to the service's folder, or first start the service with this folder`,
+  );
+}
+
+/** Returns the rules that the service of this environment applies to configurations. @throws ConfigError */
+export function getConfigRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: ConfigRules; quotas: Quotas } {
+  const { EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
+  const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, readNothing);
+  const { rules, defaultQuotas } = createOperationDeps(
+    { ...config, baseUrl },
+    createTemporaryKeyring(),
+    processClocks.now,
+  );
+  return { rules, quotas: defaultQuotas };
+}
+
+const readNothing = () => '';
+const readText = (path: string) => readFileSync(path, 'utf8');
+
+/** Creates a random keyring for work that seals nothing, so that no master key is needed. */
+function createTemporaryKeyring(): Keyring {
+  return createKeyring([randomBytes(32)]);
+}

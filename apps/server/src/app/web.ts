@@ -1,0 +1,136 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import type { HttpBindings } from '@hono/node-server';
+import type { ClientRequest, UnverifiedCallerLimits } from '@toolhost/credentials/client-request';
+import { apiKeyHeader } from '@toolhost/credentials/credential';
+import { Unauthenticated } from '@toolhost/errors/errors';
+import { loadSequentially, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
+import type { Processes } from '@toolhost/limits/call-limits';
+import type { Hono } from 'hono';
+import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
+import { authenticate, findSessionActor } from '../manage/actors.ts';
+import type { RestDeps } from '../manage/rest.ts';
+import { createSignIn } from '../manage/sign-in.ts';
+import { createOAuthRouter, toResourceMetadata } from '../oauth/router.ts';
+import { loadOperations } from '../operations/load-operations.ts';
+import type { Actor } from '../operations/operation.ts';
+import type { ServingRunner } from '../operations/run-operation.ts';
+import { resourceFolder } from '../resource-folder.ts';
+import { apiPath } from '../routes.ts';
+import { version } from '../version.ts';
+import { createManagerCredentials } from './adapters/callers.ts';
+import type { Caches } from './caches.ts';
+import type { FullConfig } from './full-config.ts';
+import type { Logins } from './logins.ts';
+import type { Observability } from './observability/observability.ts';
+
+/** Routes of everything except the MCP endpoints and the probes. */
+export type Web = {
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Routes of the OAuth proxy, for requests from inside the process such as the connection probe. */
+  login: Hono<{ Bindings: HttpBindings }>;
+};
+
+type WebDeps = {
+  config: FullConfig;
+  caches: Caches;
+  logins: Logins;
+  runner: ServingRunner;
+  observability: Observability;
+  unverifiedCallers: UnverifiedCallerLimits;
+  networkOf: (visit: ClientRequest) => string;
+  unreadResponses: RestDeps['unreadResponses'];
+  /** Monotonic ms. */
+  clock: () => number;
+  /** Monotonic ms in which this process ran. */
+  runningClock: () => number;
+  processes: Processes;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+/** Modules that the routes import. Evaluated together, they would block the event loop for 30 ms. */
+const routeModules: readonly (() => Promise<unknown>)[] = [
+  () => import('@hono/node-server'),
+  () => import('../operations/applying/server-file.ts'),
+  () => import('../manage/rest.ts'),
+  () => import('../manage/dashboard.ts'),
+];
+
+export const loginRequestsPerMinute = 300;
+
+/** Loads the operations and the routes, in small steps. */
+export async function createWeb(deps: WebDeps): Promise<Web> {
+  await loadOperations();
+  await loadSequentially(routeModules);
+  const { createWebRouter } = await import('../manage/router.ts');
+  await yieldToEventLoop();
+  const {
+    config,
+    runner,
+    observability,
+    unreadResponses,
+    unverifiedCallers,
+    networkOf: getNetwork,
+    clock,
+    processes,
+    onUnexpected,
+  } = deps;
+  const { oauthParts, identity, welcome, managementLogin } = deps.logins;
+  const createPerMinuteLimit = (maxRequests: number) => {
+    const limit = createAddressLimit({ perMinute: maxRequests, clock, processes });
+    return (request: ClientRequest) => limit.take(getNetwork(request));
+  };
+  const limitReturns = createReturnLimit({ getNetwork, signInProvider: managementLogin.id, clock, processes });
+  const login = createOAuthRouter({
+    ...oauthParts,
+    getQueryCharge: unverifiedCallers.getQueryCharge,
+    limitReturns,
+    isWithinRateLimit: createPerMinuteLimit(loginRequestsPerMinute),
+    memory: runner.memory,
+    getNetwork,
+    onUnexpected,
+  });
+  const serve = createWebRouter({
+    runner,
+    authenticate: createFindRestActor(deps),
+    unreadResponses,
+    clock,
+    runningClock: deps.runningClock,
+    unverifiedCallers,
+    baseUrl: config.baseUrl,
+    apiMetadata: () => toResourceMetadata(managementLogin, config.baseUrl + apiPath),
+    dashboardFolder: join(resourceFolder, 'dist', 'web'),
+    version,
+    onUnexpected,
+    ...observability.webRouterHooks,
+    login,
+    canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
+    signIn: createSignIn({
+      ...oauthParts,
+      identity,
+      welcome,
+      canSignIn: createPerMinuteLimit(loginRequestsPerMinute),
+      limitReturns: (request, work) => limitReturns(request, managementLogin.id, work),
+    }),
+  });
+  return { serve, login };
+}
+
+/**
+ * Creates a function that finds the actor of a REST request, by its session, its API key, or a token from the sign-in
+ * at the management server.
+ */
+function createFindRestActor({ caches, logins, observability, unverifiedCallers }: WebDeps) {
+  const credentials = createManagerCredentials(caches, logins);
+  return async (request: IncomingMessage): Promise<Actor> => {
+    const chargeQuery = unverifiedCallers.getQueryCharge(request);
+    const { authorization, [apiKeyHeader]: key } = request.headers;
+    const isFromDashboard = authorization === undefined && key === undefined;
+    const person = isFromDashboard ? await findSessionActor(request, logins.oauthParts, chargeQuery) : undefined;
+    if (person) return person;
+    return authenticate(request.headers, credentials, chargeQuery).catch((error: unknown) => {
+      if (error instanceof Unauthenticated) observability.mcpListenerHooks.onRefused(error.refusal);
+      throw error;
+    });
+  };
+}

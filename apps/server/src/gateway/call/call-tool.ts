@@ -1,0 +1,184 @@
+import { performance } from 'node:perf_hooks';
+import type { ClientTokens } from '@toolhost/credentials/token-request';
+import { AppError, ToolFailure, Unauthenticated } from '@toolhost/errors/errors';
+import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
+import { type MemoryBudget, minCountedBytes } from '@toolhost/limits/memory-budget';
+import { appendTextBlocks, type ToolCall, type ToolResult, toTextResult } from '@toolhost/mcp-protocol/mcp';
+import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
+import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
+import type { ObserveCall, TraceCall } from '../../call-observation.ts';
+import type { CallRow } from '../../store/schema.ts';
+import { formatOmittedArguments } from '../arguments/omitted-arguments.ts';
+import { prepareArguments } from '../arguments/prepare-arguments.ts';
+import type { Caller } from '../callers/caller.ts';
+import { resolveFileArguments } from '../files/argument-files.ts';
+import { attachFiles, type FileUrls } from '../files/attach-files.ts';
+import type { FileStore } from '../files/stored-files.ts';
+import { type HostedServer, toConfigFailure } from '../hosted/hosted-server.ts';
+import type { Limits, Slots } from '../limits/limits.ts';
+import { type ContinuationStore, truncateCallResult } from '../long-results/continuations.ts';
+import type { TruncatedResult } from '../response/fit-result.ts';
+import { readResponse } from '../response/read-response.ts';
+import { getResponseHead } from '../response/response-head.ts';
+import { beginCall, type Call, isCallCaptured, toCallRecord } from './call.ts';
+import { getOutcome, recordedReason, toReportedError } from './call-failure.ts';
+import { createCapture } from './capture.ts';
+import { getServiceTokens } from './credentials-of-call.ts';
+import { followRedirects, type RedirectDeps } from './follow-redirects.ts';
+import { createRequest, recheckAccess, retryWithRenewedToken, send } from './send-request.ts';
+import { checkOnThread, readOnThread, type ThreadWork, toJobContext } from './thread-work.ts';
+
+export type CallToolDeps = RedirectDeps & {
+  limits: Limits;
+  memory: MemoryBudget;
+  threads: ThreadWork;
+  clientTokens: ClientTokens;
+  continuations: ContinuationStore;
+  files: FileStore;
+  fileUrls: FileUrls;
+  /** Stores a call record. `capture` is the JSON text of a `Capture`, if the server captures. */
+  record: (row: CallRow, capture?: string) => void;
+  observe: ObserveCall;
+  /** Undefined unless traces are exported. */
+  trace?: TraceCall | undefined;
+  /** Returns epoch ms. */
+  now: () => number;
+  onUnexpected: (error: unknown, requestId: string) => void;
+};
+
+/** Minimum size of a request whose arguments are checked on a thread, in bytes. */
+const minThreadBytes = 64 * 1024;
+/** Memory that a running call takes per byte of its request, in bytes. Many short names take the most. */
+const memoryPerByte = 8;
+
+/**
+ * Runs one `tools/call`, from its limits to its record. Failures that the model should read are returned as results.
+ * @throws AppError tooMany, or unavailable if the service is overloaded or out of memory, or if the server was changed
+ * while the call waited
+ * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew, or if the credential
+ * was revoked while the call waited
+ */
+export async function callTool(
+  server: HostedServer,
+  caller: Caller,
+  toolCall: ToolCall,
+  deps: CallToolDeps,
+): Promise<ToolResult> {
+  const tool = server.getTool(toolCall.name);
+  if (!tool) return toTextResult(`there is no tool ${JSON.stringify(toolCall.name)}`, true);
+  const span = deps.trace?.(server.slug, toolCall);
+  const reservation = deps.memory.reserve(server.workspaceId, caller.network);
+  const call = beginCall({ server, tool, caller, toolCall, startedAt: deps.now(), span, reservation });
+  let slots: Slots | undefined;
+  let result: ToolResult | undefined;
+  try {
+    if (toolCall.bytesIn > minCountedBytes && !reservation.grow(toolCall.bytesIn * memoryPerByte))
+      throw createMemoryError();
+    const slotsOrPromise = deps.limits.enter(server, caller, call.onDisconnect);
+    const hasToWait = slotsOrPromise instanceof Promise;
+    slots = hasToWait ? await slotsOrPromise : slotsOrPromise;
+    call.waitMs = hasToWait ? performance.now() - call.startedClock : 0;
+    result = await executeCall(call, deps);
+    if (call.omissionLines) result = appendTextBlocks(result, call.omissionLines);
+    return result;
+  } catch (caught) {
+    const error = call.request ? toReportedError(caught, call, deps.onUnexpected) : caught;
+    call.outcome = getOutcome(error, call.request !== undefined);
+    call.reason = recordedReason(error, call);
+    if (!(error instanceof ToolFailure)) throw error;
+    result = toTextResult(error.message, true);
+    if (tool.responseRules.maxCharacters !== undefined)
+      result = await truncateCallResult(call, result, deps.continuations);
+    if (call.omissionLines) result = appendTextBlocks(result, call.omissionLines);
+    return result;
+  } finally {
+    const totalMs = performance.now() - call.startedClock;
+    if (slots) deps.limits.leave(slots, caller);
+    const recording = recordCall(call, result, totalMs, deps);
+    if (recording) await recording;
+    reservation.release();
+  }
+}
+
+function createMemoryError(): AppError {
+  return new AppError(
+    'unavailable',
+    'The service has no memory left for the arguments of this call, because the workspaces of this owner have used their share. The call was not made; retry in 5 s with fewer large calls in parallel.',
+    { retryAfterS: 5 },
+  );
+}
+
+/**
+ * Runs a call within its limits: checks the arguments, sends the request, and turns the upstream's response into the
+ * result for the agent.
+ */
+async function executeCall(call: Call, deps: CallToolDeps): Promise<ToolResult> {
+  const { tool, toolCall, server } = call;
+  if (tool.configError !== undefined) throw toConfigFailure(tool.configError);
+  const isLarge = toolCall.bytesIn > minThreadBytes;
+  const checkLargeArguments = (longArgs: Arguments) => checkOnThread(deps.threads, tool, longArgs, toJobContext(call));
+  const argsOrPromise = prepareArguments(tool, toolCall.args, checkLargeArguments, isLarge);
+  let args = argsOrPromise instanceof Promise ? await argsOrPromise : argsOrPromise;
+  call.args = args;
+  // Arguments that are valid without coercion are all sent.
+  if (argsOrPromise instanceof Promise) call.omissionLines = formatOmittedArguments(toolCall.args, args);
+  if (isLarge) await yieldToEventLoop();
+  if (tool.clientCredentials.length > 0) call.serviceTokens = await getServiceTokens(call, deps.clientTokens);
+  if (tool.fileArguments.length > 0) args = await resolveFileArguments(call, args, deps);
+  if (toolCall.authorization.isStale()) await recheckAccess(toolCall, server);
+
+  const request = createRequest(call, args);
+  call.host = tool.request.url.host;
+  call.sentClock = performance.now();
+  let response = await send(call, request, deps.http);
+  if (response.status === 401) response = await retryWithRenewedToken(call, response, args, deps);
+  else call.caller.login?.onAccepted?.();
+  call.upstreamMs = performance.now() - call.sentClock;
+  recordResponse(call, response);
+  if (tool.followsRedirects && response.status >= 300) response = await followRedirects(call, response, deps);
+
+  const responseContext = { sensitive: call.sensitive, generation: toolCall.generation };
+  let processed =
+    readResponse(response, tool.responseRules, responseContext) ?? (await readOnWorker(call, response, deps.threads));
+  if (tool.responseRules.maxCharacters !== undefined)
+    processed = await truncateCallResult(call, processed, deps.continuations);
+  return processed.files ? attachFiles(call, processed, deps) : processed;
+}
+
+/**
+ * Learns from a response if the caller's credential is valid.
+ * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew
+ */
+function recordResponse(call: Call, response: UpstreamResponse): void {
+  const { caller, server } = call;
+  call.response = response;
+  caller.verifiedCallers?.recordResponse(caller, server.workspaceId, response.status);
+  if (response.status === 401 && server.access === 'passthrough') {
+    throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
+  }
+}
+
+/** Processes a response on a thread, because it is long or takes long to check. @throws ToolFailure */
+function readOnWorker(call: Call, response: UpstreamResponse, threads: ThreadWork): Promise<TruncatedResult> {
+  const { tool, sensitive } = call;
+  // The thread takes over the memory of the body, so a capture needs its own copy.
+  const body = isCallCaptured(call) ? Buffer.from(response.body) : response.body;
+  const head = getResponseHead(response, tool.responseRules, { sensitive, generation: call.toolCall.generation });
+  return readOnThread(threads, tool, { body, head }, toJobContext(call));
+}
+
+/** Reports the end of a call to metrics, traces, and records. Returns a promise if the call is captured. */
+function recordCall(
+  call: Call,
+  result: ToolResult | undefined,
+  totalMs: number,
+  deps: CallToolDeps,
+): Promise<void> | undefined {
+  if (call.sentClock !== undefined) call.upstreamMs ??= call.startedClock + totalMs - call.sentClock;
+  deps.observe(call.server.access, call.toolCall.generation, call, totalMs);
+  call.span?.end(call.outcome);
+  const row = toCallRecord(call, result, totalMs);
+  if (isCallCaptured(call)) return createCapture(call, result, deps).then((capture) => deps.record(row, capture));
+  deps.record(row);
+  return undefined;
+}

@@ -1,0 +1,145 @@
+import { Buffer } from 'node:buffer';
+import { performance } from 'node:perf_hooks';
+import type { Outcome } from '@toolhost/errors/errors';
+import type { MemoryReservation } from '@toolhost/limits/memory-budget';
+import type { ToolCall, ToolResult } from '@toolhost/mcp-protocol/mcp';
+import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
+import type { UpstreamRequest } from '@toolhost/tool-config/request/upstream-request';
+import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
+import type { CallSpan } from '../../call-observation.ts';
+import { callIdPrefix } from '../../store/calls/call-writer.ts';
+import type { CallRow } from '../../store/schema.ts';
+import type { Caller } from '../callers/caller.ts';
+import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import { estimateResultTokens } from '../response/json-response.ts';
+import type { ServiceTokens, Signing } from './credentials-of-call.ts';
+
+/**
+ * The request of a call, with a digest of its credentials. The digest decides which connections may carry the request.
+ */
+export type CallRequest = { request: UpstreamRequest; credentialHash: string };
+
+/** One `tools/call` in the gateway: the caller, the tool, the request, and the outcome so far. */
+export type Call = {
+  readonly server: HostedServer;
+  readonly tool: HostedTool;
+  readonly caller: Caller;
+  readonly toolCall: ToolCall;
+  /**
+   * Registers a function to run when the client disconnects. Undefined for a stateful client, whose disconnect cancels
+   * nothing (MCP 2025-11-25, transports).
+   */
+  readonly onDisconnect: ToolCall['onDisconnect'] | undefined;
+  /** Start time, in epoch ms. */
+  readonly startedAt: number;
+  /** Start time, in ms of `performance.now()`. */
+  readonly startedClock: number;
+  readonly span: CallSpan | undefined;
+  /** Memory reservation for its arguments and its response. */
+  readonly reservation: MemoryReservation;
+  /** Tokens that the service obtained itself. Undefined for a tool that needs none. */
+  serviceTokens: ServiceTokens | undefined;
+  /** Keys that sign the request. Undefined unless the request is signed. */
+  signing: Signing | undefined;
+  /** The caller's token, and all other credentials that were sent. */
+  readonly sensitive: string[];
+  outcome: Outcome;
+  /** Failure reason for the call record. Undefined if the call succeeded. */
+  reason: string | undefined;
+  /** Arguments in the request. Undefined if they were invalid. */
+  args: Arguments | undefined;
+  /**
+   * Lines for the result about arguments that were passed and not sent. Undefined if the arguments were valid without
+   * coercion.
+   */
+  omissionLines: readonly string[] | undefined;
+  /** The last request that was sent, excluding redirects. */
+  request: CallRequest | undefined;
+  /** Host and port of the upstream. Undefined if no request was built. */
+  host: string | undefined;
+  /** The last response of the upstream. */
+  response: UpstreamResponse | undefined;
+  /** Number of requests that were sent. */
+  requests: number;
+  /** Time that the call waited for its slots, in ms. Undefined if it never got them. */
+  waitMs: number | undefined;
+  /** Time at which its request was sent, in ms of `performance.now()`. Undefined if nothing was sent. */
+  sentClock: number | undefined;
+  /** Time that the upstream took, in ms. Undefined if nothing was sent. */
+  upstreamMs: number | undefined;
+};
+
+/** The inputs of a new call. */
+export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'toolCall' | 'startedAt' | 'span' | 'reservation'>;
+
+export function beginCall({ server, tool, caller, toolCall, startedAt, span, reservation }: NewCall): Call {
+  return {
+    server,
+    tool,
+    caller,
+    toolCall,
+    onDisconnect: toolCall.generation === 'stateless' ? toolCall.onDisconnect : undefined,
+    startedAt,
+    startedClock: performance.now(),
+    span,
+    reservation,
+    serviceTokens: undefined,
+    signing: undefined,
+    sensitive: caller.token === undefined ? [] : [caller.token],
+    outcome: 'ok',
+    reason: undefined,
+    args: undefined,
+    omissionLines: undefined,
+    request: undefined,
+    host: undefined,
+    response: undefined,
+    requests: 0,
+    waitMs: undefined,
+    sentClock: undefined,
+    upstreamMs: undefined,
+  };
+}
+
+/** The fields of a call that its record needs. A call of a built-in tool has no upstream. */
+export type RecordedCall = Pick<Call, 'server' | 'caller' | 'startedAt' | 'outcome'> &
+  Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason' | 'requests'>> & {
+    toolCall: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;
+    response?: Pick<UpstreamResponse, 'status'> | undefined;
+  };
+
+/** Creates the record of a call that ended after `totalMs`. */
+export function toCallRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
+  const { server, caller, toolCall, upstreamMs, requests = 0 } = call;
+  return {
+    id: `${callIdPrefix}${toolCall.requestId}`,
+    workspace_id: server.workspaceId,
+    server_id: server.id,
+    slug: server.slug,
+    tool: toolCall.name,
+    started_at: call.startedAt,
+    caller_kind: caller.kind,
+    key_id: caller.keyId ?? null,
+    upstream_host: call.host ?? null,
+    upstream_status: call.response?.status ?? null,
+    outcome: call.outcome,
+    duration_ms: Math.round(totalMs),
+    upstream_ms: upstreamMs === undefined ? null : Math.round(upstreamMs),
+    bytes_in: toolCall.bytesIn,
+    bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
+    reason: call.reason ?? null,
+    estimated_tokens: result ? (result.tokens ?? estimateResultTokens(result)) : null,
+    view: server.view?.name ?? null,
+    model: null,
+    upstream_requests: requests > 1 ? requests : null,
+  };
+}
+
+/** Returns true if a call is captured: if captures are enabled for its server, or if it is a try-out. */
+export function isCallCaptured({ caller, server, startedAt }: Call): boolean {
+  return caller.kind === 'try_out' || startedAt < (server.captureUntil ?? 0);
+}
+
+/** Returns true if captures are enabled for calls to a server that start at `now`. */
+export function isCapturing(server: HostedServer, now: number): boolean {
+  return now < (server.captureUntil ?? 0);
+}

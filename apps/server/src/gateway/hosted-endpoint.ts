@@ -1,0 +1,58 @@
+import type { TenantKey } from '@toolhost/credentials/client-request';
+import type { McpEndpoint, McpServer } from '@toolhost/mcp-protocol/mcp';
+import { isOpen } from '@toolhost/tool-config/server-wide';
+import { getEnabledTools } from '@toolhost/tool-config/tool';
+import { getRunner } from './built-in-tools/read-more.ts';
+import type { CallToolDeps } from './call/call-tool.ts';
+import type { Caller, CallerOptions } from './callers/caller.ts';
+import { resolveCaller } from './callers/resolve-caller.ts';
+import { getServerAddress, type HostedServer } from './hosted/hosted-server.ts';
+
+export type HostedEndpointDeps = CallToolDeps & {
+  callers: CallerOptions;
+  /** Returns the metadata URL of an address, which is a slug or `slug/view`. */
+  resourceMetadataUrl: (address: string) => string;
+};
+
+/** Creates the MCP endpoint of a hosted server, or of one of its views. Called once for each compiled server. */
+export function createHostedEndpoint(server: HostedServer, deps: HostedEndpointDeps): McpEndpoint {
+  const { config, access } = server;
+  const runCall = getRunner(server);
+  const toMcpServer = (caller: Caller) =>
+    // Logins and bearer tokens do not identify a tenant: anyone can bring a token, and one person can log in many
+    // times. Only an API key identifies the caller.
+    createMcpServer(server, (call) => runCall(server, caller, call, deps), {
+      workspaceId: server.workspaceId,
+      network: caller.network,
+    });
+  return {
+    loginHints: config.oauth && {
+      resourceMetadata: deps.resourceMetadataUrl(getServerAddress(server)),
+      scopes: config.oauth.scopes,
+    },
+    authorize(request, chargeQuery) {
+      const caller = resolveCaller(server, request, deps.callers, chargeQuery);
+      return caller instanceof Promise ? caller.then(toMcpServer) : toMcpServer(caller);
+    },
+    pageContent: {
+      name: config.name,
+      description: config.description,
+      access: isOpen(config, access) ? 'open' : access,
+      tools: getEnabledTools(config).length,
+    },
+  };
+}
+
+/** Presents a hosted server to the protocol layer. */
+export function createMcpServer(server: HostedServer, call: McpServer['call'], tenantKey: TenantKey): McpServer {
+  return {
+    source: server.source,
+    tenantKey,
+    info: server.info,
+    instructions: server.instructions,
+    getToolsJson: server.toolsJson,
+    toolNames: server.toolNames,
+    getMirroredArguments: server.getMirroredArguments,
+    call,
+  };
+}

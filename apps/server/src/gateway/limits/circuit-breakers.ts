@@ -1,0 +1,225 @@
+import { OutboundError, type OutboundReason } from '@toolhost/errors/errors';
+import type { CircuitState } from '@toolhost/limits/call-limits';
+import { createFairCache } from '@toolhost/limits/fair-cache';
+import type { Exchange } from '@toolhost/safe-http/exchange';
+import type { HttpClient } from '@toolhost/safe-http/http-client';
+
+/**
+ * Protects a failing upstream, and spares its callers the wait. If most calls of a workspace to an origin fail, further
+ * calls fail immediately, until a single probe call succeeds. Each network of unverified callers has a separate
+ * circuit, so that made-up tokens cannot open the circuit of other callers.
+ */
+export type Circuits = {
+  /**
+   * Wraps an HTTP client. It sends nothing while a circuit is open.
+   * @throws OutboundError circuit_open, and errors of `http`
+   */
+  wrap(http: HttpClient): HttpClient;
+  /**
+   * Returns the state for verified callers. If none of them call, returns that of the network of unverified callers
+   * with the most calls.
+   */
+  getState(workspaceId: string, origin: string): CircuitState;
+  /** Returns the number of circuits that are not closed, for metrics. */
+  snapshot(): { open: number; halfOpen: number };
+};
+
+/**
+ * Recent calls of one workspace to one origin, either of one network of unverified callers or of all other callers, and
+ * the state of the circuit.
+ */
+type Circuit = {
+  workspaceId: string;
+  origin: string;
+  calls: RecentCount;
+  failures: RecentCount;
+  /** Time from which one probe is sent, in monotonic ms; 0 while closed. */
+  openUntil: number;
+  /** True while the probe is in progress. */
+  isProbing: boolean;
+};
+
+export const circuitWindowMs = 30_000;
+const slots = 30;
+export const circuitOpenMs = 10_000;
+export const minFailures = 20;
+/** Maximum number of circuits. One tenant can use three quarters of it. */
+export const maxCircuits = 13_500;
+
+/** Statuses that mean that the upstream cannot be reached or does not respond. */
+const failureStatuses = new Set([502, 503, 504]);
+
+type Verdict = 'good' | 'failed' | 'unrelated';
+
+/**
+ * Maps each failure to a verdict: "failed" if the upstream or the network in between is at fault, "good" if the
+ * upstream did respond but the response was not read.
+ */
+const verdicts: Record<OutboundReason, Verdict> = {
+  dns: 'failed',
+  unreachable: 'failed',
+  tls: 'failed',
+  timeout: 'failed',
+  reset: 'failed',
+  truncated: 'failed',
+  malformed: 'failed',
+  oversize: 'good',
+  busy: 'good',
+  blocked: 'unrelated',
+  circuit_open: 'unrelated',
+  own_credential: 'unrelated',
+  no_connection: 'unrelated',
+  no_memory: 'unrelated',
+  stopped: 'unrelated',
+  cancelled: 'unrelated',
+};
+
+/** Creates the circuits. `clock` returns monotonic ms. */
+export function createCircuits(clock: () => number): Circuits {
+  const circuits = createFairCache<Circuit>({
+    max: maxCircuits,
+    getOwner: ({ workspaceId }) => workspaceId,
+    getIds: ({ workspaceId, origin }) => [`${workspaceId} ${origin}`],
+  });
+
+  function getCircuit({ workspaceId, origin, unverifiedCaller: unverifiedNetwork = '' }: Exchange): Circuit {
+    const key = `${workspaceId} ${origin} ${unverifiedNetwork}`;
+    const existing = circuits.get(key);
+    if (existing) return existing;
+    const [calls, failures] = [createRecentCount(circuitWindowMs, slots), createRecentCount(circuitWindowMs, slots)];
+    const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isProbing: false };
+    circuits.set(key, circuit);
+    return circuit;
+  }
+
+  /** Lets one call through an open circuit after the waiting time. This probe decides if the circuit closes. */
+  function startProbe(circuit: Circuit): OutboundError | undefined {
+    const remainingMs = circuit.openUntil - clock();
+    if (remainingMs <= 0 && !circuit.isProbing) {
+      circuit.isProbing = true;
+      return undefined;
+    }
+    return new OutboundError('circuit_open', formatRefusal(circuit.isProbing ? undefined : remainingMs));
+  }
+
+  return {
+    wrap: (http) => ({
+      ...http,
+      async send(exchange) {
+        const circuit = getCircuit(exchange);
+        const isProbe = circuit.openUntil !== 0;
+        const refusal = isProbe ? startProbe(circuit) : undefined;
+        if (refusal) throw refusal;
+        try {
+          const response = await http.send(exchange);
+          recordVerdict(circuit, isProbe, failureStatuses.has(response.status) ? 'failed' : 'good', clock());
+          return response;
+        } catch (error) {
+          recordVerdict(
+            circuit,
+            isProbe,
+            error instanceof OutboundError ? verdicts[error.reason] : 'unrelated',
+            clock(),
+          );
+          throw error;
+        }
+      },
+    }),
+    getState(workspaceId, origin) {
+      const now = clock();
+      const verifiedCircuit = circuits.peek(`${workspaceId} ${origin} `);
+      if (verifiedCircuit) return toCircuitState(verifiedCircuit, now);
+      const networkStates = [...circuits.getKeys(`${workspaceId} ${origin}`)].map((key) =>
+        toCircuitState(circuits.peek(key), now),
+      );
+      return networkStates.toSorted((a, b) => b.calls - a.calls)[0] ?? toCircuitState(undefined, now);
+    },
+    snapshot() {
+      const now = clock();
+      const snapshotCounts = { open: 0, halfOpen: 0 };
+      for (const key of circuits.keys()) {
+        const openUntil = circuits.peek(key)?.openUntil ?? 0;
+        if (openUntil !== 0) snapshotCounts[openUntil > now ? 'open' : 'halfOpen']++;
+      }
+      return snapshotCounts;
+    },
+  };
+}
+
+function recordVerdict(circuit: Circuit, isProbe: boolean, verdict: Verdict, now: number): void {
+  if (isProbe) circuit.isProbing = false;
+  // Calls that started before the circuit opened no longer count.
+  if (verdict === 'unrelated' || (circuit.openUntil !== 0 && !isProbe)) return;
+  const { calls, failures } = circuit;
+  if (isProbe && verdict === 'good') {
+    circuit.openUntil = 0;
+    clearCount(calls);
+    clearCount(failures);
+    return;
+  }
+  countEvent(calls, now);
+  if (verdict === 'good') return;
+  countEvent(failures, now);
+  if (isProbe || isMostlyFailing(failures, calls, now)) circuit.openUntil = now + circuitOpenMs;
+}
+
+function isMostlyFailing(failures: RecentCount, calls: RecentCount, now: number): boolean {
+  const failed = getRecentTotal(failures, now);
+  return failed >= minFailures && failed * 2 > getRecentTotal(calls, now);
+}
+
+/** Returns the state of a circuit, which is undefined if there were no calls. */
+function toCircuitState(circuit: Circuit | undefined, now: number): CircuitState {
+  if (!circuit) return { state: 'closed', calls: 0, failures: 0, retryAfterMs: undefined };
+  const counts = { calls: getRecentTotal(circuit.calls, now), failures: getRecentTotal(circuit.failures, now) };
+  if (circuit.openUntil === 0) return { state: 'closed', ...counts, retryAfterMs: undefined };
+  const retryAfterMs = Math.max(0, circuit.openUntil - now);
+  return { state: retryAfterMs > 0 ? 'open' : 'half_open', ...counts, retryAfterMs };
+}
+
+/** Formats the refusal. `remainingMs` is undefined while a probe is in progress. */
+function formatRefusal(remainingMs: number | undefined): string {
+  const next =
+    remainingMs === undefined
+      ? 'a probe request is in progress; retry in a few seconds'
+      : `the next request is allowed in ${Math.ceil(remainingMs / 1000)} s`;
+  return `most calls to the upstream failed in the last ${circuitWindowMs / 1000} s, so nothing was sent; ${next}`;
+}
+
+/** A count of recent events, by time slot. The oldest slot is dropped as time passes. */
+export type RecentCount = { slotMs: number; slots: number[]; slot: number; total: number };
+
+/** Creates a count that covers at most `windowMs`, and at least one slot less. */
+export function createRecentCount(windowMs: number, slots: number): RecentCount {
+  return { slotMs: windowMs / slots, slots: new Array<number>(slots).fill(0), slot: 0, total: 0 };
+}
+
+/** Counts an event. `now` is in monotonic ms. */
+export function countEvent(count: RecentCount, now: number): void {
+  dropOldSlots(count, now);
+  const index = count.slot % count.slots.length;
+  count.slots[index] = (count.slots[index] as number) + 1;
+  count.total++;
+}
+
+export function getRecentTotal(count: RecentCount, now: number): number {
+  dropOldSlots(count, now);
+  return count.total;
+}
+
+function clearCount(count: RecentCount): void {
+  count.slots.fill(0);
+  count.total = 0;
+}
+
+function dropOldSlots(count: RecentCount, now: number): void {
+  const slot = Math.floor(now / count.slotMs);
+  if (slot === count.slot) return;
+  const { slots } = count;
+  for (let slotsToClear = Math.min(slot - count.slot, slots.length); slotsToClear > 0; slotsToClear--) {
+    const index = (slot - slotsToClear + 1) % slots.length;
+    count.total -= slots[index] as number;
+    slots[index] = 0;
+  }
+  count.slot = slot;
+}

@@ -1,0 +1,380 @@
+import { Buffer } from 'node:buffer';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { QueryCharge, TenantKey, UnverifiedCallerLimits } from '@toolhost/credentials/client-request';
+import { getHeaderValue } from '@toolhost/credentials/credential';
+import { AppError, errorDescription, type Refusal, Unauthenticated } from '@toolhost/errors/errors';
+import { type MaybePromise, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
+import { bodyLimits } from '@toolhost/json/body-limits';
+import type { MemoryBudget, MemoryReservation } from '@toolhost/limits/memory-budget';
+import { handleStatelessRequest } from '@toolhost/mcp-protocol/2026-07-28';
+import {
+  accepted,
+  errorCodes,
+  formatError,
+  getEchoableId,
+  isResponse,
+  isStatelessMessage,
+  type MessageContext,
+  type MessageStart,
+  parseBody,
+  type Reply,
+  type RequestId,
+  RpcError,
+  readMessageStart,
+  toMessage,
+} from '@toolhost/mcp-protocol/json-rpc';
+import { handleBatch, handleStatefulRequest } from '@toolhost/mcp-protocol/legacy';
+import {
+  createAuthorizationSnapshot,
+  type JsonText,
+  type LoginHints,
+  type McpEndpoint,
+  type McpServer,
+  statelessRevision,
+} from '@toolhost/mcp-protocol/mcp';
+import { parseMediaType } from '@toolhost/tool-config/http/headers';
+import type { Incoming, UnreadResponses } from '../http/incoming.ts';
+import { ownHostPath } from '../http/own-hosts.ts';
+import { acceptsPage, pagePolicy, renderErrorPage } from '../http/page.ts';
+import {
+  callerDiscardLimits,
+  checkBodyHeaders,
+  type DiscardLimits,
+  discardBody,
+  readBody,
+  readStart,
+  rejectedDiscardLimits,
+} from '../http/read-body.ts';
+import { buildOwnHostMetadataUrl, splitAddress } from '../routes.ts';
+import { acceptsGzip, createListCompression } from './compressed-list.ts';
+import { serverPage } from './server-page.ts';
+
+export type McpListenerDeps = {
+  /** Finds the endpoint of an address, which is a slug or `slug/view`. */
+  findEndpoint: (address: string, chargeQuery: QueryCharge) => MaybePromise<McpEndpoint | undefined>;
+  unverifiedCallers: UnverifiedCallerLimits;
+  memory: MemoryBudget;
+  unreadResponses: UnreadResponses;
+  serverUrl: (address: string) => string;
+  onUnexpected: (error: unknown, requestId: string) => void;
+  /**
+   * Called after every request with the readable fields of its message, and the status. The status is 0 if nothing was
+   * sent.
+   */
+  onResponse: (payload: unknown, status: number) => void;
+  onRefused: (limitError: Refusal) => void;
+  /** Returns monotonic ms. */
+  clock: () => number;
+};
+
+/** Number of bytes at the start of a refused request's body that are searched for its id. */
+const maxPrefixBytes = 4096;
+const pageHeaders = [
+  ...['Content-Type', 'text/html; charset=utf-8'],
+  ...['Content-Security-Policy', pagePolicy],
+  ...['Referrer-Policy', 'no-referrer'],
+];
+
+/**
+ * Serves the hot path, `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}`, on plain node:http (MCP, Streamable HTTP).
+ * Responses are single JSON messages. The headers decide access; the body is read and parsed only afterwards. If
+ * authorization or the body takes long, access is checked again before the call, because the credential may have been
+ * revoked in the meantime.
+ */
+export function createMcpListener(deps: McpListenerDeps) {
+  const compressList = createListCompression();
+  return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
+    const { request, response, requestId, serverOrigin } = incoming;
+    let body: Buffer | undefined;
+    let payload: unknown;
+    let hints: LoginHints | undefined;
+    let isAuthorized = false;
+    let isReadingBody = false;
+    let reservation: MemoryReservation | undefined;
+    try {
+      const isPost = request.method === 'POST';
+      if (isPost && request.headers['content-type'] !== 'application/json') checkContentType(request);
+      const chargeQuery = deps.unverifiedCallers.getQueryCharge(request);
+      const endpointOrPromise = deps.findEndpoint(address, chargeQuery);
+      const endpoint = requireEndpoint(
+        endpointOrPromise instanceof Promise ? await endpointOrPromise : endpointOrPromise,
+      );
+      if (!isPost && isBrowserRequest(request)) {
+        const page = serverPage(endpoint.pageContent, urlFor(incoming, address, deps));
+        write(incoming, { status: 200, bodyHeaders: pageHeaders, body: page }, deps.unreadResponses);
+        return;
+      }
+      hints =
+        serverOrigin === undefined ? endpoint.loginHints : toOwnHostHints(endpoint.loginHints, serverOrigin, address);
+      const { alternativeBaseUrl } = incoming;
+      if (hints && alternativeBaseUrl !== undefined)
+        hints = { ...hints, resourceMetadata: withOrigin(hints.resourceMetadata, alternativeBaseUrl) };
+      const reauthorize = async () =>
+        requireEndpoint(await deps.findEndpoint(address, chargeQuery)).authorize(request, chargeQuery);
+      const authorization = createAuthorizationSnapshot(reauthorize, deps.clock);
+      const authorized = endpoint.authorize(request, chargeQuery);
+      let server = authorized instanceof Promise ? await authorized : authorized;
+      if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
+      isAuthorized = true;
+      const limits = server.bodyLimits ?? bodyLimits;
+      checkBodyHeaders(request, limits.bytes);
+      isReadingBody = true;
+      reservation = deps.memory.reserve(server.tenantKey.workspaceId, server.tenantKey.network);
+      body = await readBody(request, limits.bytes, { reservation });
+      const parsed = parseBody(body, limits, server.parseLongMessage);
+      payload = parsed instanceof Promise ? await parsed : parsed;
+      if (authorization.isStale()) server = await authorization.refresh();
+      const reply = await handlePayload(server, payload, {
+        headers: request.headers,
+        requestId,
+        bytesIn: body.length,
+        ownOrigin: serverOrigin,
+        onDisconnect: (cancel) => callOnDisconnect(response, cancel),
+        authorization,
+      });
+      const { status, body: message } = reply;
+      const bodyHeaders = reply.stream ? eventStreamHeaders : jsonHeaders;
+      if (reply.isList) {
+        const gzip = acceptsGzip(request.headers['accept-encoding']) ? await compressList(message) : undefined;
+        const list = gzip ? { status, bodyHeaders: gzipHeaders, body: gzip } : { status, bodyHeaders, body: message };
+        // A short request returns a long list, and anyone may request it from an open server.
+        const isUnverified = server.tenantKey.network !== undefined;
+        const limitError = isUnverified && deps.unverifiedCallers.chargeSentBytes(request, getByteLength(list.body));
+        if (limitError) throw limitError;
+        write(incoming, list, deps.unreadResponses, server.tenantKey, true);
+      } else write(incoming, { status, bodyHeaders, body: message }, deps.unreadResponses, server.tenantKey);
+    } catch (caught) {
+      const error = isAuthorized ? caught : toRefusal(caught, request, deps.unverifiedCallers);
+      if (isReadingBody) payload ??= body && (await readBodyStart(body, error));
+      else payload = await readRequestStart(request, error, isAuthorized ? callerDiscardLimits : rejectedDiscardLimits);
+      writeError(incoming, { error, id: getEchoableId(payload), hints }, deps);
+    } finally {
+      reservation?.release();
+      deps.onResponse(payload, response.headersSent ? response.statusCode : 0);
+    }
+  };
+}
+
+/** @throws AppError notFound */
+function requireEndpoint(endpoint: McpEndpoint | undefined): McpEndpoint {
+  if (!endpoint) throw new AppError('notFound', 'there is no server at this URL');
+  return endpoint;
+}
+
+/** Returns login hints for a server on its own host, where the metadata describe it under that host's URL. */
+function toOwnHostHints(hints: LoginHints | undefined, ownOrigin: string, address: string): LoginHints | undefined {
+  return hints && { ...hints, resourceMetadata: buildOwnHostMetadataUrl(ownOrigin, splitAddress(address).view) };
+}
+
+/** Replaces the origin of one of this service's URLs with another origin of this machine. */
+function withOrigin(url: string, otherBaseUrl: string): string {
+  return new URL(otherBaseUrl).origin + url.slice(new URL(url).origin.length);
+}
+
+function urlFor(
+  { serverOrigin, alternativeBaseUrl }: Incoming,
+  address: string,
+  { serverUrl }: McpListenerDeps,
+): string {
+  if (serverOrigin === undefined) {
+    const url = serverUrl(address);
+    return alternativeBaseUrl === undefined ? url : withOrigin(url, alternativeBaseUrl);
+  }
+  const { view } = splitAddress(address);
+  return serverOrigin + ownHostPath + (view === undefined ? '' : `/${view}`);
+}
+
+/** Returns the error for a refused request: its own error, or a 429 if its address is over the limit. */
+function toRefusal(caught: unknown, request: IncomingMessage, unverifiedCallers: UnverifiedCallerLimits): unknown {
+  const status = caught instanceof AppError || caught instanceof Unauthenticated ? caught.status : 0;
+  return unverifiedCallers.recordRefusal(request, status) ?? caught;
+}
+
+/** Reads the id and method from the first bytes of a refused request's body, and discards the remainder. */
+async function readRequestStart(
+  request: IncomingMessage,
+  error: unknown,
+  discardLimits: DiscardLimits,
+): Promise<MessageStart | undefined> {
+  const isUnreadable = error instanceof AppError && (error.status === 415 || error.status === 413);
+  if (request.method !== 'POST' || isUnreadable) {
+    discardBody(request, discardLimits);
+    return undefined;
+  }
+  const { bytes, isComplete } = await readStart(request, maxPrefixBytes, discardLimits);
+  return readMessageStart(bytes, isComplete);
+}
+
+/**
+ * Reads the id and method from a refused body that was received completely. Text that is not JSON has no id (JSON-RPC
+ * 2.0, 5).
+ */
+async function readBodyStart(body: Buffer, error: unknown): Promise<MessageStart | undefined> {
+  if (error instanceof RpcError && error.code === errorCodes.parse) return undefined;
+  await yieldToEventLoop();
+  return readMessageStart(body, true);
+}
+
+function checkContentType(request: IncomingMessage): void {
+  if (parseMediaType(request.headers['content-type']) !== 'application/json')
+    throw new AppError('unsupported', 'Content-Type must be application/json');
+}
+
+/** Returns true for a browser, which requests HTML by name. MCP clients request an event stream. */
+function isBrowserRequest({ method, headers }: IncomingMessage): boolean {
+  return acceptsPage(method, headers.accept);
+}
+
+/** Calls `cancel` when the client disconnects, or immediately if it already has. */
+function callOnDisconnect(response: ServerResponse, cancel: () => void): void {
+  const isDisconnected = () => response.destroyed && !response.writableFinished;
+  if (isDisconnected()) cancel();
+  else {
+    response.on('close', () => {
+      if (isDisconnected()) cancel();
+    });
+  }
+}
+
+const jsonHeaders = ['Content-Type', 'application/json'];
+const gzipHeaders = [...jsonHeaders, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'];
+const eventStreamHeaders = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
+
+/** A response to be written. `ofBody` alternates names and values of all headers but Content-Length. */
+type OutgoingResponse = {
+  status: number;
+  bodyHeaders: readonly string[];
+  body: string | readonly JsonText[] | undefined;
+};
+
+/** A request that failed, and what its error response needs. */
+type FailedRequest = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
+
+/** An error as status, headers, and the error object of a JSON-RPC message. */
+type ErrorResponse = { status: number; headers?: readonly string[]; code: number; message: string; data?: object };
+
+/** Renders every error of this listener, as an MCP response or as an HTML page for browsers. */
+function writeError(incoming: Incoming, failure: FailedRequest, deps: McpListenerDeps): void {
+  const { request, response } = incoming;
+  if (response.destroyed || response.headersSent) return;
+  const { status, headers = [], code, message, data } = toErrorResponse(failure, incoming.requestId, deps);
+  const isPage = isBrowserRequest(request);
+  const body = isPage ? renderErrorPage(message, incoming.homeUrl) : formatError(failure.id, code, message, data);
+  const bodyHeaders = [...(isPage ? pageHeaders : jsonHeaders), ...headers];
+  write(incoming, { status, bodyHeaders, body }, deps.unreadResponses);
+}
+
+function toErrorResponse({ error, hints }: FailedRequest, requestId: string, deps: McpListenerDeps): ErrorResponse {
+  if (error instanceof RpcError) {
+    const { status, code, message, data } = error;
+    return { status, code, message, ...(data && { data }) };
+  }
+  if (error instanceof Unauthenticated) {
+    deps.onRefused(error.refusal);
+    const { status, message } = error;
+    return { status, headers: ['WWW-Authenticate', formatChallenge(error, hints)], code: status, message };
+  }
+  if (error instanceof AppError) {
+    const { status, message } = error;
+    const code = status < 500 && status !== 429 ? errorCodes.invalidRequest : status;
+    const allow = status === 405 ? ['Allow', 'POST'] : [];
+    return { status, headers: [...Object.entries(error.headers).flat(), ...allow], code, message };
+  }
+  deps.onUnexpected(error, requestId);
+  return { status: 500, code: errorCodes.internal, message: `internal error; request ${requestId}` };
+}
+
+/**
+ * Ends a response on which nothing has been set. Bytes that the client has not read yet are charged to its tenant key,
+ * or to the request's address if `tenantKey` is absent. A list is charged to no one, because all responses share one copy
+ * in memory.
+ */
+function write(
+  { response, headers }: Incoming,
+  { status, bodyHeaders, body }: OutgoingResponse,
+  unreadResponses: UnreadResponses,
+  tenantKey?: TenantKey,
+  isShared = false,
+): void {
+  if (response.destroyed) return;
+  let bytes = 0;
+  if (body === undefined) response.writeHead(status, headers).end();
+  else {
+    bytes = getByteLength(body);
+    headers.push(...bodyHeaders, 'Content-Length', String(bytes));
+    response.writeHead(status, headers);
+    const text = typeof body === 'string' ? body : joinStrings(body);
+    // A string is sent in one write with the head. ASCII text is valid Latin-1, which is the cheapest encoding to
+    // write.
+    if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');
+    else writeChunks(response, body as readonly JsonText[]);
+  }
+  // The socket has flushed everything, so the client can no longer occupy memory.
+  if (response.socket?.writableLength !== 0) unreadResponses.track(response, bytes, tenantKey, isShared ? 0 : bytes);
+}
+
+function getByteLength(body: OutgoingResponse['body']): number {
+  if (typeof body !== 'object') return Buffer.byteLength(body ?? '');
+  let bytes = 0;
+  for (const chunk of body) bytes += Buffer.byteLength(chunk);
+  return bytes;
+}
+
+/**
+ * Joins the chunks if all of them are strings. V8 flattens the string on its first read, which is the write to the
+ * socket. Counting the bytes of the joined string would flatten it once more.
+ */
+function joinStrings(chunks: readonly JsonText[]): string | undefined {
+  let text = '';
+  for (const chunk of chunks) {
+    if (typeof chunk !== 'string') return undefined;
+    text += chunk;
+  }
+  return text;
+}
+
+/** Corks the response, so that the chunks and the head are sent in one write. */
+function writeChunks(response: ServerResponse, chunks: readonly JsonText[]): void {
+  response.cork();
+  for (const chunk of chunks) response.write(chunk);
+  response.end();
+}
+
+/**
+ * Formats the `WWW-Authenticate` field (RFC 6750, 3; RFC 9728, 5.1). A request without credentials gets no error code.
+ */
+export function formatChallenge(error: Unauthenticated, hints: LoginHints | undefined): string {
+  const params: string[] = [];
+  if (hints) params.push(`resource_metadata="${hints.resourceMetadata}"`);
+  if (hints && hints.scopes.length > 0) params.push(`scope="${hints.scopes.join(' ')}"`);
+  if (error.refusal === 'invalid') params.push('error="invalid_token"');
+  if (error.refusal === 'forbidden') params.push('error="insufficient_scope"');
+  if (error.refusal !== 'missing') params.push(`error_description="${errorDescription(error.message)}"`);
+  return params.length > 0 ? `Bearer ${params.join(', ')}` : 'Bearer';
+}
+
+/**
+ * Handles the parsed body of a POST request (MCP, transports). Each message states its own revision ("Backward
+ * Compatibility" of basic/versioning), and no state is stored between messages.
+ * @throws RpcError with the status and code of MCP 2026-07-28, synchronously or by rejecting, and any error of a call
+ */
+export function handlePayload(server: McpServer, payload: unknown, context: MessageContext): MaybePromise<Reply> {
+  if (Array.isArray(payload)) return handleBatch(server, payload, context);
+  const isStateless = isStatelessMessage(payload);
+  const claimsStateless =
+    isStateless || (getHeaderValue(context.headers, 'mcp-protocol-version') ?? '') >= statelessRevision;
+  if (isResponse(payload)) {
+    if (claimsStateless)
+      throw new RpcError(
+        400,
+        errorCodes.invalidRequest,
+        'the body is a JSON-RPC response; send a request or a notification',
+      );
+    return accepted;
+  }
+  const message = toMessage(payload);
+  if (message.id === undefined) return accepted;
+  return claimsStateless
+    ? handleStatelessRequest(server, message, context, isStateless)
+    : handleStatefulRequest(server, message, context);
+}

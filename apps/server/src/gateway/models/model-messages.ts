@@ -1,0 +1,35 @@
+import { randomUUID } from 'node:crypto';
+import { isJsonObjectText } from '@toolhost/json/object-json';
+
+/**
+ * Serializes values together with texts that are JSON already. Arguments that a model wrote keep their digits, and are
+ * neither parsed nor serialized again.
+ */
+export class SplicedJson {
+  readonly #placeholder = randomUUID();
+  readonly #texts: string[] = [];
+
+  /**
+   * Returns a placeholder for a JSON object in text form; for `{}` if the text is none. The model sees that in the
+   * result of its call.
+   */
+  object(text: string): string {
+    return this.#add(isJsonObjectText(text) ? text : '{}');
+  }
+
+  /** Returns placeholders for the members of a JSON object in text form, to be spread into another object. */
+  members(text: string | undefined): object {
+    const membersText = text === undefined || !isJsonObjectText(text) ? '' : text.trim().slice(1, -1).trim();
+    return membersText === '' ? {} : { [this.#add(membersText)]: 0 };
+  }
+
+  /** Returns the JSON of a value, with the inserted texts. */
+  stringify(value: object): string {
+    const placeholderPattern = new RegExp(`"${this.#placeholder}:(\\d+)"(:0)?`, 'g');
+    return JSON.stringify(value).replaceAll(placeholderPattern, (_, index: string) => this.#texts[Number(index)] ?? '');
+  }
+
+  #add(text: string): string {
+    return `${this.#placeholder}:${this.#texts.push(text) - 1}`;
+  }
+}

@@ -1,0 +1,46 @@
+import { AppError, errorKinds, Unauthenticated } from '@toolhost/errors/errors';
+import { pagePolicy, renderErrorPage } from './page.ts';
+
+/**
+ * Renders an error as a REST response: `application/problem+json` (RFC 9457) or, if `home` is the URL of the home page,
+ * a page for a person.
+ */
+export function createErrorResponse(
+  thrown: unknown,
+  requestId: string,
+  onUnexpected: (error: unknown, requestId: string) => void,
+  homeUrl?: string,
+): Response {
+  const error = toAppError(thrown);
+  if (!error) onUnexpected(thrown, requestId);
+  const status = error?.status ?? 500;
+  const headers: Record<string, string> = { 'Content-Type': 'application/problem+json', ...error?.headers };
+  if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
+  const message = error?.message ?? `internal error; request ${requestId}`;
+  if (homeUrl !== undefined) {
+    const pageHeaders = {
+      ...headers,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': pagePolicy,
+    };
+    return new Response(renderErrorPage(message, homeUrl), { status, headers: pageHeaders });
+  }
+  const { code, title } = errorKinds[error?.kind ?? 'internal'];
+  const body = {
+    type: 'about:blank',
+    title,
+    status,
+    code,
+    detail: message,
+    ...(error && error.problems.length > 0 && { problems: error.problems }),
+    request_id: requestId,
+  };
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+function toAppError(error: unknown): AppError | undefined {
+  if (error instanceof AppError) return error;
+  if (error instanceof Unauthenticated)
+    return new AppError(error.status === 401 ? 'unauthenticated' : 'forbidden', error.message);
+  return undefined;
+}

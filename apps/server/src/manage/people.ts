@@ -1,0 +1,95 @@
+import { getRoleScopes, hasScope, type Scope } from '@toolhost/credentials/credential';
+import { newId, type Random } from '@toolhost/credentials/ids';
+import { AppError } from '@toolhost/errors/errors';
+import { foldAddressCase } from '../email-address.ts';
+import type { Actor } from '../operations/operation.ts';
+import { addWorkspace } from '../operations/people/add-workspace.ts';
+import type { Db } from '../store/db.ts';
+import { consumeInvitations, invitationLifetimeMs } from '../store/people/members.ts';
+import {
+  findJoinedWorkspaces,
+  findLastChosenWorkspace,
+  findRole,
+  joinWorkspace,
+  saveMember,
+  saveUser,
+} from '../store/people/users.ts';
+import { countWorkspacesCreatedBy } from '../store/workspaces.ts';
+import type { Identity } from './identity.ts';
+
+type PeopleDeps = {
+  db: Db;
+  random: Random;
+  now: () => number;
+  /** Workspace that all people join in local mode; undefined if each person gets their own workspace. */
+  commonWorkspace: string | undefined;
+};
+
+/**
+ * Stores a person who signed in, accepts the invitations to their email address, and returns the workspace where the
+ * sign-in starts: the workspace that they switched to last, or otherwise their own. Others choose whom they invite and
+ * how their workspace is named, so an invitation neither replaces a person's own workspace nor decides where they work.
+ */
+export async function signInPerson(
+  identity: Identity,
+  deps: PeopleDeps,
+): Promise<{ userId: string; workspaceId: string }> {
+  const { db, random } = deps;
+  const at = deps.now();
+  const { issuer, subject, email, name } = identity;
+  const user = await saveUser(db, {
+    id: newId(random, 'usr'),
+    issuer,
+    subject,
+    email: email ?? null,
+    name: name ?? null,
+    at,
+  });
+  for (const invitation of email === undefined
+    ? []
+    : await consumeInvitations(db, foldAddressCase(email), at - invitationLifetimeMs)) {
+    await joinWorkspace(db, { ...invitation, userId: user.id, at });
+  }
+  const homeId = (await findHomeWorkspace(user.id, deps)) ?? (await createHomeWorkspace(user.id, at, deps));
+  const lastChosen = await findLastChosenWorkspace(db, user.id);
+  return { userId: user.id, workspaceId: lastChosen?.id ?? homeId };
+}
+
+/**
+ * Finds a workspace that the person created. If they no longer have one, or in local mode, finds the first workspace
+ * that they are in.
+ */
+async function findHomeWorkspace(userId: string, { db, commonWorkspace }: PeopleDeps): Promise<string | undefined> {
+  const [firstWorkspace] = await findJoinedWorkspaces(db, userId, 1);
+  if (!firstWorkspace || firstWorkspace.isOwn || commonWorkspace !== undefined) return firstWorkspace?.id;
+  return (await countWorkspacesCreatedBy(db, userId)).all > 0 ? firstWorkspace.id : undefined;
+}
+
+async function createHomeWorkspace(userId: string, at: number, deps: PeopleDeps): Promise<string> {
+  const { db, commonWorkspace: id } = deps;
+  if (id === undefined) return addWorkspace(deps, { userId, at });
+  await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
+  return id;
+}
+
+/**
+ * Creates an actor for a person, with the scopes that both their role and their consent allow.
+ * @throws AppError forbidden if they are no longer a member
+ */
+export async function createPersonActor(
+  db: Db,
+  person: { userId: string; workspaceId: string; grantId: string; granted: readonly Scope[] },
+): Promise<Actor> {
+  const role = await findRole(db, person.userId, person.workspaceId);
+  if (!role)
+    throw new AppError(
+      'forbidden',
+      'this person is no longer a member of the workspace; ask an owner for an invitation',
+    );
+  const roleScopes = getRoleScopes(role);
+  const scopes = person.granted.filter((scope) => hasScope(roleScopes, scope));
+  // People who may change a server may also try its tools.
+  if (scopes.includes('manage:write')) scopes.push('call');
+  const { userId: id, workspaceId, grantId } = person;
+  return { kind: 'user', id, workspaceId, grantId, scopes, servers: undefined };
+}

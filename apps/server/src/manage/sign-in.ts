@@ -1,0 +1,186 @@
+import type { HttpBindings } from '@hono/node-server';
+import { hashSecret, newSecret, type Random } from '@toolhost/credentials/ids';
+import { AppError, getErrorMessage, isUnavailableError } from '@toolhost/errors/errors';
+import { parseUrl } from '@toolhost/tool-config/http/read-url';
+import { type Context, Hono } from 'hono';
+import { html } from 'hono/html';
+import { createHostCookies, type HostCookie } from '../http/cookies.ts';
+import { getBasePath } from '../http/own-hosts.ts';
+import { pagePolicy, renderPage } from '../http/page.ts';
+import { routes } from '../routes.ts';
+import type { Db } from '../store/db.ts';
+import { deleteSession, insertSession } from '../store/people/sessions.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import { getSessionCookie, requireSameOrigin } from './actors.ts';
+import { getCauseMessage, type Identity, type IdentityProvider, type SignIn } from './identity.ts';
+
+type Env = { Bindings: HttpBindings };
+
+type SignInDeps = {
+  db: Db;
+  keyring: Keyring;
+  identity: IdentityProvider;
+  /** Rate limit: returns true if the sender may begin or end one more sign-in in this minute. */
+  canSignIn: (request: HttpBindings['incoming']) => boolean;
+  /**
+   * Limits how often a sender can trigger requests to the identity provider. `failed` is called if the provider refused
+   * a code.
+   */
+  limitReturns: <Result>(
+    request: HttpBindings['incoming'],
+    work: (onRefused: () => void) => Promise<Result>,
+  ) => Promise<Result>;
+  welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
+  random: Random;
+  /** Epoch milliseconds. */
+  now: () => number;
+  baseUrl: string;
+  log: (message: string, fields: { [key: string]: unknown }) => void;
+};
+
+/** State of a sign-in, which the browser carries sealed in a cookie until it returns. */
+type Departure = SignIn & { returnTo: string; expiresAt: number };
+
+const departureMs = 10 * 60_000;
+const sessionMs = 7 * 24 * 60 * 60_000;
+const sealContext = 'sign-in departure';
+/**
+ * Maximum number of concurrent sign-ins per browser, and maximum length of a return path: their cookies are sent with
+ * every request.
+ */
+const maxDepartures = 5;
+const maxReturnPathLength = 500;
+
+/**
+ * Creates `/login`, `/login/callback`, and `/logout`: OpenID Connect with state, nonce, and PKCE, then a session of
+ * Toolhost.
+ */
+export function createSignIn(deps: SignInDeps): Hono<Env> {
+  const departures = createHostCookies('toolhost-sign-in', deps.baseUrl, maxDepartures);
+  const getDepartureCookie = (state: string) => departures.withId(hashSecret(state).slice(0, 16));
+  const session = getSessionCookie(deps.baseUrl);
+  const basePath = getBasePath(deps.baseUrl);
+  const redirectUri = deps.baseUrl + routes.loginCallback;
+  const app = new Hono<Env>();
+
+  const checkRate = (c: Context<Env>) => {
+    if (!deps.canSignIn(c.env.incoming))
+      throw new AppError('tooMany', 'too many sign-ins from this IP address; retry in a minute', { retryAfterS: 60 });
+  };
+
+  app.get(routes.login, async (c) => {
+    checkRate(c);
+    const secret = () => newSecret(deps.random);
+    const signIn: Departure = {
+      state: secret(),
+      nonce: secret(),
+      verifier: secret(),
+      returnTo: toReturnPath(c.req.query('return_to'), deps.baseUrl),
+      expiresAt: deps.now() + departureMs,
+    };
+    const sealed = deps.keyring.seal(JSON.stringify(signIn), sealContext);
+    getDepartureCookie(signIn.state).set(c, sealed, departureMs);
+    departures.clearOldest(c);
+    return c.redirect((await deps.identity.authorizationUrl(signIn, redirectUri)).href);
+  });
+
+  app.get(routes.loginCallback, async (c) => {
+    checkRate(c);
+    const state = c.req.query('state') ?? '';
+    const departureCookie = getDepartureCookie(state);
+    const signIn = openDeparture(departureCookie.get(c), deps);
+    // A missing or forged cookie gets the same message as an expired one.
+    if (signIn?.state !== state || signIn.expiresAt <= deps.now())
+      throw new AppError('forbidden', 'this sign-in was started in another browser or has expired; start again');
+    departureCookie.clear(c);
+    const returned = new URL(redirectUri);
+    returned.search = new URL(c.req.url).search;
+    const identity = await deps.limitReturns(c.env.incoming, (onRefused) =>
+      identify({ returned, signIn, onRefused }, deps),
+    );
+    const signedIn = await deps.welcome(identity);
+    await startSession(c, session, signedIn, deps);
+    return c.redirect(signIn.returnTo);
+  });
+
+  app.post(routes.logout, async (c) => {
+    const cookie = session.get(c);
+    requireSameOrigin(c.env.incoming.headers, deps.baseUrl);
+    if (cookie !== undefined) await deleteSession(deps.db, hashSecret(cookie));
+    session.clear(c);
+    return c.redirect(basePath + routes.home, 303);
+  });
+
+  app.onError((error, c) => {
+    deps.log('a sign-in failed', { message: getErrorMessage(error), detail: getCauseMessage(error) });
+    const status = error instanceof AppError ? error.status : 500;
+    c.header('Content-Security-Policy', pagePolicy);
+    for (const [name, value] of Object.entries(error instanceof AppError ? error.headers : {})) c.header(name, value);
+    return c.html(
+      renderSignInFailedPage(error instanceof AppError ? error.message : 'internal error', basePath + routes.login),
+      status as 400,
+    );
+  });
+  return app;
+}
+
+type SignInReturn = { returned: URL; signIn: SignIn; onRefused: () => void };
+
+/**
+ * Identifies the person who returned. An error response has no code, and a provider that is down refuses none, so
+ * neither counts as a failed attempt.
+ */
+async function identify({ returned, signIn, onRefused }: SignInReturn, { identity }: SignInDeps): Promise<Identity> {
+  try {
+    return await identity.identify(returned, signIn);
+  } catch (error) {
+    if (!returned.searchParams.has('error') && !isUnavailableError(error)) onRefused();
+    throw error;
+  }
+}
+
+/** Path whose segments browsers and proxies parse alike: no segment is empty, and nothing is percent-encoded. */
+const plainPathPattern = /^(?:\/[\w\-.~]+)*\/?$/;
+
+/**
+ * Returns the path and query of a page below the base URL, normalized as browsers do it; the home page for anything
+ * else.
+ */
+function toReturnPath(returnTo: string | undefined, baseUrl: string): string {
+  const homePath = getBasePath(baseUrl) + routes.home;
+  const url = returnTo?.startsWith('/') ? parseUrl(returnTo, baseUrl) : undefined;
+  if (url?.origin !== new URL(baseUrl).origin || !plainPathPattern.test(url.pathname)) return homePath;
+  const normalized = url.pathname + url.search;
+  return url.pathname.startsWith(homePath) && normalized.length <= maxReturnPathLength ? normalized : homePath;
+}
+
+/** Opens the sealed state; undefined if this service did not seal it. */
+function openDeparture(sealed: string | undefined, { keyring }: SignInDeps): Departure | undefined {
+  const opened = keyring.openFromClient(sealed ?? '', sealContext);
+  return opened === undefined ? undefined : (JSON.parse(opened) as Departure);
+}
+
+/** Starts a new session at every sign-in, so that a session that was planted in the browser earlier is useless. */
+async function startSession(
+  c: Context<Env>,
+  session: HostCookie,
+  person: { userId: string; workspaceId: string },
+  deps: SignInDeps,
+): Promise<void> {
+  const before = session.get(c);
+  if (before !== undefined) await deleteSession(deps.db, hashSecret(before));
+  const cookie = newSecret(deps.random);
+  const at = deps.now();
+  await insertSession(deps.db, { ...person, hash: hashSecret(cookie), at, expiresAt: at + sessionMs });
+  session.set(c, cookie, sessionMs);
+}
+
+/** Renders the page for a failed sign-in, with a link to retry. */
+function renderSignInFailedPage(message: string, signInUrl: string): string {
+  return renderPage(
+    'Not signed in',
+    html`<h1>Sign-in failed</h1>
+<p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
+<div class="actions"><a class="button primary" href="${signInUrl}">Sign in again</a></div>`,
+  );
+}

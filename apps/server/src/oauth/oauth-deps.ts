@@ -1,0 +1,178 @@
+import type { QueryCharge } from '@toolhost/credentials/client-request';
+import type { Random } from '@toolhost/credentials/ids';
+import type { HttpClient } from '@toolhost/safe-http/http-client';
+import type { ServiceHosts } from '../http/own-hosts.ts';
+import type { Db } from '../store/db.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import type { OAuthClient } from './clients.ts';
+import type { PassthroughTokens } from './passthrough.ts';
+import type { UnsavedTokens } from './provider-tokens.ts';
+import type { RefreshRefusals } from './refresh-refusals.ts';
+
+/**
+ * Response of a provider's token endpoint. `expiresAt` is in epoch ms. Undefined if the provider did not specify it.
+ */
+export type ProviderTokens = {
+  accessToken: string;
+  refreshToken: string | undefined;
+  expiresAt: number | undefined;
+  scope: string | undefined;
+};
+
+/**
+ * Result of a finished login: the provider's tokens for a hosted server, or a user for the management server. `person`
+ * is the provider's name for the person, for display.
+ */
+export type LoginResult = {
+  tokens: ProviderTokens;
+  person: string | undefined;
+  userId: string | undefined;
+  workspaceId: string;
+};
+
+/** The provider of a login. */
+export type Provider = {
+  /** Host of the provider, as shown on the consent page. */
+  host: string;
+  /** Hosts that will receive the provider's token, as shown on the consent page. */
+  audience: readonly string[];
+  /** Returns the provider's error code, or undefined if it must not be shown (`getDisplayedCode` in `provider.ts`). */
+  getDisplayedCode(error: string): string | undefined;
+  /** Returns the provider's own message about an error, without credentials. */
+  getDisplayedMessage(description: string | null): string | undefined;
+  /** Builds the provider's authorization URL. `scope` is the one shown to the person. */
+  authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
+  /** Exchanges a code for tokens. @throws OAuthError server_error, temporarily_unavailable */
+  exchange(callbackResponse: {
+    code: string;
+    parameters: URLSearchParams;
+    state: string;
+    verifier: string;
+  }): Promise<LoginResult>;
+  /** Refreshes tokens. @throws OAuthError invalid_grant if the provider refuses */
+  refresh(refreshToken: string): Promise<ProviderTokens>;
+};
+
+/** Description of a view that people see before they agree to a login for it. */
+export type LoginView = { name: string; title: string; tools: readonly { name: string; reads: boolean }[] };
+
+/** A server that agents log in to: every hosted server with `oauth`, and the management server. */
+export type LoginServer = {
+  id: string;
+  workspaceId: string;
+  slug: string;
+  name: string;
+  /** Display name of its operator, if that is not the workspace. */
+  operator?: string;
+  /** Display text of where the login acts, if the server does not determine that. */
+  actsIn?: string;
+  /** Both issuer and resource: `{base_url}/mcp/{slug}`. In local mode it has the host name of the request. */
+  issuer: string;
+  /** URLs of the resource under the other names of this machine. */
+  aliases?: readonly string[];
+  /** Second URL of the resource, on the server's own host. */
+  ownAddress?: string | undefined;
+  /** URL of the REST API, which accepts the same tokens. Only for the management server. */
+  apiAddress?: string | undefined;
+  scopes: readonly string[];
+  mode: 'issued' | 'passthrough';
+  /** Hash of the hosts and endpoints that the person agrees to. It changes when they change. */
+  agreement: string;
+  /** View whose URL received the request. Undefined for the whole server. */
+  view?: string | undefined;
+  /** Names of its views. A login may be limited to one of them. */
+  views: readonly string[];
+  findView: (name: string) => LoginView | undefined;
+  provider: Provider;
+};
+
+/** Dependencies of the OAuth proxy. */
+export type OAuthDeps = {
+  db: Db;
+  keyring: Keyring;
+  http: HttpClient;
+  /** True if clients may describe themselves by a document. */
+  acceptsDocuments: boolean;
+  /**
+   * Finds a client that describes itself by a document. The fetch is charged to `network`, which is that of an
+   * unverified caller. @throws OAuthError
+   */
+  findDocument: (clientId: string, network: string) => Promise<OAuthClient>;
+  passthroughTokens: PassthroughTokens;
+  unsaved: UnsavedTokens;
+  refusals: RefreshRefusals;
+  /** Refreshes in progress for tokens that agents hold themselves, by the hash of the refresh token. */
+  refreshesInProgress: Map<string, Promise<TokenResponse>>;
+  random: Random;
+  /** Returns epoch ms. */
+  now: () => number;
+  baseUrl: string;
+  /** Hosts where no client waits for a response. */
+  ownHosts: ServiceHosts;
+  /**
+   * Finds a server with a login, without the name of its operator. `look` charges the query for a slug that is not
+   * cached.
+   */
+  findServer: (slug: string, chargeQuery?: QueryCharge) => Promise<LoginServer | undefined>;
+  /** Applies recorded changes in this process immediately, instead of at the next poll. */
+  onCommitted: () => Promise<void>;
+  log: (message: string, fields: { [key: string]: unknown }) => void;
+  /** Called with the grant id of each valid access token that is presented. */
+  onTokenUse: (grantId: string) => void;
+  /** Counts events for the metrics. */
+  onEvent: (event: LoginEvent) => void;
+};
+
+/** Reports an internal error. */
+export type ErrorReporter = { onUnexpected: (error: unknown, requestId: string) => void };
+
+/** A login event for the audit log. `detail` contains no secret. */
+export type LoginRecord = {
+  server: LoginServer;
+  /** At the management server, the workspace of the person, if it is known. */
+  workspaceId: string;
+  name: 'login' | 'loginFailed' | 'loginRevoked';
+  detail: { [key: string]: unknown };
+  requestId: string;
+};
+
+/** OAuth dependencies for one request, with the network of its sender, who chooses the URLs of documents. */
+export type RequestDeps = OAuthDeps & { network: string };
+
+/** Events of logins. Refreshes are those at the provider. */
+export const loginEvents = ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'] as const;
+export type LoginEvent = (typeof loginEvents)[number];
+
+/**
+ * Response to a browser: a page or, with a location, a redirect to the client. The page is shown until the redirect has
+ * loaded.
+ */
+export type BrowserResponse = { status: number; html: string; location?: string; cookies?: string[] };
+
+/** Response of a token endpoint (RFC 6749, 5.1). */
+export type TokenResponse = {
+  access_token: string;
+  token_type: string;
+  expires_in?: number;
+  refresh_token?: string;
+  scope?: string;
+};
+
+/** Durations, in ms. */
+export const durations = {
+  /** Timeout of requests to a provider's token endpoint. */
+  providerTimeout: 10_000,
+  consent: 10 * 60_000,
+  login: 10 * 60_000,
+  code: 60_000,
+  access: 60 * 60_000,
+  refresh: 30 * 24 * 60 * 60_000,
+  /** Time for which the previous refresh token is still accepted, for clients whose response got lost. */
+  refreshGrace: 30_000,
+} as const;
+
+/**
+ * Scope that is not advertised. Clients would request it on their own, although the server decides if there is a
+ * refresh token.
+ */
+export const offlineScope = 'offline_access';

@@ -1,0 +1,337 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { QueryCharge } from '@toolhost/credentials/client-request';
+import { AppError, errorDescription, OAuthError, oauthErrorStatus, toOAuthErrorCode } from '@toolhost/errors/errors';
+import type { MemoryBudget } from '@toolhost/limits/memory-budget';
+import { parseMediaType } from '@toolhost/tool-config/http/headers';
+import { parseFormFields } from '@toolhost/tool-config/http/values';
+import { type Context, Hono } from 'hono';
+import { pagePolicy } from '../http/page.ts';
+import { checkBodyHeaders, readBody } from '../http/read-body.ts';
+import { buildUrl, routes } from '../routes.ts';
+import { handleCallback } from './callback.ts';
+import { type TokenEndpointRequest, usesBasic } from './client-authentication.ts';
+import { clientAuthMethods, registerClient } from './clients.ts';
+import { authorize, getStateHost, handleDecision } from './consent.ts';
+import {
+  type BrowserResponse,
+  type ErrorReporter,
+  type LoginServer,
+  type OAuthDeps,
+  offlineScope,
+  type RequestDeps,
+} from './oauth-deps.ts';
+import { renderOAuthErrorPage } from './pages.ts';
+import { handleRevocation, handleTokenRequest } from './token.ts';
+
+type Env = { Bindings: HttpBindings };
+
+export type OAuthRouterDeps = OAuthDeps &
+  ErrorReporter & {
+    /** Returns true if the sender may make another request in this minute. Rate limit of the public endpoints. */
+    isWithinRateLimit: (request: HttpBindings['incoming']) => boolean;
+    /** Returns the charge for a query about a slug, which the sender may have made up. */
+    getQueryCharge: (request: HttpBindings['incoming']) => QueryCharge;
+    /**
+     * Limits how often a sender can cause requests to a server's provider. Call `failed` if the provider refused a
+     * code.
+     */
+    limitReturns: <Result>(
+      request: HttpBindings['incoming'],
+      serverId: string,
+      work: (onCodeRefused: () => void) => Promise<Result>,
+    ) => Promise<Result>;
+    memory: MemoryBudget;
+    /** Returns the network of a request, as used by limits. */
+    getNetwork: (request: HttpBindings['incoming']) => string;
+  };
+
+export const maxLoginBodyBytes = 64 * 1024;
+
+/** Creates the routes of the authorization server. Errors become pages for people and JSON for clients. */
+export function createOAuthRouter(deps: OAuthRouterDeps): Hono<Env> {
+  const http = new Hono<Env>();
+  addDiscovery(http, deps);
+  addPages(http, deps);
+  addClientEndpoints(http, deps);
+  return http;
+}
+
+function getRequestId(c: Context<Env>): string {
+  return String(c.env.outgoing.getHeader('x-request-id'));
+}
+
+/**
+ * Finds a server with a login. @throws AppError notFound; tooMany for an address that has requested many unknown
+ * servers
+ */
+async function findServer(c: Context<Env>, deps: OAuthRouterDeps): Promise<LoginServer> {
+  // Internal checks of this service have no sender.
+  const sender = (c.env as HttpBindings | undefined)?.incoming;
+  const chargeQuery = sender && deps.getQueryCharge(sender);
+  const server = await deps.findServer(c.req.param('slug') ?? '', chargeQuery);
+  if (!server) throw createNotFoundError();
+  return withRequestHost(server, c.req.header('host'), deps);
+}
+
+/** Returns a server as seen under the requested host. In local mode, all names of this machine lead to it. */
+function withRequestHost(
+  server: LoginServer,
+  host: string | undefined,
+  { ownHosts, baseUrl }: OAuthRouterDeps,
+): LoginServer {
+  if (ownHosts.names.size === 1) return server;
+  const path = server.issuer.slice(baseUrl.length);
+  const aliases = [...ownHosts.names].map((name) => ownHosts.getBaseUrl(name) + path);
+  return { ...server, issuer: ownHosts.getBaseUrl(host) + path, aliases };
+}
+
+/**
+ * Returns the URL to which a callback belongs. The provider redirects to the host of BASE_URL, and the state names the
+ * host where the login started. Returns undefined if that is this host, or not a name of this machine.
+ */
+function getStartUrl(c: Context<Env>, { ownHosts }: OAuthRouterDeps): string | undefined {
+  const host = getStateHost(c.req.query('state'));
+  if (host === undefined || !ownHosts.names.has(host) || host === c.req.header('host')?.toLowerCase()) return undefined;
+  const { pathname, search } = new URL(c.req.url);
+  return ownHosts.getBaseUrl(host) + pathname + search;
+}
+
+const createNotFoundError = () => new AppError('notFound', 'there is no login at this URL');
+
+function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
+  const respondWithDocument =
+    (describeServer: (server: LoginServer, c: Context<Env>) => object) => async (c: Context<Env>) => {
+      c.header('Access-Control-Allow-Origin', '*');
+      return c.json(describeServer(await findServer(c, deps), c));
+    };
+  const serverDocument = respondWithDocument((server, c) =>
+    toServerMetadata(server, { ...deps, baseUrl: deps.ownHosts.getBaseUrl(c.req.header('host')) }),
+  );
+  http.get(
+    routes.resourceMetadata,
+    respondWithDocument((server, c) => toResourceMetadata(server, getUrlAtHost(server, c))),
+  );
+  http.get(
+    routes.viewMetadata,
+    respondWithDocument((server, c) => {
+      const view = server.findView(c.req.param('view') ?? '');
+      if (!view) throw createNotFoundError();
+      return toResourceMetadata(server, `${getUrlAtHost(server, c)}/${view.name}`, view.title);
+    }),
+  );
+  for (const route of [routes.serverMetadata, routes.serverMetadataFallback]) http.get(route, serverDocument);
+}
+
+/** Returns the URL of a server on the requested host. */
+function getUrlAtHost({ issuer, ownAddress }: LoginServer, c: Context<Env>): string {
+  const host = c.req.header('host')?.toLowerCase();
+  return ownAddress !== undefined && new URL(ownAddress).host === host ? ownAddress : issuer;
+}
+
+/** Adds the pages for people. No page redirects before the target is verified. */
+function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
+  const respondWithPage =
+    (handle: (c: Context<Env>, server: LoginServer) => Promise<BrowserResponse>) => async (c: Context<Env>) => {
+      setPageHeaders(c);
+      try {
+        checkRate(c, deps);
+        return send(c, await handle(c, await findServer(c, deps)));
+      } catch (caught) {
+        return sendErrorPage(c, caught, deps);
+      }
+    };
+  const getQuery = (c: Context<Env>) => new URL(c.req.url).searchParams;
+  http.get(
+    routes.authorize,
+    respondWithPage((c, server) => authorize(server, getQuery(c), c.req.header('cookie'), withNetwork(c, deps))),
+  );
+  http.get(
+    routes.callback,
+    respondWithPage(async (c, server) => {
+      const location = getStartUrl(c, deps);
+      if (location !== undefined) return { status: 302, html: '', location };
+      const callbackRequest = { query: getQuery(c), cookieHeader: c.req.header('cookie'), requestId: getRequestId(c) };
+      return deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
+        handleCallback(server, callbackRequest, { ...deps, onCodeRefused: onCodeRefused }),
+      );
+    }),
+  );
+  http.post(
+    routes.consent,
+    respondWithPage(async (c, server) =>
+      handleDecision(
+        server,
+        await readForm(c, deps),
+        { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
+        deps,
+      ),
+    ),
+  );
+}
+
+/** Adds the endpoints for client software. */
+function addClientEndpoints(http: Hono<Env>, deps: OAuthRouterDeps): void {
+  const respondWithJson =
+    (handle: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
+      c.header('Access-Control-Allow-Origin', '*');
+      c.header('Cache-Control', 'no-store');
+      try {
+        checkRate(c, deps);
+        return await handle(c, await findServer(c, deps));
+      } catch (caught) {
+        return sendErrorJson(c, caught, deps);
+      }
+    };
+  http.post(
+    routes.register,
+    respondWithJson(async (c, server) => c.json(registerClient(server.id, await readJson(c, deps), deps), 201)),
+  );
+  http.post(
+    routes.token,
+    respondWithJson(async (c, server) =>
+      c.json(await handleTokenRequest(server, await readClientRequest(c, deps), withNetwork(c, deps))),
+    ),
+  );
+  http.post(
+    routes.revoke,
+    respondWithJson(async (c, server) => {
+      await handleRevocation(server, await readClientRequest(c, deps), getRequestId(c), withNetwork(c, deps));
+      return c.body(null, 200);
+    }),
+  );
+}
+
+function withNetwork(c: Context<Env>, deps: OAuthRouterDeps): RequestDeps {
+  return { ...deps, network: deps.getNetwork(c.env.incoming) };
+}
+
+function checkRate(c: Context<Env>, deps: OAuthRouterDeps): void {
+  if (!deps.isWithinRateLimit(c.env.incoming))
+    throw new OAuthError('slow_down', 'too many requests from this address; wait a minute');
+}
+
+async function readForm(c: Context<Env>, deps: OAuthRouterDeps): Promise<URLSearchParams> {
+  if (parseMediaType(c.req.header('content-type')) !== 'application/x-www-form-urlencoded') {
+    throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
+  }
+  const form = parseFormFields(await readBodyText(c, deps));
+  if (!form) throw new OAuthError('invalid_request', 'the form has more than 500 fields');
+  return form;
+}
+
+async function readClientRequest(c: Context<Env>, deps: OAuthRouterDeps): Promise<TokenEndpointRequest> {
+  return { form: await readForm(c, deps), authorization: c.req.header('authorization') };
+}
+
+async function readJson(c: Context<Env>, deps: OAuthRouterDeps): Promise<unknown> {
+  const text = await readBodyText(c, deps);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new OAuthError('invalid_client_metadata', 'the body is not JSON');
+  }
+}
+
+async function readBodyText(c: Context<Env>, { memory, getNetwork }: OAuthRouterDeps): Promise<string> {
+  const { incoming } = c.env;
+  checkBodyHeaders(incoming, maxLoginBodyBytes);
+  const reservation = memory.reserve('', getNetwork(incoming));
+  return readBody(incoming, maxLoginBodyBytes, { reservation })
+    .then((body) => body.toString('utf8'))
+    .finally(() => reservation.release());
+}
+
+function setPageHeaders(c: Context<Env>): void {
+  c.header('Content-Security-Policy', pagePolicy);
+  c.header('X-Frame-Options', 'DENY');
+  // With no-referrer the browser would send our own form with the origin "null".
+  c.header('Referrer-Policy', 'same-origin');
+  c.header('Cache-Control', 'no-store');
+}
+
+function send(c: Context<Env>, { status, html, location, cookies = [] }: BrowserResponse): Response {
+  for (const cookie of cookies) c.header('Set-Cookie', cookie, { append: true });
+  if (location !== undefined) c.header('Location', location);
+  return c.html(html, status as 200);
+}
+
+/**
+ * Converts a caught error to the error of the response. Sets the headers of an AppError. `refused` is the log message.
+ */
+function toErrorResponse(c: Context<Env>, caught: unknown, logMessage: string, deps: OAuthRouterDeps) {
+  if (caught instanceof AppError) {
+    for (const [name, value] of Object.entries(caught.headers)) c.header(name, value);
+    return { error: new OAuthError(toOAuthErrorCode(caught), caught.message), status: caught.status };
+  }
+  if (!(caught instanceof OAuthError)) deps.onUnexpected(caught, getRequestId(c));
+  const error = caught instanceof OAuthError ? caught : new OAuthError('server_error', 'an internal error occurred');
+  const { code, message, detail } = error;
+  if (detail !== undefined) deps.log(logMessage, { error: code, message, detail });
+  return { error, status: oauthErrorStatus[code] };
+}
+
+function sendErrorPage(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps): Response {
+  const { error, status } = toErrorResponse(c, caught, 'a login was refused', deps);
+  // Uses 400 for an unknown client, and 403 for a form or login of another browser. A 401 would make browsers ask for a
+  // password.
+  const displayedStatus = error.code === 'access_denied' ? 403 : status === 401 ? 400 : status;
+  return c.html(renderOAuthErrorPage(error, getRequestId(c)), displayedStatus as 400);
+}
+
+function sendErrorJson(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps): Response {
+  const { error, status } = toErrorResponse(c, caught, 'a client was refused', deps);
+  if (error.code === 'slow_down') c.header('Retry-After', '60');
+  // Names the scheme that the client used (RFC 6749, 5.2). Any other client must not make a browser ask for a password.
+  if (error.code === 'invalid_client')
+    c.header('WWW-Authenticate', usesBasic(c.req.header('authorization')) ? 'Basic realm="Toolhost"' : 'Bearer');
+  return c.json({ error: error.code, error_description: errorDescription(error.message) }, status as 400);
+}
+
+type DescribedServer = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
+
+/**
+ * Returns the protected resource metadata (RFC 9728, 2) of a server or a view, whose title is `name`. `resource` is
+ * exactly the URL that people configure. The authorization server is the server's in both cases.
+ */
+export function toResourceMetadata(server: DescribedServer, resource: string, name = server.name): object {
+  return {
+    resource,
+    authorization_servers: [server.issuer],
+    ...toAdvertisedScopes(server.scopes),
+    bearer_methods_supported: ['header'],
+    resource_name: name,
+  };
+}
+
+/** Returns the authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
+function toServerMetadata(
+  server: DescribedServer & Pick<LoginServer, 'mode'>,
+  { baseUrl, acceptsDocuments }: Pick<OAuthDeps, 'baseUrl' | 'acceptsDocuments'>,
+): object {
+  const toUrl = (route: Parameters<typeof buildUrl>[1]) => buildUrl(baseUrl, route, server.slug);
+  return {
+    issuer: server.issuer,
+    authorization_endpoint: toUrl(routes.authorize),
+    token_endpoint: toUrl(routes.token),
+    registration_endpoint: toUrl(routes.register),
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: clientAuthMethods,
+    ...(server.mode === 'issued' && {
+      // With passthrough, agents hold tokens that only the provider can revoke.
+      revocation_endpoint: toUrl(routes.revoke),
+      revocation_endpoint_auth_methods_supported: clientAuthMethods,
+    }),
+    ...toAdvertisedScopes(server.scopes),
+    authorization_response_iss_parameter_supported: true,
+    ...(acceptsDocuments && { client_id_metadata_document_supported: true }),
+  };
+}
+
+/** Returns the advertised scopes. Omits an empty list (RFC 8414, 3.2; RFC 9728, 3.2). */
+function toAdvertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
+  const advertised = scopes.filter((scope) => scope !== offlineScope);
+  return advertised.length > 0 ? { scopes_supported: advertised } : {};
+}

@@ -1,0 +1,96 @@
+import { AppError } from '@toolhost/errors/errors';
+import { z } from 'zod';
+import { recordChange } from '../store/changes/follow-changes.ts';
+import {
+  revokeGrant as endGrant,
+  findGrant,
+  findGrants,
+  getAgreedView,
+  type ListedGrant,
+} from '../store/logins/grants.ts';
+import { canSeePeople } from './actor-names.ts';
+import { operation } from './operation.ts';
+import { nameSchema } from './schema-names.ts';
+import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
+
+const grantRecord = z.object({
+  id: z.string(),
+  server: z.string().describe('Slug of the server.'),
+  view: z
+    .string()
+    .max(40)
+    .optional()
+    .describe('View that the login is limited to; absent if it covers the whole server.'),
+  client: z.string().describe('Name that the client gave itself.'),
+  person: z
+    .string()
+    .optional()
+    .describe(
+      'Name of the person who logged in, as given by the provider. Only shown to people in the dashboard. Absent if the provider gave none or the login has ended.',
+    ),
+  scope: z.string(),
+  status: z.enum(['active', 'broken', 'revoked']).describe('With broken, the provider no longer accepts the login.'),
+  created_at: time,
+  last_used_at: time.optional(),
+});
+nameSchema('Grant', grantRecord);
+
+function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof grantRecord> {
+  const view = getAgreedView(grant.agreement);
+  return {
+    id: grant.id,
+    server: grant.slug,
+    ...(view !== undefined && { view }),
+    client: grant.client_name,
+    ...(includesPerson && grant.person !== null && { person: grant.person }),
+    scope: grant.scope,
+    status: isRevoked(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
+    created_at: isoTime(grant.created_at),
+    ...(grant.last_used_at !== null && { last_used_at: isoTime(grant.last_used_at) }),
+  };
+}
+
+function isRevoked({ revoked_at, is_of_deleted }: ListedGrant): boolean {
+  return revoked_at !== null || is_of_deleted === 1;
+}
+
+const listGrants = operation({
+  name: 'listGrants',
+  summary: 'List the logins of people at hosted servers, newest first',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput.optional(), ...pageInputs }),
+  output: z.object({ grants: z.array(grantRecord), next_cursor: nextCursor }),
+  async run(context, input) {
+    await context.serving?.flushCalls();
+    const filter = { slug: input.slug, slugs: context.actor.servers };
+    const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, pageFrom(input));
+    const includesPerson = canSeePeople(context.actor);
+    return { grants: rows.map((row) => toRecord(row, includesPerson)), next_cursor: next };
+  },
+});
+
+const revokeGrant = operation({
+  name: 'revokeGrant',
+  summary: 'Revoke a login; its agent has to ask the person again',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: true,
+  input: z.strictObject({ id: z.string().max(100).describe('ID of the grant (grt_…).') }),
+  output: z.object({ revoked: z.string() }),
+  async run(context, { id }) {
+    const grant = await findGrant(context.db, id);
+    const isInWorkspace = grant?.workspace_id === context.actor.workspaceId;
+    if (!isInWorkspace || !(await endGrant(context.db, id, context.now()))) {
+      throw new AppError('notFound', 'there is no such grant in this workspace, or it is already revoked');
+    }
+    await recordChange(context.db, context, 'grant', id);
+    return { revoked: id };
+  },
+  audit: ({ id }) => ({ target: id }),
+});
+
+export const grantOperations = { listGrants, revokeGrant };

@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { getNewestMigration } from '../app/open-store.ts';
+import { type Config, readConfig, type Settings } from '../config.ts';
+import { formatGreeting } from '../local/startup-message.ts';
+import { createLog, type Log } from '../log.ts';
+import { commit, version } from '../version.ts';
+import { exitAfter, exitDespiteThreads, stopOnDatabaseLoss, stopOnSignals } from './signals.ts';
+import { defaultRuntimeOptions, type RunningService, readText, shutdownTimeoutMs, start } from './start.ts';
+
+/** Maximum time for running calls to finish after the database is lost, in ms. */
+const databaseLostGraceMs = 2000;
+/** Maximum time for a worker to exit after its calls are drained, in ms. */
+const workerExitGraceMs = 3000;
+
+/** `toolhost serve`: runs until a signal. */
+export async function serve(): Promise<void> {
+  const settings = readConfig(process.env, readText);
+  const { config } = settings;
+  const log = createLog(config.logLevel);
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ err: error }, 'unhandled rejection; the process exits so that it can be restarted');
+    process.exit(1);
+  });
+  if (config.workers === 1) return serveAsOneProcess(config, log);
+  // Loaded only when there are several processes.
+  const { default: cluster } = await import('node:cluster');
+  return cluster.isWorker ? serveAsWorker(config, log) : serveWithWorkers(settings, log);
+}
+
+async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
+  const service = await start(process.env);
+  exitDespiteThreads(config.logLevel, service.app);
+  // Registered before the ready line, because a supervisor that waits for that line may send a signal immediately.
+  stopOnSignals(log, () => stopGracefully(service, config));
+  stopOnDatabaseLoss(log, service.app.databaseLost, () => service.stop(databaseLostGraceMs));
+  announceReady(log, config, service.baseUrl);
+  setImmediate(releaseMemory);
+}
+
+async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
+  const { startWorkers } = await import('./primary.ts');
+  const workers = await startWorkers(settings, log);
+  const stop = () => workers.stop(shutdownTimeoutMs + workerExitGraceMs);
+  stopOnSignals(log, stop);
+  stopOnDatabaseLoss(log, workers.databaseLost, stop);
+  workers.failedPermanently.then(stop).finally(() => process.exit(1));
+  announceReady(log, settings.config, workers.baseUrl);
+  setImmediate(releaseMemory);
+}
+
+async function serveAsWorker(config: Config, log: Log): Promise<void> {
+  const { connectToPrimary } = await import('./worker.ts');
+  const primary = connectToPrimary();
+  // A terminal sends its signals to every process. Workers ignore them and wait for the primary's message.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined);
+  let service: RunningService | undefined;
+  primary.stopRequested.then(() => exitAfter(log, async () => !service || stopGracefully(service, config)));
+  service = await start(process.env, defaultRuntimeOptions, primary);
+  exitDespiteThreads(config.logLevel, service.app);
+  primary.reportReady();
+  setImmediate(releaseMemory);
+}
+
+/** Logs one line that identifies the running service, for later analysis. */
+function announceReady(log: Log, config: Config, baseUrl: string): void {
+  const { mode, engine, workers } = config;
+  const migration = getNewestMigration();
+  log.info(
+    { version, commit, node: process.version, mode, engine, migration, workers, baseUrl },
+    `listening on ${baseUrl}`,
+  );
+  process.stderr.write(formatGreeting(config, baseUrl));
+  process.stdout.write(`toolhost ready ${baseUrl}\n`);
+}
+
+/** First reports not ready, and continues to serve until load balancers have noticed. */
+async function stopGracefully(service: RunningService, { drainDelayMs }: Config): Promise<boolean> {
+  service.drain();
+  await delay(drainDelayMs);
+  return service.stop(shutdownTimeoutMs - drainDelayMs);
+}
+
+/**
+ * Collects all garbage of this thread, which V8 would otherwise retain until there is load. `bin/toolhost` exposes
+ * `gc`.
+ */
+function releaseMemory(): void {
+  globalThis.gc?.({ type: 'major', flavor: 'last-resort' });
+}

@@ -1,0 +1,203 @@
+import type { Selectable } from 'kysely';
+import { durationBuckets, getDurationBucket } from '../../duration-classes.ts';
+import type { Engine } from '../db.ts';
+import type { CallRow, Tables } from '../schema.ts';
+
+/** Record of a finished call. Times are in epoch ms, durations in ms, sizes in bytes. */
+export type CallRecord = Selectable<Tables['calls']>;
+
+/** Prefix of a record id. The request id follows it. */
+export const callIdPrefix = 'call_';
+
+export const recordColumns = [
+  'id',
+  'workspace_id',
+  'server_id',
+  'slug',
+  'tool',
+  'started_at',
+  'caller_kind',
+  'key_id',
+  'upstream_host',
+  'upstream_status',
+  'outcome',
+  'duration_ms',
+  'upstream_ms',
+  'bytes_in',
+  'bytes_out',
+  'reason',
+  'estimated_tokens',
+  'view',
+  'model',
+  'upstream_requests',
+] as const satisfies readonly (keyof CallRecord)[];
+
+export type RecordValue = string | number | null;
+
+/**
+ * Returns the values of consecutive records, each in the order of `recordColumns`. Their text is half as long as with
+ * column names.
+ */
+export function toRecordValues(rows: readonly CallRow[]): RecordValue[] {
+  // Allocated at its full length, because an array that grows is copied many times.
+  const values = new Array<RecordValue>(rows.length * recordColumns.length);
+  let index = 0;
+  for (const row of rows) for (const column of recordColumns) values[index++] = row[column] ?? null;
+  return values;
+}
+
+/** Writes call records and counts them, in one transaction. */
+export type CallWriter = {
+  /**
+   * Writes rows of any workspaces; each row names its own. Rows that are already stored remain unchanged and are not
+   * counted twice, because a batch is written again if the reply to its first write was lost.
+   */
+  write(rows: readonly CallRow[]): Promise<void>;
+};
+
+/** Number of rows in a batch under load. */
+export const batchRows = 1000;
+
+export const minuteMs = 60_000;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
+/** Widths of the periods that are counted. */
+export const countedWidths = [minuteMs, dayMs] as const;
+
+const keyColumns = ['workspace_id', 'width', 'slug', 'tool', 'at'] as const;
+export const countColumns = [...keyColumns, 'calls', 'errors', 'durations'] as const;
+
+export type CallCount = Tables['call_counts'];
+type CountKey = Pick<CallCount, (typeof keyColumns)[number]>;
+/** `durations` has the number of calls in each class. */
+type Sum = CountKey & { calls: number; errors: number; durations: number[] };
+
+/** Columns of a call that determine the counts. */
+export const countedColumns = [
+  'workspace_id',
+  'slug',
+  'tool',
+  'started_at',
+  'outcome',
+  'duration_ms',
+  'caller_kind',
+  'key_id',
+] as const;
+export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
+
+/**
+ * Returns increments for the counts of tools, and of workspaces (with empty slug and tool), by minute and day (UTC).
+ * They are sorted by key, so that two writers cannot deadlock.
+ */
+export function toCallCounts(calls: Iterable<CountedCall>): CallCount[] {
+  const minutes = new Map<string, Sum>();
+  let lastSum: Sum | undefined;
+  for (const call of calls) {
+    const sum = lastSum && isInMinute(lastSum, call) ? lastSum : getOrAddSum(minutes, toMinuteKey(call));
+    lastSum = sum;
+    const durationClass = getDurationBucket(call.duration_ms);
+    sum.calls += 1;
+    if (call.outcome !== 'ok') sum.errors += 1;
+    sum.durations[durationClass] = (sum.durations[durationClass] ?? 0) + 1;
+  }
+  const sumsByKey = new Map<string, Sum>();
+  for (const minute of minutes.values()) {
+    for (const width of countedWidths) {
+      const at = startOfPeriod(minute.at, width);
+      add(getOrAddSum(sumsByKey, { ...minute, width, at }), minute);
+      add(getOrAddSum(sumsByKey, { ...minute, slug: '', tool: '', width, at }), minute);
+    }
+  }
+  const sums = [...sumsByKey].sort(([a], [b]) => (a < b ? -1 : 1));
+  return sums.map(([, sum]) => ({ ...sum, durations: formatDurationClasses(sum.durations) }));
+}
+
+const usageKey = ['workspace_id', 'at', 'slug', 'caller'] as const;
+export const usageColumns = [...usageKey, 'calls', 'errors'] as const;
+export type UsageCount = Tables['usage_counts'];
+
+/** Returns increments for the usage of callers, sorted like the counts. */
+export function toUsageCounts(calls: Iterable<CountedCall>): UsageCount[] {
+  const sumsByKey = new Map<string, UsageCount>();
+  for (const { workspace_id, slug, started_at, outcome, caller_kind, key_id } of calls) {
+    const at = startOfPeriod(started_at, dayMs);
+    const caller = caller_kind === 'api_key' && key_id ? key_id : caller_kind;
+    const key = `${workspace_id}\n${at}\n${slug}\n${caller}`;
+    const sum = sumsByKey.get(key) ?? { workspace_id, at, slug, caller, calls: 0, errors: 0 };
+    sum.calls += 1;
+    if (outcome !== 'ok') sum.errors += 1;
+    sumsByKey.set(key, sum);
+  }
+  return [...sumsByKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
+}
+
+/** Returns the statement that adds to the usage counts. `source` supplies rows of `usageColumns`. */
+export function formatAddUsage(source: string): string {
+  return `insert into usage_counts (${usageColumns.join(', ')}) ${source}
+    on conflict (${usageKey.join(', ')}) do update set calls = usage_counts.calls + excluded.calls,
+    errors = usage_counts.errors + excluded.errors`;
+}
+
+function toMinuteKey({ workspace_id, slug, tool, started_at }: CountedCall): CountKey {
+  return { workspace_id, slug, tool, width: minuteMs, at: startOfPeriod(started_at, minuteMs) };
+}
+
+/** Returns true if a call belongs to a minute's sum. Under load, one call often follows another of the same tool. */
+function isInMinute({ workspace_id, slug, tool, at }: CountKey, call: CountedCall): boolean {
+  const { started_at } = call;
+  return (
+    at <= started_at &&
+    started_at < at + minuteMs &&
+    slug === call.slug &&
+    tool === call.tool &&
+    workspace_id === call.workspace_id
+  );
+}
+
+export function startOfPeriod(at: number, width: number): number {
+  return Math.floor(at / width) * width;
+}
+
+function getOrAddSum(sums: Map<string, Sum>, { workspace_id, slug, tool, width, at }: CountKey): Sum {
+  const key = `${workspace_id}\n${width}\n${at}\n${slug}\n${tool}`;
+  const existing = sums.get(key);
+  if (existing) return existing;
+  const durations = new Array<number>(durationBuckets.length).fill(0);
+  const sum = { workspace_id, slug, tool, width, at, calls: 0, errors: 0, durations };
+  sums.set(key, sum);
+  return sum;
+}
+
+function add(sum: Sum, increment: Sum): void {
+  sum.calls += increment.calls;
+  sum.errors += increment.errors;
+  for (const [index, calls] of increment.durations.entries())
+    if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
+}
+
+/** Formats the classes that have calls. */
+function formatDurationClasses(durations: readonly number[]): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(durations).filter(([, calls]) => calls > 0)));
+}
+
+/**
+ * Differences between the engines: reading the `key` and `value` rows of a JSON object, and building one from the rows
+ * of a query.
+ */
+const jsonFunctions = {
+  sqlite: { each: (text: string) => `json_each(${text})`, object: 'json_group_object(key, calls)' },
+  postgres: { each: (text: string) => `json_each_text(${text}::json)`, object: 'json_object_agg(key, calls)::text' },
+};
+
+/** Returns the statement that adds to the counts. `source` supplies rows of `countColumns`. */
+export function formatAddCounts(engine: Engine, source: string): string {
+  const { each, object } = jsonFunctions[engine];
+  const durationQueries = ['call_counts', 'excluded'].map(
+    (row) => `select key, value from ${each(`${row}.durations`)}`,
+  );
+  const sums = `select key, sum(cast(value as bigint)) as calls from (${durationQueries.join(' union all ')}) as added group by key`;
+  return `insert into call_counts (${countColumns.join(', ')}) ${source}
+    on conflict (${keyColumns.join(', ')}) do update set calls = call_counts.calls + excluded.calls,
+    errors = call_counts.errors + excluded.errors, durations = (select ${object} from (${sums}) as sums)`;
+}

@@ -1,0 +1,183 @@
+import { type FileHead, fileRetentionMs } from '@toolhost/tool-config/file-names';
+import { type RawBuilder, sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import { contexts, type Keyring } from '../sealing/sealing.ts';
+
+/** Stored file without its bytes. */
+export type FileRow = {
+  /** Digest of the id in the file's URL. */
+  id: string;
+  workspaceId: string;
+  serverId: string;
+  /** Path of the server below `/mcp/`: its slug, or slug and view. */
+  address: string;
+  /** Digest of the caller's identity. */
+  caller: string;
+  at: number;
+  bytes: number;
+  head: FileHead;
+};
+
+/** Maximum number of files, and of their bytes, per workspace. Counts files whose URL is still valid. */
+export const mostOfFiles = { files: 1000, bytes: 100 * 1024 * 1024 };
+
+/** Share of a workspace's space that all unverified callers may fill together. */
+const unverifiedShare = 3 / 4;
+
+/** Reason why a file has no space, and the time when the oldest file in its way expires, in epoch ms. */
+export type NoSpace = { scope: 'workspace' | 'address'; freeAt: number };
+
+/** Time that rows are retained after the URL expires, so that downloads in progress can finish. */
+const graceMs = 60_000;
+
+/**
+ * Stores a file without its bytes. `unverifiedCaller` identifies the address of an unverified caller. Returns undefined, or the
+ * reason why there is no space. The row is inserted first and counted with the others, so two processes cannot both
+ * take the last space.
+ */
+export async function reserveFile(
+  db: Db,
+  keyring: Keyring,
+  { unverifiedCaller, ...file }: FileRow & { unverifiedCaller?: string | undefined },
+): Promise<NoSpace | undefined> {
+  const { id, workspaceId, at } = file;
+  await deleteExpired(db, workspaceId, at);
+  await db
+    .insertInto('files')
+    .values({
+      id,
+      workspace_id: workspaceId,
+      server_id: file.serverId,
+      address: file.address,
+      caller: file.caller,
+      at,
+      bytes: file.bytes,
+      sealed_head: keyring.seal(JSON.stringify(file.head), contexts.file(workspaceId, id)),
+      unverified_caller: unverifiedCaller ?? null,
+    })
+    .execute();
+  const rejection = checkSpace(
+    await countUsedSpace(db, { workspaceId, at, unverifiedCaller }),
+    unverifiedCaller !== undefined,
+  );
+  if (rejection) await db.deleteFrom('files').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
+  return rejection;
+}
+
+/**
+ * Files with a valid URL: of all callers in a workspace, of all unverified callers, and of this unverified caller's
+ * address.
+ */
+type UsedSpace = { [Group in 'all' | 'unverified' | 'own']: { files: number; bytes: number; oldest: number } };
+
+async function countUsedSpace(
+  db: Db,
+  { workspaceId, at, unverifiedCaller = '' }: { workspaceId: string; at: number; unverifiedCaller: string | undefined },
+): Promise<UsedSpace> {
+  const rows = await db
+    .selectFrom('files')
+    .select(({ fn }) => [
+      sql<'known' | 'own' | 'other'>`case when unverified_caller is null then 'known'
+        when unverified_caller = ${unverifiedCaller} then 'own' else 'other' end`.as('who'),
+      fn.countAll<number>().as('files'),
+      fn.sum<number>('bytes').as('bytes'),
+      fn.min('at').as('oldest'),
+    ])
+    .where('workspace_id', '=', workspaceId)
+    .where('at', '>', at - fileRetentionMs)
+    .groupBy(sql`1`)
+    .execute();
+  const sumOf = (...groups: readonly (typeof rows)[number]['who'][]) => {
+    const groupRows = rows.filter(({ who }) => groups.includes(who));
+    return {
+      files: groupRows.reduce((sum, { files }) => sum + Number(files), 0),
+      bytes: groupRows.reduce((sum, { bytes }) => sum + Number(bytes), 0),
+      oldest: Math.min(...groupRows.map(({ oldest }) => Number(oldest))),
+    };
+  };
+  return { all: sumOf('known', 'own', 'other'), unverified: sumOf('own', 'other'), own: sumOf('own') };
+}
+
+/**
+ * Checks the limits. An unverified caller's address may use at most half of the space that all others leave, so some is
+ * always left for the next address.
+ */
+function checkSpace({ all, unverified, own }: UsedSpace, isUnverified: boolean): NoSpace | undefined {
+  const exceeds = (isOver: (item: 'files' | 'bytes', limit: number) => boolean) =>
+    isOver('files', mostOfFiles.files) || isOver('bytes', mostOfFiles.bytes);
+  if (exceeds((item, limit) => all[item] > limit)) return { scope: 'workspace', freeAt: all.oldest + fileRetentionMs };
+  if (!isUnverified) return undefined;
+  if (exceeds((item, limit) => own[item] > (limit - (all[item] - own[item])) / 2))
+    return { scope: 'address', freeAt: own.oldest + fileRetentionMs };
+  if (exceeds((item, limit) => unverified[item] > unverifiedShare * limit))
+    return { scope: 'address', freeAt: unverified.oldest + fileRetentionMs };
+  return undefined;
+}
+
+/** Deletes the expired files of a workspace, so that it never stores many more bytes than its limit. */
+async function deleteExpired(db: Db, workspaceId: string, now: number): Promise<void> {
+  const before = now - fileRetentionMs - graceMs;
+  await deleteFiles(db, sql`workspace_id = ${workspaceId} and at < ${before}`);
+}
+
+/** Number of chunks per delete statement. SQLite needs 0.3 ms per chunk, during which no other connection can write. */
+const chunksPerDelete = 100;
+
+async function deleteFiles(db: Db, where: RawBuilder<unknown>, pause?: Pause): Promise<void> {
+  await deleteInSteps(db, { table: 'file_chunks', key: ['file_id', 'number'], where, maxRows: chunksPerDelete }, pause);
+  await deleteInSteps(db, { table: 'files', key: ['id'], where }, pause);
+}
+
+export type ChunkKey = Pick<FileRow, 'id' | 'workspaceId'> & { number: number };
+
+export async function insertFileChunk(
+  db: Db,
+  keyring: Keyring,
+  { id, workspaceId, number, at }: ChunkKey & { at: number },
+  bytes: Uint8Array,
+): Promise<void> {
+  const sealed_chunk = keyring.seal(bytes, contexts.fileChunk(workspaceId, id, number));
+  await db
+    .insertInto('file_chunks')
+    .values({ file_id: id, number, workspace_id: workspaceId, at, sealed_chunk })
+    .execute();
+}
+
+/**
+ * Finds the file with this digest if its URL is valid at `now`. Takes no workspace, because the URL of a file names
+ * none.
+ */
+export async function findFile(db: Db, keyring: Keyring, id: string, now: number): Promise<FileRow | undefined> {
+  const row = await db
+    .selectFrom('files')
+    .selectAll()
+    .where('id', '=', id)
+    .where('at', '>', now - fileRetentionMs)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const { workspace_id: workspaceId, server_id: serverId, address, caller } = row;
+  const head = JSON.parse(keyring.open(row.sealed_head, contexts.file(workspaceId, id))) as FileHead;
+  return { id, workspaceId, serverId, address, caller, at: Number(row.at), bytes: Number(row.bytes), head };
+}
+
+/** Returns the bytes of a chunk; undefined if it was deleted. */
+export async function findFileChunk(
+  db: Db,
+  keyring: Keyring,
+  { id, workspaceId, number }: ChunkKey,
+): Promise<Buffer | undefined> {
+  const row = await db
+    .selectFrom('file_chunks')
+    .select('sealed_chunk')
+    .where('workspace_id', '=', workspaceId)
+    .where('file_id', '=', id)
+    .where('number', '=', number)
+    .executeTakeFirst();
+  return row && keyring.openBytes(row.sealed_chunk, contexts.fileChunk(workspaceId, id, number));
+}
+
+/** Deletes files that have expired at `now`. Takes no workspace, because retention is the same for all. */
+export async function pruneFiles(db: Db, now: number, pause?: Pause): Promise<void> {
+  await deleteFiles(db, sql`at < ${now - fileRetentionMs - graceMs}`, pause);
+}

@@ -1,0 +1,148 @@
+import { getTenantId } from '@toolhost/credentials/ids';
+import { AppError } from '@toolhost/errors/errors';
+
+/**
+ * Identifies who is charged for work within a tenant. Unverified callers may be one person under many names: with
+ * credentials that nothing verifies, and with logins.
+ */
+export type CallerKey = { readonly name: string; readonly isUnverified: boolean };
+
+/** Maximum number of units of work that may run concurrently, for one tenant and in total. */
+type WorkLimits = { perTenant: number; total: number };
+
+/**
+ * Returns true if a tenant that runs `own` units of work may start another one when `free` more are possible in total.
+ * Clients decide how long their work takes, so a tenant gets at most half of the remaining capacity. Even if a few
+ * tenants take all they can get, some is left for others.
+ */
+function hasCapacity({ perTenant }: WorkLimits, ownCount: number, free: number): boolean {
+  return free > 0 && ownCount < perTenant && ownCount * 2 <= free;
+}
+
+/**
+ * Returns a function that runs work for a tenant if there is capacity, and otherwise refuses it immediately with this
+ * message.
+ * @throws AppError tooMany, and any error of the work
+ */
+export function createWorkLimiter(limits: WorkLimits, refusalMessage: string) {
+  const running = new Map<string, number>();
+  let runningTotal = 0;
+  return async <Result>(tenant: string, work: () => Promise<Result>): Promise<Result> => {
+    const ownCount = running.get(tenant) ?? 0;
+    if (!hasCapacity(limits, ownCount, limits.total - runningTotal))
+      throw new AppError('tooMany', refusalMessage, { retryAfterS: 5 });
+    runningTotal++;
+    running.set(tenant, ownCount + 1);
+    try {
+      return await work();
+    } finally {
+      runningTotal--;
+      const remaining = (running.get(tenant) ?? 1) - 1;
+      if (remaining > 0) running.set(tenant, remaining);
+      else running.delete(tenant);
+    }
+  };
+}
+
+export type PreemptibleSlotOptions = {
+  limits: WorkLimits;
+  /** Minimum time that slow work keeps its slot, in ms. */
+  minHoldMs: number;
+  /** Returns the monotonic ms during which this process ran. */
+  clock: () => number;
+  /** Error messages for work that gets no slot, and for work that lost its slot. */
+  noSlotMessage: string;
+  evictedMessage: string;
+};
+
+/**
+ * A preemptible slot. While an outside party decides how long the work takes, within `slowly`, the slot may be taken
+ * away; `gone` is then aborted.
+ */
+export type PreemptibleSlot = {
+  evicted: AbortSignal;
+  runPreemptible<Result>(work: () => Promise<Result>): Promise<Result>;
+};
+
+/** Owner of a slot; `callerKey` is undefined for work of the tenant itself. */
+type SlotOwner = { tenant: string; callerKey: CallerKey | undefined };
+type TakenSlot = SlotOwner & { slowSince: number | undefined; evicted: AbortController };
+
+/**
+ * Returns a function that gives work a slot if one is free, and otherwise refuses it immediately. Hosts and clients may
+ * be arbitrarily slow. If all slots are taken, a tenant without one gets the slot that has been slow the longest,
+ * preferably from a tenant with several. Callers within a tenant without a slot are treated the same way; an unverified
+ * caller gets at most half of the tenant's remaining slots, and never that of a verified caller.
+ * @throws AppError tooMany, and any error of the work
+ */
+export function createPreemptibleSlots({
+  limits,
+  minHoldMs,
+  clock,
+  noSlotMessage,
+  evictedMessage,
+}: PreemptibleSlotOptions) {
+  const takenSlots = new Set<TakenSlot>();
+  const getTenantSlots = (id: string) => [...takenSlots].filter(({ tenant }) => tenant === id);
+  const isSlow = ({ slowSince: since }: TakenSlot) => since !== undefined && clock() - since >= minHoldMs;
+
+  /** Evicts slow work if a tenant or caller without a slot needs it. Returns true if a slot is free now. */
+  function tryFreeSlot({ tenant, callerKey }: SlotOwner): boolean {
+    const slots = getTenantSlots(tenant);
+    const ownCount = slots.length;
+    const free = limits.total - takenSlots.size;
+    if (hasCapacity(limits, ownCount, free))
+      return !callerKey?.isUnverified || countCallerSlots(slots, callerKey) * 2 <= limits.perTenant - ownCount;
+    if (ownCount === 0) return evict([...takenSlots].filter(isSlow), (slot) => getTenantSlots(slot.tenant).length > 1);
+    if (!callerKey || countCallerSlots(slots, callerKey) > 0) return false;
+    const slow = slots.filter(isSlow);
+    const unverifiedSlots = slow.filter((slot) => slot.callerKey?.isUnverified);
+    const candidates = callerKey.isUnverified || unverifiedSlots.length > 0 ? unverifiedSlots : slow;
+    return evict(candidates, (slot) => slot.callerKey !== undefined && countCallerSlots(slots, slot.callerKey) > 1);
+  }
+
+  /** Evicts the first of these whose owner has several slots, or the first one. */
+  function evict(slow: TakenSlot[], ownerHasSeveral: (slot: TakenSlot) => boolean): boolean {
+    const one = slow.find(ownerHasSeveral) ?? slow[0];
+    if (!one) return false;
+    takenSlots.delete(one);
+    one.evicted.abort();
+    return true;
+  }
+
+  return async <Result>(
+    workspaceId: string,
+    work: (slot: PreemptibleSlot) => Promise<Result>,
+    callerKey?: CallerKey,
+  ): Promise<Result> => {
+    const tenant = getTenantId(workspaceId);
+    if (!tryFreeSlot({ tenant, callerKey })) throw tooManyError(noSlotMessage);
+    const place: TakenSlot = { tenant, callerKey, slowSince: undefined, evicted: new AbortController() };
+    const { signal: evicted } = place.evicted;
+    takenSlots.add(place);
+    try {
+      return await work({
+        evicted,
+        async runPreemptible(preemptibleWork) {
+          place.slowSince = clock();
+          const result = await preemptibleWork();
+          evicted.throwIfAborted();
+          place.slowSince = undefined;
+          return result;
+        },
+      });
+    } catch (error) {
+      throw evicted.aborted ? tooManyError(evictedMessage, error) : error;
+    } finally {
+      takenSlots.delete(place);
+    }
+  };
+}
+
+function countCallerSlots(slots: readonly TakenSlot[], { name, isUnverified }: CallerKey): number {
+  return slots.filter(({ callerKey }) => callerKey?.name === name && callerKey.isUnverified === isUnverified).length;
+}
+
+function tooManyError(message: string, cause?: unknown): AppError {
+  return new AppError('tooMany', message, { retryAfterS: 5, cause });
+}

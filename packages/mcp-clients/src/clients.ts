@@ -1,0 +1,482 @@
+import {
+  type ClientConnection,
+  type ClientRules,
+  createJsonSnippet,
+  createSnippet,
+  type DeclaredClient,
+  formatJson,
+  formatYamlHeaders,
+  getClaudeCodeCommand,
+  getExportCommand,
+  getHeaderOption,
+  getHeaders,
+  getMcpRemoteCommand,
+  getNextSteps,
+  getTokenVariable,
+  quoteBearerHeader,
+  type Snippet,
+} from './client.ts';
+import { forms } from './forms.ts';
+import { libraries } from './libraries.ts';
+import { quoteShellWord } from './literals.ts';
+
+/** Page that a snippet was compared with, and the date of the comparison. */
+const toDocumentation = (url: string, checked = '2026-11-22') => ({ url, checked });
+
+/** Unchanged tool name. Models accept up to 64 characters. */
+const plainName: ClientRules['toolName'] = { format: (_server, tool) => tool, max: 64 };
+
+const onlyLoginText = 'It connects from the internet and logs in. A credential cannot be entered.';
+
+const programClients: readonly DeclaredClient[] = [
+  {
+    id: 'claude-code',
+    name: 'Claude Code',
+    documentation: toDocumentation('https://code.claude.com/docs/en/mcp', '2026-11-27'),
+    snippet: (to) =>
+      createSnippet(
+        'In a terminal:',
+        'sh',
+        getClaudeCodeCommand(to),
+        getNextSteps(to, `Then run: claude mcp login ${to.name}`),
+      ),
+    rules: {
+      redirectUris: ['http://localhost:38100/callback'],
+      // It replaces dots with _.
+      toolName: { format: (server, tool) => `mcp__${server}__${tool}`, max: 64 },
+    },
+  },
+  {
+    id: 'claude',
+    name: 'Claude',
+    documentation: toDocumentation(
+      'https://support.claude.com/en/articles/11175166-getting-started-with-custom-connectors-using-remote-mcp',
+    ),
+    // Clients in a browser can only log in, so there is no snippet for a server that requires a key.
+    snippet(to) {
+      if (to.token !== undefined) return undefined;
+      const url = to.hostUrl ?? to.url;
+      const query = new URLSearchParams({ modal: 'add-custom-connector', connectorName: to.name, connectorUrl: url });
+      const install = { label: 'Add to Claude', href: `https://claude.ai/customize/connectors?${query}` };
+      const where = 'On claude.ai under Customize, Connectors, add a custom connector with this URL:';
+      return createSnippet(where, 'address', url, { install, after: onlyLoginText });
+    },
+    rules: {
+      redirectUris: ['https://claude.ai/api/mcp/auth_callback', 'https://claude.com/api/mcp/auth_callback'],
+      isHosted: true,
+      canOnlyLogIn: true,
+      // https://github.com/anthropics/claude-ai-mcp/issues/878
+      requiredPath: '/mcp',
+      toolName: plainName,
+      hasStrictNames: true,
+    },
+  },
+  {
+    id: 'chatgpt',
+    name: 'ChatGPT',
+    documentation: toDocumentation('https://developers.openai.com/apps-sdk/deploy/connect-chatgpt'),
+    snippet(to) {
+      if (to.token !== undefined) return undefined;
+      const where =
+        'In the ChatGPT settings under Connectors, turn on developer mode (Advanced), then create a connector with this URL:';
+      return createSnippet(where, 'address', to.hostUrl ?? to.url, { after: onlyLoginText });
+    },
+    rules: {
+      redirectUris: ['https://chatgpt.com/connector_platform_oauth_redirect'],
+      isHosted: true,
+      canOnlyLogIn: true,
+      requiresHints: true,
+      toolName: plainName,
+      hasStrictNames: true,
+    },
+  },
+  {
+    id: 'claude-desktop',
+    name: 'Claude Desktop',
+    documentation: toDocumentation('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
+    snippet: (to) =>
+      createJsonSnippet(
+        'In claude_desktop_config.json, for this and other clients that support only stdio:',
+        { mcpServers: { [to.name]: toStdioServer(to) } },
+        { after: 'Requires Node.js. Restart Claude Desktop afterwards.' },
+      ),
+  },
+  {
+    id: 'cursor',
+    name: 'Cursor',
+    documentation: toDocumentation('https://cursor.com/docs/mcp/install-links'),
+    snippet(to) {
+      // The link reads the credential from a variable, so that no browser history stores it.
+      const linkedServer = { url: to.url, ...getHeaders(withToken(to, `\${env:${getTokenVariable(to)}}`)) };
+      const query = new URLSearchParams({ name: to.name, config: base64(JSON.stringify(linkedServer)) });
+      const install = { label: 'Install in Cursor', href: `cursor://anysphere.cursor-deeplink/mcp/install?${query}` };
+      const tokenText = `The link reads the credential from a variable: ${getExportCommand(to, to.token ?? '')}`;
+      const config = { mcpServers: { [to.name]: { url: to.url, ...getHeaders(to) } } };
+      return createJsonSnippet('In .cursor/mcp.json:', config, { install, ...getNextSteps(to, undefined, tokenText) });
+    },
+    rules: {
+      redirectUris: [
+        'cursor://anysphere.cursor-mcp/oauth/callback',
+        'https://www.cursor.com/agents/mcp/oauth/callback',
+      ],
+      maxTools: 40,
+      toolName: { format: (server, tool) => `${server}:${tool}`, max: 60 },
+    },
+  },
+  {
+    id: 'vscode',
+    name: 'VS Code',
+    documentation: toDocumentation('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
+    snippet(to) {
+      const server = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...getHeaders(connection) });
+      // VS Code asks for the credential once and stores it in the system keychain.
+      const input = { type: 'promptString', id: 'token', description: `Credential for ${to.name}`, password: true };
+      const promptedServer = server(withToken(to, `\${input:token}`));
+      const link = { name: to.name, ...promptedServer, ...(to.token !== undefined && { inputs: [input] }) };
+      const href = `vscode:mcp/install?${encodeURIComponent(JSON.stringify(link))}`;
+      const after = getNextSteps(to, undefined, 'After you open the link, VS Code asks for the credential.');
+      const install = { label: 'Install in VS Code', href };
+      return createJsonSnippet('In .vscode/mcp.json:', { servers: { [to.name]: server(to) } }, { install, ...after });
+    },
+    rules: {
+      redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect', 'https://insiders.vscode.dev/redirect'],
+      maxTools: 128,
+      toolName: plainName,
+    },
+  },
+  {
+    id: 'codex',
+    name: 'Codex',
+    documentation: toDocumentation('https://developers.openai.com/codex/mcp'),
+    snippet(to) {
+      const bearer = to.token === undefined ? [] : [`bearer_token_env_var = "${getTokenVariable(to)}"`];
+      const code = [`[mcp_servers.${to.name}]`, `url = ${JSON.stringify(to.url)}`, ...bearer].join('\n');
+      const tokenText = `And in the shell: ${getExportCommand(to, to.token ?? '')}`;
+      return createSnippet(
+        'In ~/.codex/config.toml:',
+        'toml',
+        code,
+        getNextSteps(to, `Then run: codex mcp login ${to.name}`, tokenText),
+      );
+    },
+    rules: {
+      redirectUris: ['http://127.0.0.1:38101/callback'],
+      // It also prefixes the name with the server name, but shortens names that become too long, and replaces dots with
+      // _ (openai/codex#8694).
+      toolName: plainName,
+      // openai/codex#1975
+      addsMissingTypes: true,
+    },
+  },
+  {
+    id: 'gemini-cli',
+    name: 'Gemini CLI',
+    documentation: toDocumentation('https://geminicli.com/docs/tools/mcp-server'),
+    snippet(to) {
+      const code = `gemini mcp add --scope user --transport http${getHeaderOption(to)} ${to.name} ${to.url}`;
+      const tokenText = 'Servers are disabled in folders that Gemini CLI does not trust.';
+      const after = getNextSteps(to, `Then type /mcp auth ${to.name} in Gemini CLI to log in.`, tokenText);
+      return createSnippet('In a terminal:', 'sh', code, after);
+    },
+    rules: {
+      redirectUris: ['http://localhost:38103/oauth/callback'],
+      // It prefixes the name with mcp_ and the server name, and shortens names longer than 63 characters.
+      toolName: plainName,
+      requiresObjects: true,
+    },
+  },
+  {
+    id: 'windsurf',
+    name: 'Windsurf',
+    documentation: toDocumentation('https://docs.windsurf.com/windsurf/cascade/mcp'),
+    snippet: (to) =>
+      createJsonSnippet(
+        'In ~/.codeium/windsurf/mcp_config.json:',
+        { mcpServers: { [to.name]: { serverUrl: to.url, ...getHeaders(to) } } },
+        { after: 'Then press the button that refreshes MCP servers.' },
+      ),
+    // Its redirect URI is not documented.
+    rules: { redirectUris: [], maxTools: 100, toolName: plainName },
+  },
+  {
+    id: 'kiro',
+    name: 'Kiro',
+    documentation: toDocumentation('https://kiro.dev/docs/mcp/configuration', '2026-11-29'),
+    snippet: (to) =>
+      createJsonSnippet('In .kiro/settings/mcp.json, or in ~/.kiro/settings/mcp.json for all folders:', {
+        mcpServers: { [to.name]: { url: to.url, ...getHeaders(to) } },
+      }),
+  },
+  {
+    id: 'jetbrains',
+    name: 'JetBrains AI Assistant',
+    documentation: toDocumentation('https://www.jetbrains.com/help/ai-assistant/mcp.html', '2026-11-29'),
+    snippet(to) {
+      // Its documentation describes headers but no login, so mcp-remote logs in.
+      const usesLogin = to.token === undefined;
+      const server = usesLogin ? toStdioServer(to) : { url: to.url, ...getHeaders(to) };
+      const tab = usesLogin ? 'STDIO' : 'HTTP';
+      return createJsonSnippet(
+        `In the settings under Tools, AI Assistant, Model Context Protocol (MCP), choose Add and paste on the ${tab} tab:`,
+        { mcpServers: { [to.name]: server } },
+        getNextSteps(to, `On the STDIO tab, ${getMcpRemoteCommand(to)} opens the login. Requires Node.js.`),
+      );
+    },
+  },
+  {
+    id: 'zed',
+    name: 'Zed',
+    documentation: toDocumentation('https://zed.dev/docs/ai/mcp'),
+    snippet: (to) =>
+      createJsonSnippet('In the Zed settings file (zed: open settings file):', {
+        context_servers: { [to.name]: { url: to.url, ...getHeaders(to) } },
+      }),
+    rules: { redirectUris: ['http://127.0.0.1:38102/callback'], toolName: plainName },
+  },
+  {
+    id: 'opencode',
+    name: 'OpenCode',
+    documentation: toDocumentation('https://opencode.ai/v1/docs/mcp-servers/', '2026-11-27'),
+    snippet: (to) =>
+      createJsonSnippet(
+        'In opencode.json of the project, or in ~/.config/opencode/opencode.json:',
+        { mcp: { [to.name]: { type: 'remote', url: to.url, ...getHeaders(to) } } },
+        getNextSteps(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 expects "servers" inside "mcp".'),
+      ),
+  },
+  {
+    id: 'copilot-cli',
+    name: 'Copilot CLI',
+    documentation: toDocumentation(
+      'https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers',
+      '2026-11-27',
+    ),
+    snippet: (to) =>
+      createJsonSnippet('In ~/.copilot/mcp-config.json:', {
+        mcpServers: { [to.name]: { type: 'http', url: to.url, ...getHeaders(to), tools: ['*'] } },
+      }),
+  },
+  {
+    id: 'qwen-code',
+    name: 'Qwen Code',
+    documentation: toDocumentation('https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/', '2026-11-27'),
+    snippet(to) {
+      const code = `qwen mcp add --scope user --transport http${getHeaderOption(to)} ${to.name} ${to.url}`;
+      const after = getNextSteps(to, `Then type /mcp auth ${to.name} in Qwen Code to log in.`);
+      return createSnippet('In a terminal:', 'sh', code, after);
+    },
+  },
+  {
+    id: 'cline',
+    name: 'Cline',
+    documentation: toDocumentation('https://docs.cline.bot/mcp/connecting-to-a-remote-server', '2026-11-27'),
+    snippet: (to) =>
+      createJsonSnippet('In cline_mcp_settings.json (MCP Servers, Configure):', {
+        mcpServers: { [to.name]: { type: 'streamableHttp', url: to.url, ...getHeaders(to) } },
+      }),
+  },
+  {
+    id: 'continue',
+    name: 'Continue',
+    documentation: toDocumentation('https://docs.continue.dev/customize/deep-dives/mcp', '2026-11-27'),
+    snippet(to) {
+      const server = [`  - name: ${to.name}`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
+      const headers = to.token === undefined ? [] : ['    requestOptions:', ...formatYamlHeaders(to, '      ')];
+      return createSnippet('In ~/.continue/config.yaml:', 'yaml', ['mcpServers:', ...server, ...headers].join('\n'));
+    },
+  },
+  {
+    id: 'goose',
+    name: 'Goose',
+    documentation: toDocumentation('https://goose-docs.ai/docs/getting-started/using-extensions'),
+    snippet(to) {
+      const code = [
+        ...['extensions:', `  ${to.name}:`, '    enabled: true', '    type: streamable_http'],
+        ...[
+          `    name: ${to.name}`,
+          `    uri: ${JSON.stringify(to.url)}`,
+          ...formatYamlHeaders(to, '    '),
+          '    timeout: 300',
+        ],
+      ].join('\n');
+      // The link could include a header, but only with the credential in it.
+      const install = to.token === undefined && { install: { label: 'Install in Goose', href: getGooseLink(to) } };
+      return createSnippet('In ~/.config/goose/config.yaml:', 'yaml', code, { ...install });
+    },
+    rules: {
+      redirectUris: ['http://localhost:38104/oauth_callback'],
+      toolName: { format: (server, tool) => `${server}__${tool}`, max: 64 },
+    },
+  },
+  {
+    id: 'librechat',
+    name: 'LibreChat',
+    documentation: toDocumentation(
+      'https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers',
+    ),
+    snippet(to) {
+      const access = to.token === undefined ? ['    requiresOAuth: true'] : formatYamlHeaders(to, '    ');
+      const server = [`  ${to.name}:`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
+      const after =
+        'Restart LibreChat afterwards. It calls private addresses only if mcpSettings.allowedDomains includes them.';
+      return createSnippet('In librechat.yaml:', 'yaml', ['mcpServers:', ...server, ...access].join('\n'), { after });
+    },
+    // The redirect URI is on the host of each installation.
+    rules: { redirectUris: [], toolName: { format: (server, tool) => `${tool}_mcp_${server}`, max: 64 } },
+  },
+  {
+    id: 'curl',
+    name: 'curl',
+    documentation: toDocumentation('https://modelcontextprotocol.io/specification/2025-11-25/basic/transports'),
+    // The request that lists the tools, without any MCP client.
+    snippet(to) {
+      const code = [
+        `curl -sS ${to.url}`,
+        `-H ${quoteBearerHeader(to.token ?? '$ACCESS_TOKEN')}`,
+        "-H 'Content-Type: application/json'",
+        `-d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
+      ].join(' \\\n  ');
+      const after = getNextSteps(to, 'ACCESS_TOKEN is an access token that a client obtained by logging in.');
+      return createSnippet('In a terminal:', 'sh', code, after);
+    },
+  },
+];
+
+/** Programs that read a token from their environment. */
+const apiRules: ClientRules = {
+  redirectUris: [],
+  isHosted: true,
+  cannotLogIn: true,
+  toolName: plainName,
+  hasStrictNames: true,
+};
+const loginTokenText =
+  'It does not log in itself. ACCESS_TOKEN is an access token that your program obtained by logging in to this server.';
+
+const apiClients: readonly DeclaredClient[] = [
+  {
+    id: 'openai-api',
+    name: 'OpenAI API',
+    documentation: toDocumentation('https://developers.openai.com/api/docs/guides/tools-remote-mcp'),
+    snippet(to) {
+      const server = {
+        type: 'mcp',
+        server_label: to.name.replaceAll('-', '_'),
+        server_url: to.url,
+        authorization: to.token ?? '$ACCESS_TOKEN',
+        require_approval: 'always',
+      };
+      const body = { model: 'MODEL', tools: [server], input: 'What can you do with these tools?' };
+      const code = formatCurlPost(
+        'https://api.openai.com/v1/responses',
+        ['"Authorization: Bearer $OPENAI_API_KEY"'],
+        body,
+      );
+      const after = getNextSteps(to, loginTokenText, 'The server must be reachable from the internet.');
+      return createSnippet('A request to the Responses API, with the model of your choice:', 'sh', code, after);
+    },
+    rules: apiRules,
+  },
+  {
+    id: 'anthropic-api',
+    name: 'Anthropic API',
+    documentation: toDocumentation('https://platform.claude.com/docs/en/agents-and-tools/mcp-connector'),
+    snippet(to) {
+      const { name, url, token = '$ACCESS_TOKEN' } = to;
+      const body = {
+        model: 'MODEL',
+        max_tokens: 1000,
+        messages: [{ role: 'user', content: 'What can you do with these tools?' }],
+        mcp_servers: [{ type: 'url', url, name, authorization_token: token }],
+        tools: [{ type: 'mcp_toolset', mcp_server_name: name }],
+      };
+      const versions = ["'anthropic-version: 2023-06-01'", "'anthropic-beta: mcp-client-2025-11-20'"];
+      const code = formatCurlPost(
+        'https://api.anthropic.com/v1/messages',
+        ['"X-Api-Key: $ANTHROPIC_API_KEY"', ...versions],
+        body,
+      );
+      const after = getNextSteps(to, loginTokenText, 'The server must be reachable from the internet, over https.');
+      return createSnippet('A request to the Messages API, with the model of your choice:', 'sh', code, after);
+    },
+    rules: apiRules,
+  },
+];
+
+function withToken(to: ClientConnection, token: string): ClientConnection {
+  return { ...to, token: to.token === undefined ? undefined : token };
+}
+
+/**
+ * Returns the configuration of mcp-remote, a Node.js program that connects a server to a client that supports only
+ * stdio.
+ */
+function toStdioServer({ url, token }: ClientConnection) {
+  // An argument with a space does not work on Windows, so the value comes from a variable that mcp-remote expands.
+  const header = token === undefined ? [] : ['--header', `Authorization:\${AUTH_HEADER}`];
+  const env = token === undefined ? {} : { env: { AUTH_HEADER: `Bearer ${token}` } };
+  const insecure = url.startsWith('http:') ? ['--allow-http'] : [];
+  return { command: 'npx', args: ['-y', 'mcp-remote', url, ...header, ...insecure], ...env };
+}
+
+function base64(value: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(value)));
+}
+
+function getGooseLink({ name, url }: ClientConnection): string {
+  const fields = { url, type: 'streamable_http', id: name, name, description: `MCP server ${name}`, timeout: '300' };
+  const query = Object.entries(fields).map(([field, value]) => `${field}=${encodeURIComponent(value)}`);
+  return `goose://extension?${query.join('&')}`;
+}
+
+/**
+ * Formats a POST request with curl. The shell expands a variable in the body: the quotes end before it and begin after
+ * it.
+ */
+function formatCurlPost(url: string, headers: readonly string[], body: unknown): string {
+  const data = quoteShellWord(formatJson(body)).replaceAll(/"\$([A-Z_]+)"/g, `"'"$$$1"'"`);
+  const lines = [...headers, "'Content-Type: application/json'"].map((header) => `-H ${header}`);
+  return [`curl -sS ${url}`, ...lines, `-d ${data}`].join(' \\\n  ');
+}
+
+/**
+ * All clients that are known by name. Connection snippets, connection checks, tool warnings, and `toolhost doctor`
+ * derive from this list.
+ */
+export const clients: readonly DeclaredClient[] = [...programClients, ...forms, ...libraries, ...apiClients];
+
+/** A client whose rules are known. */
+export type KnownClient = { name: string } & ClientRules;
+
+export const knownClients: readonly KnownClient[] = clients.flatMap(({ name, rules }) =>
+  rules === undefined ? [] : [{ name, ...rules }],
+);
+
+/** Clients that log in and have known redirect URIs. */
+export const registeringClients: readonly KnownClient[] = knownClients.filter(
+  ({ redirectUris }) => redirectUris.length > 0,
+);
+
+/** Tool names that the models behind several clients accept. MCP also allows a dot. */
+export const modelToolNamePattern = /^[A-Za-z0-9_-]+$/;
+export const clientsWithStrictNames: readonly string[] = findClientNames(({ hasStrictNames }) => hasStrictNames);
+
+/** Joins names as part of a sentence. */
+export function joinNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+/** Returns the names of the known clients that match a predicate. */
+export function findClientNames(predicate: (client: KnownClient) => boolean | undefined): string[] {
+  return knownClients.filter(predicate).map(({ name }) => name);
+}
+
+export type ClientSnippet = Snippet & { id: string; name: string };
+
+/** Returns the connection snippets for a server. Clients that cannot use it are omitted. */
+export function createSnippets(to: ClientConnection): ClientSnippet[] {
+  return clients.flatMap(({ id, name, snippet }) => {
+    const result = snippet(to);
+    return result === undefined ? [] : [{ id, name, ...result }];
+  });
+}

@@ -1,0 +1,305 @@
+import { containsCompleteCredential } from '@toolhost/credentials/own-credentials';
+import type { Problem } from '@toolhost/errors/errors';
+import { describeForeignDocument } from '@toolhost/errors/input-errors';
+import { addZodIssues, ProblemList } from '@toolhost/errors/problems';
+import { isRawNumber, toPlainNumbers } from '@toolhost/json/json';
+import { z } from 'zod';
+import {
+  authenticationSchema,
+  authenticationsSchema,
+  isStored,
+  listCredentials,
+  maskCredentials,
+  maxNamedCredentials,
+  sealedFields,
+} from './authentication.ts';
+import { oauthSchema } from './oauth.ts';
+import {
+  authenticationProblems,
+  checkServerWide,
+  findNamedCredentialProblems,
+  oauthProblems,
+  type UrlRule,
+} from './server-rules.ts';
+import {
+  interpolateVariables,
+  type ServerWide,
+  serverWideShape,
+  toSharedHeaders,
+  variableFields,
+} from './server-wide.ts';
+import { checkConfigSize, countInsertedCharacters, maxInterpolatedPerField } from './sizes.ts';
+import { getSlugProblem } from './slug.ts';
+import { getReservedToolNames, maxResponseTokens, singleLineText, type Tool, toolModes, toolSchema } from './tool.ts';
+import { checkTool } from './tool-rules.ts';
+import { maxViews, viewFields, viewSchema, viewToolFields } from './view.ts';
+import { checkViews } from './view-rules.ts';
+
+/** Maximum tools in any configuration. The workspace quota `tools` limits how many a workspace may have. */
+export const maxTools = 5000;
+
+/**
+ * Configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and of the
+ * published JSON Schema.
+ */
+export const serverConfigSchema = z.strictObject({
+  name: singleLineText(100).describe('Display name of the server.'),
+  slug: z
+    .string()
+    .describe('URL identifier. The server is available at /mcp/{slug}. It can never be reused after deletion.'),
+  description: z.string().max(2000).optional().describe('Short description.'),
+  authentication: authenticationsSchema
+    .optional()
+    .describe(
+      'How the credential is sent to the upstream with every tool call. Use a list if the upstream requires several.',
+    ),
+  credentials: z
+    .record(z.string(), authenticationsSchema)
+    .refine(
+      (named) => Object.keys(named).length <= maxNamedCredentials,
+      `has too many credentials; allowed: at most ${maxNamedCredentials}`,
+    )
+    .optional()
+    .describe(
+      'Additional stored credentials by name. A tool that names one in credential sends it instead of authentication.',
+    ),
+  oauth: oauthSchema.optional().describe('OAuth 2.0 provider that people log in to.'),
+  ...serverWideShape,
+  tool_mode: z
+    .enum(toolModes)
+    .optional()
+    .describe(
+      'list (default): agents get all tools. search: agents get the pinned tools and search_tools, describe_tool, and call_tool, which find and run the tools of a large server with few tokens.',
+    ),
+  max_response_tokens: maxResponseTokens
+    .optional()
+    .describe(
+      'Maximum tokens of one tool result, estimated at four characters each. A longer result is truncated, and the agent reads the remainder with the tool read_more. No limit if absent.',
+    ),
+  imported: z
+    .strictObject({
+      id: z.string().min(1).max(100).describe('Import that this configuration is based on.'),
+      document: z.string().max(2048).optional().describe('URL of the API description.'),
+    })
+    .optional()
+    .describe('Written by an import so that a re-import keeps later edits. Do not change it.'),
+  tools: z.array(toolSchema).max(maxTools).describe('Tools the server exposes.'),
+  views: z
+    .record(z.string(), viewSchema)
+    .refine((views) => Object.keys(views).length <= maxViews, `has too many views; allowed: at most ${maxViews}`)
+    .optional()
+    .describe('Views by name. Each exposes a subset of the tools at /mcp/{slug}/{name} with its own texts.'),
+});
+
+export type ServerConfig = z.infer<typeof serverConfigSchema>;
+
+/** Deployment settings for configurations. */
+export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
+
+const keysByPath: [RegExp, readonly string[]][] = [
+  [/^$/, Object.keys(serverConfigSchema.shape)],
+  [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
+  [/^imported$/, ['id', 'document']],
+  [/^oauth$/, Object.keys(oauthSchema.shape)],
+  [/^variables\.[^.]+$/, variableFields],
+  [/^tools\[\d+\]$/, Object.keys(toolSchema.shape)],
+  [/^views\.[^.[\]]+$/, viewFields],
+  [/^views\.[^.[\]]+\.tools\[\d+\]$/, viewToolFields],
+  [/^tools\[\d+\]\.annotations$/, ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']],
+];
+
+function keysAt(path: string): readonly string[] {
+  return keysByPath.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+}
+
+/**
+ * Checks a configuration as received. Returns the whole configuration with its defaults, or all problems. Rules that
+ * span several fields are checked where those fields are well-formed.
+ */
+export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: ServerConfig; problems: Problem[] } {
+  const foreignFormat = describeForeignDocument(raw);
+  if (foreignFormat !== undefined) return { problems: [{ path: '', message: foreignFormat }] };
+  const input = normalizeConfig(raw);
+  const problems = new ProblemList();
+  for (const steps of findProtoNames(input)) problems.add(() => ({ path: toPath(steps), message: protoNameProblem }));
+  const result = serverConfigSchema.safeParse(input, { reportInput: false });
+  if (!result.success) addZodIssues(problems, result.error.issues, input, keysAt);
+  if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
+  const sizeProblem = result.success && checkConfigSize(result.data);
+  if (sizeProblem) problems.add(() => ({ path: '', message: sizeProblem }));
+  else if (result.success) problems.addAll(findOwnCredentials(result.data, result.data.variables));
+  // Arguments that a view fixes are checked against the tool schemas, so those must be valid first.
+  const isSound = problems.count === 0;
+  if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
+  return result.success && problems.count === 0 ? { config: result.data, problems: [] } : { problems: problems.all() };
+}
+
+type RawConfig = { [field: string]: unknown };
+
+function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: ProblemList): void {
+  const add = (path: string, message: string) => problems.add(() => ({ path, message }));
+  const slug = typeof input.slug === 'string' ? getSlugProblem(input.slug, rules.managementSlug) : undefined;
+  if (slug) add('slug', slug);
+  const authentication = authenticationsSchema.safeParse(input.authentication).data;
+  const { urlProblem } = rules;
+  if (typeof input.oauth === 'object' && input.oauth !== null) {
+    problems.addAll(oauthProblems(input.oauth as RawConfig, urlProblem));
+    if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
+      const field = authentication.token === undefined ? 'type' : 'token';
+      add(`authentication.${field}`, 'cannot be combined with oauth, because the token comes from the login');
+    }
+  }
+  const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
+  const all = listCredentials({ authentication, credentials }).map(({ credential }) => credential);
+  const serverWide = checkServerWide(input, { authentication: all, urlProblem }, problems);
+  const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: serverWide.variables };
+  if (authentication) problems.addAll(authenticationProblems(authentication, context));
+  problems.addAll(findNamedCredentialProblems({ authentication, credentials }, context));
+  if (!Array.isArray(input.tools)) return;
+  checkToolNames(input.tools, getReservedToolNames({ ...input, tools: input.tools }), problems);
+  const toolContext = {
+    authentication,
+    credentials,
+    urlProblem,
+    serverWide,
+    sharedHeaders: toSharedHeaders(serverWide),
+  };
+  for (const [index, tool] of input.tools.slice(0, maxTools).entries()) {
+    if (typeof tool !== 'object' || tool === null) continue;
+    checkTool(
+      tool as RawConfig,
+      toolContext,
+      problems.nested((path) => `tools[${index}].${path}`),
+    );
+  }
+}
+
+function checkToolNames(tools: readonly unknown[], reserved: ReadonlySet<string>, problems: ProblemList): void {
+  const indexesByName = new Map<string, number>();
+  for (const [index, tool] of tools.entries()) {
+    const name = (tool as { name?: unknown } | null)?.name;
+    if (typeof name !== 'string') continue;
+    if (reserved.has(name)) problems.add(() => ({ path: `tools[${index}].name`, message: reservedName(name) }));
+    const previousIndex = indexesByName.get(name);
+    if (previousIndex === undefined) indexesByName.set(name, index);
+    else {
+      const message = `"${name.slice(0, 64)}" is already the name of tools[${previousIndex}]`;
+      problems.add(() => ({ path: `tools[${index}].name`, message }));
+    }
+  }
+}
+
+function reservedName(name: string): string {
+  return `"${name}" is the name of a built-in tool with these settings; choose another name`;
+}
+
+/** Tool fields that are sent to upstreams or agents as JSON, so their numbers keep their exact digits. */
+const exactFields = new Set(['input_schema', 'output_schema', 'body_template']);
+
+/**
+ * Accepts methods in any case, and `1e4` for a limit: numbers outside of JSON that is passed on are plain numbers.
+ * Nothing else is normalized.
+ */
+export function normalizeConfig(raw: unknown): unknown {
+  return withFields(raw, (name, value) => {
+    if (name === 'tools' && Array.isArray(value)) return value.map((tool) => withFields(tool, normalizeField));
+    // Numbers in views belong to fixed arguments.
+    return name === 'views' ? value : toPlainNumbers(value);
+  });
+}
+
+function normalizeField(name: string, value: unknown): unknown {
+  if (name === 'method' && typeof value === 'string') return value.toUpperCase();
+  return exactFields.has(name) ? value : toPlainNumbers(value);
+}
+
+/**
+ * Returns an object with each field replaced by the result of `change`. Any other value is returned with plain numbers.
+ */
+function withFields(value: unknown, change: (name: string, value: unknown) => unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || isRawNumber(value))
+    return toPlainNumbers(value);
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(name, inner)]));
+}
+
+/** Mask shown for a stored secret. An update that sends it back keeps the stored value. */
+export const mask = '********';
+
+/** Names of encrypted values that are not secrets of a server: no `{{NAME}}` can have them. */
+export const configSecrets = { clientSecret: 'oauth.client_secret', description: 'imported.headers' } as const;
+
+/** Separates the secrets from a configuration: returns the document to store and show, and the values to encrypt. */
+export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {
+  const secrets = new Map<string, string>();
+  const maskedConfig = { ...config };
+  if (config.oauth) {
+    const { client_secret: secret } = config.oauth;
+    if (secret !== undefined && secret !== mask) secrets.set(configSecrets.clientSecret, secret);
+    maskedConfig.oauth = { ...config.oauth, ...(secret !== undefined && { client_secret: mask }) };
+  }
+  const sealed = sealedFields(config);
+  for (const { name, value } of sealed) if (value !== mask) secrets.set(name, value);
+  return {
+    masked: sealed.length === 0 ? maskedConfig : { ...maskedConfig, ...maskCredentials(config, mask) },
+    secrets,
+  };
+}
+
+const protoNameProblem =
+  'is a name that JavaScript programs drop; choose another one, and set wire_name if the API requires this name';
+
+/** Returns the paths to the name `__proto__` in a configuration. */
+function findProtoNames(value: unknown): (string | number)[][] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    if (name === '__proto__') return [[name]];
+    return findProtoNames(inner).map((steps) => [Array.isArray(value) ? Number(name) : name, ...steps]);
+  });
+}
+
+const credentialProblem = 'holds an API key or a token of this service, which is never sent to an upstream; remove it';
+const credentialNameProblem = `has a name that ${credentialProblem}`;
+
+/**
+ * Returns the paths in a valid configuration, or in one tool, that contain a credential of this service. Searches every
+ * text and every name in any field: nearly all of them are sent to an upstream, to a provider, or to an agent, and
+ * fields added later are covered too.
+ */
+export function findOwnCredentials(root: ServerWide | Tool, variables: ServerWide['variables']): Problem[] {
+  const problems: Problem[] = [];
+  const steps: (string | number)[] = [];
+  const search = (value: unknown): void => {
+    if (typeof value === 'string') {
+      if (containsCompleteCredential(interpolateText(value, variables)))
+        problems.push({ path: toPath(steps), message: credentialProblem });
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    for (const [name, inner] of Object.entries(value)) {
+      const isName = !Array.isArray(value);
+      // Reports nothing below such a name, because the path would reveal it.
+      if (isName && containsCompleteCredential(name)) {
+        problems.push({ path: toPath(steps), message: credentialNameProblem });
+        continue;
+      }
+      steps.push(isName ? name : Number(name));
+      search(inner);
+      steps.pop();
+    }
+  };
+  search(root);
+  return problems;
+}
+
+/**
+ * Interpolates variables. Text that is never interpolated, such as a description, may have any number of placeholders.
+ */
+function interpolateText(text: string, variables: ServerWide['variables']): string {
+  return countInsertedCharacters(text, variables) > maxInterpolatedPerField
+    ? text
+    : interpolateVariables(text, variables);
+}
+
+function toPath(steps: readonly (string | number)[]): string {
+  return steps.map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index ? '.' : ''}${step}`)).join('');
+}

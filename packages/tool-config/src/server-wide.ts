@@ -1,0 +1,256 @@
+import { z } from 'zod';
+import { type Credentials, isStored, listCredentials, placeholderFields } from './authentication.ts';
+import { foldHeaderName } from './http/parameter-names.ts';
+import {
+  getPlaceholderNames,
+  interpolateDeep,
+  interpolatePlaceholders,
+  somePlaceholder,
+  someString,
+} from './http/placeholders.ts';
+import { parseUrl } from './http/read-url.ts';
+import { getConstants, withConstants } from './input-schema.ts';
+import type { ServerConfig } from './server-config.ts';
+import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
+
+export const maxVariableLength = 500;
+
+/** A value that a configuration names once. Everyone who may read the configuration can see it. */
+export const variableSchema = z.strictObject({
+  value: z
+    .string()
+    .max(maxVariableLength)
+    .regex(/^[^\p{Cc}]*$/u, 'allowed: one line of text')
+    .describe('Text that replaces {{NAME}}.'),
+  description: z.string().max(500).optional().describe('Purpose of the variable, for people.'),
+  enum: z.array(z.string().max(500)).min(1).max(100).optional().describe('The only values allowed.'),
+});
+
+export const maxVariables = 100;
+
+/** Server fields that apply to all its tools. */
+export const serverWideShape = {
+  base_url: z.string().min(1).max(maxUrlLength).optional().describe('Base URL of tools whose url begins with a slash.'),
+  headers: staticHeaders
+    .optional()
+    .describe('Static headers of every tool. A header of the tool itself takes precedence.'),
+  forward_headers: z
+    .array(z.string().min(1).max(100))
+    .min(1)
+    .max(20)
+    .optional()
+    .describe(
+      'MCP client request headers that every tool forwards to the upstream, such as X-Request-Id, X-Tenant, or Accept-Language.',
+    ),
+  variables: z
+    .record(z.string(), variableSchema)
+    .refine((all) => Object.keys(all).length <= maxVariables, `allowed: at most ${maxVariables} variables`)
+    .optional()
+    .describe(
+      'Values that replace {{NAME}} in base_url, tool URLs, headers, constants, and bodies. They are not secret.',
+    ),
+};
+
+export const variableFields = Object.keys(variableSchema.shape);
+
+/** Fields of a configuration that apply to all its tools. */
+export type ServerWide = z.infer<z.ZodObject<typeof serverWideShape>>;
+
+/** Interpolates the variables into a text. Other placeholders are secrets and remain. */
+export function interpolateVariables(text: string, variables: ServerWide['variables']): string {
+  return variables === undefined ? text : interpolatePlaceholders(text, createVariableResolver(variables));
+}
+
+/** Interpolates the variables into the strings of a JSON value. */
+export function interpolateVariablesIn(value: unknown, variables: ServerWide['variables']): unknown {
+  return variables === undefined ? value : interpolateDeep(value, createVariableResolver(variables));
+}
+
+function createVariableResolver(variables: NonNullable<ServerWide['variables']>): (name: string) => string {
+  return (name) => (Object.hasOwn(variables, name) ? (variables[name]?.value ?? '') : `{{${name}}}`);
+}
+
+/** Returns the absolute URL of a tool, with the variables interpolated. */
+export function absoluteUrl(url: string, serverWide: ServerWide): string {
+  return createUrlResolver(serverWide)(url);
+}
+
+/** Creates a function that returns the absolute URL of a tool. `base_url` is interpolated only once. */
+export function createUrlResolver({ base_url: base, variables }: ServerWide): (url: string) => string {
+  const resolvedBase = interpolateVariables(base ?? '', variables).replace(/\/$/, '');
+  return (url) => {
+    const resolvedUrl = interpolateVariables(url, variables);
+    return base !== undefined && resolvedUrl.startsWith('/') ? resolvedBase + resolvedUrl : resolvedUrl;
+  };
+}
+
+/** Headers of a server, with its variables interpolated once for all tools. */
+export type SharedHeaders = readonly { name: string; folded: string; value: string }[];
+
+export function toSharedHeaders({ headers = {}, variables }: ServerWide): SharedHeaders {
+  return Object.entries(headers).map(([name, value]) => ({
+    name,
+    folded: foldHeaderName(name),
+    value: interpolateVariables(value, variables),
+  }));
+}
+
+/** Returns the headers of a tool: first the server headers that the tool does not set, then its own. */
+export function getToolHeaders(
+  tool: Pick<Tool, 'method' | 'headers'>,
+  shared: SharedHeaders,
+  variables: ServerWide['variables'],
+): Record<string, string> {
+  const ownNames = new Set(Object.keys(tool.headers).map(foldHeaderName));
+  // A request without a body has no media type.
+  if (/^(GET|HEAD)$/.test(tool.method)) ownNames.add('content-type');
+  const inherited = shared.filter(({ folded }) => !ownNames.has(folded));
+  return Object.fromEntries([
+    ...inherited.map(({ name, value }) => [name, value]),
+    ...Object.entries(tool.headers).map(([name, value]) => [name, interpolateVariables(value, variables)]),
+  ]);
+}
+
+/**
+ * Creates a function that merges the server-wide fields into a tool. Values shared by several tools are interpolated
+ * once.
+ */
+export function createToolResolver(serverWide: ServerWide): (tool: Tool) => Tool {
+  if (serverWide.base_url === undefined && serverWide.headers === undefined && serverWide.variables === undefined)
+    return (tool) => tool;
+  const { variables } = serverWide;
+  const shared = toSharedHeaders(serverWide);
+  const resolveUrl = createUrlResolver(serverWide);
+  return (tool) => ({
+    ...tool,
+    url: resolveUrl(tool.url),
+    headers: getToolHeaders(tool, shared, variables),
+    ...(variables && {
+      input_schema: withConstants(tool.input_schema, (value) => interpolateVariablesIn(value, variables)),
+      ...(tool.body_template !== undefined && {
+        body_template: interpolateVariablesIn(tool.body_template, variables) as Tool['body_template'],
+      }),
+    }),
+  });
+}
+
+/** Returns the origins that the requests of a configuration are sent to. */
+export function getOrigins(config: ServerWide & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
+  const resolveUrl = createUrlResolver(config);
+  const urls = config.tools.map((tool) => resolveUrl(tool.url));
+  if (config.base_url !== undefined) urls.unshift(interpolateVariables(config.base_url, config.variables));
+  const bases = new Set(urls.map((url) => /^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url));
+  return [...new Set([...bases].flatMap((base) => parseUrl(base)?.origin ?? []))];
+}
+
+/**
+ * Returns the origins that each secret of a configuration may be sent to. These are the origins of the tools, followed
+ * by the token endpoint's origin for secrets that authenticate a token request.
+ */
+export function createSecretOriginResolver(config: SecretDestinations): (name: string) => string[] {
+  const toolOrigins = getOrigins(config);
+  const { variables } = config;
+  const originsBySecret = new Map<string, string[]>();
+  for (const { credential, storedNamePrefix } of listCredentials(config)) {
+    if (credential.type !== 'ClientCredentials' || credential.token_url === undefined) continue;
+    const { origin } = new URL(interpolateVariables(credential.token_url, variables));
+    const clientTexts = [credential.client_id ?? '', credential.client_secret ?? ''];
+    const names = [...clientTexts.flatMap(getPlaceholderNames), `${storedNamePrefix}.client_secret`];
+    for (const name of names) originsBySecret.set(name, [...(originsBySecret.get(name) ?? toolOrigins), origin]);
+  }
+  for (const [name, origins] of originsBySecret) originsBySecret.set(name, [...new Set(origins)]);
+  return (name) => originsBySecret.get(name) ?? toolOrigins;
+}
+
+/** Fields of a configuration that determine the origins of its secrets. */
+export type SecretDestinations = Parameters<typeof getOrigins>[0] & Credentials;
+
+/** A field that refers to secrets, and the names of these secrets. */
+export type SecretUse = { path: string; names: string[] };
+
+/** Returns the server-wide fields that refer to secrets. */
+export function getServerSecretUses(config: ServerWide & Credentials): SecretUse[] {
+  const { base_url, headers, variables } = config;
+  const fieldTexts: [path: string, text: string][] = [
+    ...listCredentials(config).flatMap(({ credential, path }) =>
+      placeholderFields.map((field): [string, string] => [`${path}.${field}`, credential[field] ?? '']),
+    ),
+    ['base_url', base_url ?? ''],
+    ...listEntries('headers', headers),
+  ];
+  return findSecretUses(fieldTexts, variables);
+}
+
+/** Returns true if any interpolated field of a configuration refers to a secret. Stops at the first one. */
+function refersToSecrets(config: ServerWide & Credentials & { tools: readonly Tool[] }): boolean {
+  const { base_url, headers, variables = {}, tools } = config;
+  const refersToSecret = (value: unknown) =>
+    someString(value, (text) => somePlaceholder(text, (name) => !Object.hasOwn(variables, name)));
+  return (
+    listCredentials(config).some(({ credential }) =>
+      placeholderFields.some((field) => refersToSecret(credential[field])),
+    ) ||
+    refersToSecret(base_url) ||
+    refersToSecret(headers) ||
+    tools.some((tool) => getInterpolatedValues(tool).some(refersToSecret))
+  );
+}
+
+/** Returns the interpolated values of a tool. */
+export function getInterpolatedValues({ url, headers, body_template, input_schema }: Tool): unknown[] {
+  return [url, headers, body_template, ...getConstants(input_schema).map(({ value }) => value)];
+}
+
+/** Returns the fields of a tool that refer to secrets. Paths are relative to the tool. */
+export function getToolSecretUses(tool: Tool, { variables }: ServerWide): SecretUse[] {
+  const values: [path: string, value: unknown][] = [
+    ['url', tool.url],
+    ...listEntries('headers', tool.headers),
+    ['body_template', tool.body_template],
+    ...getConstants(tool.input_schema).map(({ name, value }): [string, unknown] => [
+      `input_schema.${name}.value`,
+      value,
+    ]),
+  ];
+  return findSecretUses(values, variables);
+}
+
+function listEntries(path: string, values: Record<string, string> = {}): [string, string][] {
+  return Object.entries(values).map(([name, value]) => [`${path}.${name}`, value]);
+}
+
+function findSecretUses(
+  values: readonly [path: string, value: unknown][],
+  variables: ServerWide['variables'] = {},
+): SecretUse[] {
+  return values.flatMap(([path, value]) => {
+    const names = getPlaceholderNames(value).filter((name) => !Object.hasOwn(variables, name));
+    return names.length > 0 ? [{ path, names }] : [];
+  });
+}
+
+/**
+ * Callers that a hosted server accepts, and the credential that its upstream receives. Derived from the configuration
+ * only.
+ */
+export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
+export type Access = (typeof accessKinds)[number];
+
+/**
+ * Kind of credential of a call, for the call record: `try_out` for a call by the try-out operation, `playground` for a
+ * call by the playground's model.
+ */
+export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out', 'playground'] as const;
+export type CallerKind = (typeof callerKinds)[number];
+
+export function getAccess(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
+  if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
+  return listCredentials(config).some(({ credential }) => isStored(credential)) || refersToSecrets(config)
+    ? 'api_key'
+    : 'caller_token';
+}
+
+/** Returns true if the upstream needs no credential. No token is then forwarded, and any token is accepted. */
+export function isOpen({ authentication }: Pick<ServerConfig, 'authentication'>, access: Access): boolean {
+  return access === 'caller_token' && authentication === undefined;
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { JobError } from '@toolhost/errors/errors';
+import { setRunningTimeout } from '@toolhost/limits/running-time';
+import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../apps/server/src/threads/thread-pool.ts';
+import { eventually } from '../support/eventually.ts';
+import { createHangingJob, type HangingJob, hangingJobOptions } from '../support/hanging-job.ts';
+
+const megabyte = 1024 * 1024;
+
+/** Schema and arguments of a job with the maximum number of steps (a few tenths of a second), and of a short job. */
+const subschemas = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
+const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: subschemas } } } });
+const makeArgs = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
+const [longJob, shortJob] = [
+  { schema, args: makeArgs(50_000) },
+  { schema, args: makeArgs(1) },
+];
+
+describe('thread pool', () => {
+  let pool: ThreadPool | undefined;
+  afterEach(() => pool?.close());
+
+  const startPool = (options: Partial<ThreadPoolOptions> = {}): ThreadPool => {
+    pool = new ThreadPool({
+      threadBytes: 512 * 1024 * 1024,
+      threads: 2,
+      queue: { perTenant: 10, total: 20 },
+      longJobMs: 60_000,
+      idleMs: 60_000,
+      after: setRunningTimeout,
+      ...options,
+    });
+    return pool;
+  };
+  const checkJob = (input: typeof longJob, more: Partial<JobRequest<'check-arguments'>> = {}) =>
+    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, queueTimeoutMs: 60_000, ...more }) as const;
+  const getFailureReason = async (running: Promise<unknown>): Promise<string> => {
+    try {
+      await running;
+      return 'none';
+    } catch (error) {
+      assert.ok(error instanceof JobError, String(error));
+      return error.reason;
+    }
+  };
+
+  /** Returns manual timers for the pool, which expire when the test says so. */
+  const manualTimers = () => {
+    const timers = new Set<{ ms: number; expire: () => void }>();
+    return {
+      after(ms: number, expire: () => void) {
+        const timer = { ms, expire };
+        timers.add(timer);
+        return () => void timers.delete(timer);
+      },
+      /** Expires the only timer of `ms`. */
+      expire(ms: number) {
+        const [wait, ...others] = [...timers].filter((one) => one.ms === ms);
+        assert.deepEqual([wait?.ms, others], [ms, []]);
+        wait?.expire();
+      },
+    };
+  };
+
+  it('[find A2] ends a job and its thread after the time limit and starts another thread for the next job', async () => {
+    const threads = startPool();
+    assert.equal(await getFailureReason(threads.run(checkJob(longJob, { limitMs: 1 }))), 'timeout');
+    assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
+    assert.deepEqual(threads.counts(), {
+      running: 0,
+      waiting: 0,
+      outcomes: { done: 1, failed: 0, timeout: 1, memory: 0, refused: 0, cancelled: 0 },
+    });
+  });
+
+  it('[find A2] alternates between workspaces so that none occupies all threads', async () => {
+    const threads = startPool();
+    const completed: string[] = [];
+    const run = (workspaceId: string, input: typeof longJob) =>
+      threads.run(checkJob(input, { workspaceId })).then(() => completed.push(workspaceId));
+    const many = Array.from({ length: 6 }, () => run('many', longJob));
+    const few = Array.from({ length: 3 }, () => run('few', shortJob));
+    assert.equal(threads.counts().running, 2);
+    await Promise.all([...many, ...few]);
+    assert.equal(completed.at(-1), 'many', 'later, shorter jobs do not wait for all jobs of another workspace');
+  });
+
+  it('[find A2] rejects jobs immediately when the queue of the workspace or of the pool is full', async () => {
+    const threads = startPool({ queue: { perTenant: 2, total: 3 } });
+    const runJob = (workspaceId: string) => getFailureReason(threads.run(checkJob(longJob, { workspaceId })));
+    const first = [runJob('a'), runJob('a'), runJob('a')];
+    assert.equal(await runJob('a'), 'refused');
+    const others = [runJob('b'), runJob('b')];
+    assert.equal(await runJob('c'), 'refused');
+    assert.deepEqual(await Promise.all([...first, ...others]), Array(5).fill('none'));
+  });
+
+  it('[find A2] [imp 1] leaves a thread to calls while several workspaces import', async () => {
+    const threads = startPool();
+    const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
+    const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
+    const cancels: (() => void)[] = [];
+    const imports = ['a', 'b', 'c'].map((workspaceId) =>
+      getFailureReason(
+        threads.run({
+          kind: 'plan-import',
+          input: { document, choices: {}, report: 'none', rules },
+          workspaceId,
+          limitMs: 60_001,
+          queueTimeoutMs: 60_000,
+          registerCancel: (cancel) => void cancels.push(cancel),
+        }),
+      ),
+    );
+    for (const workspaceId of ['d', 'e', 'f'])
+      assert.equal((await threads.run(checkJob(shortJob, { workspaceId }))).failure, undefined);
+    const { running, waiting } = threads.counts();
+    assert.deepEqual([running, waiting], [1, 2], 'one import runs and the others wait');
+    for (const cancel of cancels) cancel();
+    assert.deepEqual(await Promise.all(imports), ['cancelled', 'cancelled', 'cancelled']);
+  });
+
+  it('[find A2] does not start a job after its queue timeout', async () => {
+    const { after, expire } = manualTimers();
+    const threads = startPool({ after });
+    const running = getFailureReason(threads.run(checkJob(longJob)));
+    const waiting = getFailureReason(threads.run(checkJob(longJob, { queueTimeoutMs: 10 })));
+    expire(10);
+    assert.equal(await waiting, 'refused');
+    assert.equal(await running, 'none');
+  });
+
+  it('[find A2] cancels a waiting or running job when the client disconnects', async () => {
+    const threads = startPool();
+    const cancels: (() => void)[] = [];
+    const registerCancel = (cancel: () => void) => void cancels.push(cancel);
+    const endless = { schema, args: makeArgs(60_000) };
+    const running = getFailureReason(threads.run(checkJob(endless, { registerCancel })));
+    const waiting = getFailureReason(threads.run(checkJob(longJob, { registerCancel })));
+    for (const cancel of cancels) cancel();
+    assert.equal(await waiting, 'cancelled');
+    assert.match(await running, /^(cancelled|none)$/);
+    assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
+  });
+
+  it('[find A2] ends running and waiting jobs when the pool closes', async () => {
+    const threads = startPool();
+    const running = [
+      getFailureReason(threads.run(checkJob(longJob))),
+      getFailureReason(threads.run(checkJob(longJob))),
+    ];
+    await threads.close();
+    assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
+    assert.equal(await getFailureReason(threads.run(checkJob(shortJob))), 'refused');
+  });
+
+  describe('with jobs in native code that cannot be interrupted', () => {
+    const { NODE_OPTIONS: originalNodeOptions } = process.env;
+    let hanging: HangingJob[] = [];
+    before(() => {
+      process.env.NODE_OPTIONS = `${originalNodeOptions ?? ''} ${hangingJobOptions}`;
+    });
+    after(() => {
+      if (originalNodeOptions === undefined) delete process.env.NODE_OPTIONS;
+      else process.env.NODE_OPTIONS = originalNodeOptions;
+    });
+    afterEach(() => release());
+
+    const release = async () => {
+      await Promise.all(hanging.map((job) => job.release()));
+      hanging = [];
+      await eventually(() => assert.equal(pool?.states().ending, 0));
+    };
+    /** Starts a job that hangs and cancels it. */
+    const startAndCancelHangingJob = async (threads: ThreadPool, workspaceId: string) => {
+      const job = createHangingJob();
+      hanging.push(job);
+      let cancel = (): void => assert.fail('the job cannot be cancelled');
+      const registerCancel = (cancelJob: () => void) => {
+        cancel = cancelJob;
+      };
+      const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: megabyte };
+      const reason = getFailureReason(
+        threads.run({
+          kind: 'decode-body',
+          input,
+          workspaceId,
+          limitMs: 60_000,
+          queueTimeoutMs: 60_000,
+          registerCancel,
+        }),
+      );
+      await job.waitUntilHanging();
+      cancel();
+      assert.equal(await reason, 'cancelled');
+    };
+
+    it('[find A2] replaces a thread that does not end', async () => {
+      const threads = startPool();
+      for (const workspaceId of ['a', 'b']) await startAndCancelHangingJob(threads, workspaceId);
+      assert.deepEqual(threads.states(), { idle: 0, busy: 0, ending: 2 });
+      assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
+      assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 2 });
+      await release();
+      assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 0 });
+    });
+  });
+});

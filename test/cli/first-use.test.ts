@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { KeyScope } from '@toolhost/credentials/credential';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { runToolhostCommand, runToolhostJson, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const checkout = resolve(import.meta.dirname, '..', '..');
+
+describe('first use of the command line', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-newcomer-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('[find D3] creates no database when reading, and reports where it looked for one', async () => {
+    const empty = mkdtempSync(join(folder, 'empty-'));
+    const commands = [
+      ['keys', 'list'],
+      ['keys', 'revoke', 'key_x', '--yes'],
+      ['limits', 'show'],
+      ['limits', 'set', '--calls-per-second', '5'],
+      ['limits', 'reset', '--server', 'x'],
+    ];
+    for (const command of commands) {
+      for (const dir of command[0] === 'keys' ? [empty, join(empty, 'not-there')] : [empty]) {
+        const { code, stdout, stderr } = await runToolhostCommand(command, { env: { DATA_DIR: dir } });
+        assert.deepEqual([code, stdout], [1, ''], command.join(' '));
+        assert.match(stderr, /^error: there is no database in .*; .*DATA_DIR/);
+        assert.ok(stderr.includes(dir), stderr);
+      }
+    }
+    assert.deepEqual(readdirSync(empty), []);
+  });
+
+  it('[find D3] reports a database that the first key creates, and reports it only once', async () => {
+    const dir = join(folder, 'made');
+    const create = () =>
+      runToolhostCommand(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], {
+        env: { DATA_DIR: dir },
+      });
+    const first = await create();
+    assert.equal(first.code, 0, first.stderr);
+    assert.match(first.stderr, /^created a new database in .*; start the service with the same DATA_DIR\n$/);
+    assert.ok(first.stderr.includes(dir));
+    assert.deepEqual(Object.keys(JSON.parse(first.stdout) as object), ['id', 'key', 'scopes']);
+    assert.equal((await create()).stderr, '');
+  });
+
+  it('[find D3] starts the service in a folder, and prints a command that creates a key', async () => {
+    const dir = join(folder, "it's here");
+    const serving = await startChildToolhost({ PORT: '0', DEMO: '0', DATA_DIR: dir, LOG_LEVEL: 'silent' });
+    try {
+      const stderr = serving.output('stderr');
+      const line = stderr.split('\n').find((text) => text.includes('keys create')) ?? assert.fail(stderr);
+      const {
+        code,
+        stdout,
+        stderr: commandStderr,
+      } = await runToolhostCommand(['-c', `${line} --json`], {
+        program: '/bin/sh',
+        cwd: checkout,
+      });
+      assert.deepEqual([code, commandStderr], [0, '']);
+      const { key } = JSON.parse(stdout) as { key: string };
+      const { status } = await fetch(`${serving.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
+      assert.equal(status, 200);
+    } finally {
+      await serving.end();
+    }
+  });
+});
+
+describe('commands printed with a new key', () => {
+  let upstream: RecordingUpstream;
+  let running: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    running = await startToolhost({ egressPorts: [upstream.port] });
+    await running.createServer(buildServerAt('open-api', upstream.url, { tools: [buildToolAt(`${upstream.url}/x`)] }));
+  });
+  after(async () => {
+    await Promise.all([running?.stop(), upstream?.close()]);
+  });
+
+  const limits: [scopes: KeyScope[], servers: string[]][] = [
+    [['manage'], []],
+    [['manage:read'], []],
+    [['manage:write', 'call'], []],
+    [['call'], ['--server', 'open-api']],
+  ];
+  for (const [scopes, servers] of limits) {
+    it(`[find D3] work with the scopes of the key: ${scopes.join(',')} ${servers.join(' ')}`, async () => {
+      const env = { DATA_DIR: running.dataDir, TOOLHOST_URL: running.url };
+      const args = ['keys', 'create', '--name', 'n', '--scopes', scopes.join(','), ...servers];
+      const { code, stdout, stderr } = await runToolhostCommand(args, { env });
+      assert.deepEqual([code, stderr], [0, '']);
+      const key = /thk_\w+/.exec(stdout)?.[0] ?? '';
+      const commands = [...stdout.matchAll(/^ {2}((?:bin\/toolhost|curl) .*)$/gm)].map(([, text = '']) => text);
+      assert.ok(commands.length > 0, stdout);
+      for (const command of commands) {
+        const text = command
+          .replaceAll('SLUG', 'open-api')
+          .replaceAll('TOOL ', 'get ')
+          .replaceAll('/TOOL/', '/get/')
+          .replaceAll(' --arg name=value', '')
+          .replace('server.yaml', '/dev/null')
+          .replace('bin/toolhost', toolhostProgram);
+        const finished = await runToolhostCommand(['-c', text], {
+          program: '/bin/sh',
+          env: { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url },
+        });
+        assert.doesNotMatch(
+          finished.stdout + finished.stderr,
+          /needs the scope|"status":40[13]|is limited to/,
+          command,
+        );
+      }
+    });
+  }
+
+  it('[find D3] [find D5] suggests the nearest slug for an unknown server, and creates no key', async () => {
+    const env = { DATA_DIR: running.dataDir };
+    const { code, stdout, stderr } = await runToolhostCommand(
+      ['keys', 'create', '--name', 'n', '--scopes', 'call', '--server', 'open-ap'],
+      { env },
+    );
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /"open-ap" in this workspace; did you mean `open-api`\?/);
+    const { keys } = await runToolhostJson<{ keys: { servers?: string[] }[] }>(['keys', 'list'], { env });
+    assert.ok(keys.every(({ servers }) => !servers?.includes('open-ap')));
+  });
+});

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
+
+const production = {
+  BASE_URL: 'https://tools.example.com',
+  HOST: '127.0.0.1',
+  MASTER_KEY: randomBytes(32).toString('base64'),
+  OIDC_ISSUER: 'https://id.example.com',
+  OIDC_CLIENT_ID: 'toolhost',
+  OIDC_CLIENT_SECRET: 'of-the-client',
+};
+
+/** Invalid values by setting name. */
+const invalidValues: Record<string, readonly string[]> = {
+  ALLOWED_ORIGINS: [
+    ...['*', 'null', 'app.example.org', 'https://app.example.com/x', 'https://*.example.com', 'https://'],
+    ...['https://a.example https://b.example', 'https://app.example.com?x', 'https://me@app.example.com'],
+    ...['wss://app.example.com', 'file:///', 'https://app.example.com:0x50', 'https://fine.example,app.example.org'],
+  ],
+  OIDC_ISSUER: [
+    'id.example.com',
+    'ftp://id.example.com',
+    'https://',
+    'https://*.example.com',
+    'https://id.example.com/#x',
+  ],
+  EGRESS_ALLOW: [
+    ...[
+      'http://10.1.2.3:8080',
+      '*.internal:8080',
+      '10.1.2.0/33:8080',
+      '10.1.2.3 :8080',
+      '10.1.2.3:0',
+      '10.1.2.3:65536',
+    ],
+    ...[
+      '10.1.2.3',
+      '10.1/16:80',
+      '10.1:80',
+      '2130706433:80',
+      '0x7f.1:80',
+      'fd00::/129:80',
+      '[fd00::1:80',
+      'fd00:::1:80',
+    ],
+    ...['::ffff:10.0.0.0/104:80', 'intranet/:80', 'me@intranet:80', '-x:80', 'a..b:80', `${'a'.repeat(64)}:80`, ':80'],
+    ...['10.1.2.3:80/path', 'fe80::1%eth0:80', '*:80', 'fine.example:80,10.1.2.3'],
+  ],
+  HOST: ['http://127.0.0.1', '127.0.0.1:8080', '[::1]', '*', '0.0.0.0/0', 'a b'],
+  SERVER_HOSTS: ['tools.example.com', 'https://*.example.com', '*.10.0.0.1', `*.${'a'.repeat(64)}.com`, '*.a..b', '*'],
+  MANAGEMENT_SLUG: ['/manage', 'Manage', 'a b', '-manage', 'mañana'],
+  OTEL_EXPORTER_OTLP_ENDPOINT: ['127.0.0.1:4318', 'grpc://127.0.0.1:4317', 'http://*:4318'],
+  BASE_URL: [
+    'tools.example.com',
+    'https://tools.example.com/x?y',
+    'https://tools.example.com/x/../y',
+    'https://tools.example.com/.x',
+    'https://tools.example.com/a b',
+    'https://*.example.com',
+    'ftp://127.0.0.1',
+    'https://me:word@127.0.0.1',
+  ],
+};
+
+describe('a setting with an origin, a URL, a host, or an address', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-settings-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** Returns the error message of a start that must fail. */
+  const getStartError = async (env: Record<string, string>) => {
+    const started = startToolhost({ dataDir: folder, env });
+    const error = await started.then(
+      async (toolhost) => toolhost.stop().then(() => assert.fail(`started with ${JSON.stringify(env)}`)),
+      (rejected: Error) => rejected,
+    );
+    assert.equal(error.name, 'ConfigError', String(error.stack));
+    return error.message;
+  };
+
+  for (const [name, values] of Object.entries(invalidValues)) {
+    it(`[sec E7] stops the start if ${name} is invalid, and the error lists the allowed forms`, async () => {
+      for (const value of values) {
+        const message = await getStartError({ ...(name === 'OIDC_ISSUER' && production), [name]: value });
+        assert.match(message, new RegExp(`^ {2}- ${name}: .*allowed.*: `, 'm'), value);
+        assert.doesNotMatch(message, /word|me@/, value);
+      }
+    });
+  }
+
+  it('[sec E7] stops the start if OIDC_ISSUER is not https:// in production, except on this machine, or if its client is missing', async () => {
+    assert.match(
+      await getStartError({ ...production, OIDC_ISSUER: 'http://id.example.com' }),
+      /OIDC_ISSUER: found .*https:/,
+    );
+    for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'])
+      assert.match(await getStartError({ ...production, BASE_URL: '', [name]: '' }), new RegExp(`${name}: required`));
+    for (const issuer of [
+      'http://localhost:9999/realms/x',
+      'https://b2c.example.com/v2.0/.well-known/openid-configuration?p=sign-in',
+    ]) {
+      const toolhost = await startToolhost({ env: { ...production, OIDC_ISSUER: issuer } });
+      await toolhost.stop();
+    }
+    const local = await startToolhost({ env: { ...production, BASE_URL: '', OIDC_ISSUER: 'http://keycloak:8080' } });
+    await local.stop();
+  });
+
+  it('[sec F2] normalizes ALLOWED_ORIGINS and then allows the origins that browsers send', async () => {
+    const configured = [
+      ...[
+        'https://app.example.com/',
+        'HTTPS://Other.Example.com',
+        'https://third.example:443',
+        'http://127.0.0.1:6274',
+      ],
+      ...[
+        'https://bücher.example',
+        'http://[::1]:80',
+        'chrome-extension://abcdef',
+        'tauri://localhost',
+        ' https://last.example ',
+      ],
+    ];
+    const toolhost = await startToolhost({ env: { ALLOWED_ORIGINS: `${configured.join(',')},` } });
+    try {
+      for (const origin of [
+        ...['https://app.example.com', 'https://other.example.com', 'https://third.example', 'http://127.0.0.1:6274'],
+        ...['https://xn--bcher-kva.example', 'http://[::1]', 'chrome-extension://abcdef', 'tauri://localhost'],
+        'https://last.example',
+      ]) {
+        const { status, headers } = await toolhost.post('nobody-here', {}, { headers: { origin } });
+        assert.deepEqual([status, headers.get('access-control-allow-origin')], [404, origin]);
+      }
+      for (const origin of [
+        'http://app.example.com',
+        'https://app.example.com:8443',
+        'chrome-extension://abcdeg',
+        'null',
+      ])
+        assert.equal((await toolhost.post('nobody-here', {}, { headers: { origin } })).status, 403, origin);
+    } finally {
+      await toolhost.stop();
+    }
+  });
+
+  it('[sec B10] accepts names, addresses, and ranges in their usual notations in EGRESS_ALLOW', async () => {
+    const configured = [
+      ...[
+        '10.1.2.3:8080',
+        'intranet.example.com:80',
+        'My_Service:3000',
+        'db.:5000',
+        '10.2.0.0/16:8081',
+        'bücher.internal:80',
+      ],
+      ...[
+        '[fd00::1]:8080',
+        'fd00::2:8080',
+        'fd01::/16:8080',
+        '[fd02::/16]:8080',
+        '[fd03::]/16:8080',
+        '[::ffff:10.4.0.1]:80',
+      ],
+    ];
+    const toolhost = await startToolhost({ env: { EGRESS_ALLOW: `${configured.join(' , ')},` } });
+    try {
+      for (const [index, origin] of [
+        ...[
+          'http://10.1.2.3:8080',
+          'http://intranet.example.com',
+          'http://my_service:3000',
+          'http://db:5000',
+          'http://db.:5000',
+        ],
+        ...['http://10.2.255.1:8081', 'http://bücher.internal', 'http://[fd00::1]:8080', 'http://[fd00::2]:8080'],
+        ...['http://[fd01::9]:8080', 'http://[fd02::9]:8080', 'http://[fd03::9]:8080', 'http://10.4.0.1'],
+      ].entries())
+        await toolhost.createServer(buildServerAt(`excepted-${index}`, origin));
+      for (const origin of [
+        'http://10.1.2.4:8080',
+        'http://10.3.0.1:8081',
+        'http://[fd00::3]:8080',
+        'http://other:3000',
+      ]) {
+        const { status } = await toolhost.rest('POST', '/servers', { body: buildServerAt('refused', origin) });
+        assert.equal(status, 400, origin);
+      }
+    } finally {
+      await toolhost.stop();
+    }
+  });
+
+  it('[sec E7] accepts the usual notations of HOST, BASE_URL, SERVER_HOSTS, and MANAGEMENT_SLUG', async () => {
+    for (const env of [
+      { HOST: 'localhost', BASE_URL: 'http://LOCALHOST:8080/', SERVER_HOSTS: '*.Tools.localhost' },
+      { HOST: '::', MANAGEMENT_SLUG: 'admin-tools' },
+      {
+        ...production,
+        BASE_URL: 'https://Tools.example.com:443/',
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'https://123:word@otlp.example.com/otlp',
+      },
+    ]) {
+      const toolhost = await startToolhost({ env });
+      await toolhost.stop();
+    }
+  });
+});
+
+describe('SERVER_HOSTS', () => {
+  it('[sec E7] is accepted in any spelling that a URL allows', async () => {
+    for (const [pattern, host] of [
+      ['*.Bücher.localhost', 'projects.xn--bcher-kva.localhost'],
+      ['*.tools.localhost.', 'projects.tools.localhost'],
+    ] as const) {
+      const toolhost = await startToolhost({ env: { SERVER_HOSTS: pattern } });
+      await toolhost.createServer(buildServerAt('projects', 'https://api.example'));
+      const { port } = new URL(toolhost.url);
+      const request = httpRequest(`${toolhost.url}/mcp`, { headers: { host: `${host}:${port}` } }).end();
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      response.resume();
+      await toolhost.stop();
+      assert.equal(response.statusCode, 401, pattern);
+    }
+  });
+});
+
+describe('MANAGEMENT_SLUG', () => {
+  it('[sec E7] stops the start if a server has the same slug', async (t) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-slug-'));
+    t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+    const toolhost = await startToolhost({ dataDir });
+    for (const slug of ['taken', 'deleted']) await toolhost.createServer(buildServerAt(slug, 'https://api.example'));
+    assert.equal((await toolhost.rest('DELETE', '/servers/deleted')).status, 200);
+    await toolhost.stop();
+    await assert.rejects(
+      startToolhost({ dataDir, env: { MANAGEMENT_SLUG: 'taken' } }),
+      /MANAGEMENT_SLUG: a server has the slug taken, which cannot be changed; set another slug/,
+    );
+    for (const MANAGEMENT_SLUG of ['deleted', 'manage']) {
+      const restarted = await startToolhost({ dataDir, env: { MANAGEMENT_SLUG } });
+      await restarted.stop();
+    }
+  });
+});

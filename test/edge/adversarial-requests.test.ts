@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { absentId, assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { sendRawRequest, sendUntilClosed } from '../support/upstreams/raw-request.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const token = 'caller-token';
+const mebibyte = 1024 * 1024;
+
+/**
+ * CPU time of this thread since `begun`, in ms. Nothing can block the event loop for longer than that, and unlike
+ * wall-clock time it does not grow when other programs are busy. It includes the client's own work. Other threads of
+ * the process are excluded, because they mostly collect the garbage of earlier test files.
+ */
+function getCpuMs(startUsage: NodeJS.CpuUsage): number {
+  const { user, system } = process.threadCpuUsage(startUsage);
+  return (user + system) / 1000;
+}
+
+describe('the HTTP listener under adversarial requests', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let host: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    host = new URL(toolhost.url).host;
+    await toolhost.createServer(buildEchoConfig(upstream.url));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const post = (body: string) => toolhost.post('echo', body, { token });
+  const head = (extra: string[]) =>
+    [
+      'POST /mcp/echo HTTP/1.1',
+      `Host: ${host}`,
+      `Authorization: Bearer ${token}`,
+      'Content-Type: application/json',
+      ...extra,
+      '',
+      '',
+    ].join('\r\n');
+  const assertAlive = async () => assert.deepEqual(getRpcResult(await toolhost.rpc('echo', token, 'ping')), {});
+  const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' });
+
+  const oversizedBodies: [string, () => string, number, number][] = [
+    ['5 MB of one string', () => JSON.stringify('x'.repeat(5 * mebibyte)), 413, -32600],
+    ['a batch of 10,000', () => JSON.stringify(Array.from({ length: 10_000 }, (_, id) => ping(id))), 400, -32600],
+    ['1,000,000 elements', () => `[${'0,'.repeat(999_999)}0]`, 413, -32600],
+    ['400,000 elements below the size limit', () => `[${'0,'.repeat(399_999)}0]`, 413, -32600],
+    ['100,001 empty objects below the size limit', () => `[${'{},'.repeat(100_000)}{}]`, 413, -32600],
+    ['a depth of 100,000', () => '['.repeat(100_000) + ']'.repeat(100_000), 413, -32600],
+    ['a depth of 100,000 objects', () => '{"a":'.repeat(100_000), 413, -32600],
+    ['a depth of 65', () => '['.repeat(65) + ']'.repeat(65), 413, -32600],
+    [
+      'a number of a million digits',
+      () => `{"jsonrpc":"2.0","method":"ping","id":${'9'.repeat(1_000_000)}}`,
+      400,
+      -32600,
+    ],
+    ['a million escapes', () => `["${'\\n'.repeat(500_000)}`, 400, -32700],
+  ];
+  for (const [name, createBody, status, code] of oversizedBodies) {
+    it(`[sec F3] returns ${status} for ${name} within the CPU budget, and no other request waits`, async () => {
+      const body = createBody();
+      const memory = process.memoryUsage.rss();
+      const startUsage = process.threadCpuUsage();
+      assertRefused(await post(body), status, code, absentId);
+      assert.ok(getCpuMs(startUsage) < 400, `${getCpuMs(startUsage)} ms of work`);
+      assert.ok(process.memoryUsage.rss() - memory < 100 * mebibyte);
+      await assertAlive();
+    });
+  }
+
+  it('[sec F3] returns an error with the id of a message that has too many elements', async () => {
+    const params = `{"a":[${'0,'.repeat(60_000)}0]}`;
+    const rejected = await post(`{"jsonrpc":"2.0","id":17,"method":"ping","params":${params}}`);
+    assertRefused(rejected, 413, -32600, 17);
+    // The official TypeScript client writes the id last.
+    assertRefused(await post(`{"method":"ping","params":${params},"jsonrpc":"2.0","id":18}`), 413, -32600, 18);
+    assertRefused(await post('{"jsonrpc":"2.0","id":19,"method":"ping","params":{bad}}'), 400, -32700, absentId);
+  });
+
+  it('[find A3] enables stack traces again after it disconnected a client with too many requests', async () => {
+    const { stackTraceLimit } = Error;
+    const requests = `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(1000);
+    await sendUntilClosed(toolhost.url, requests).catch(() => undefined);
+    await assertAlive();
+    assert.equal(Error.stackTraceLimit, stackTraceLimit);
+    assert.ok(stackTraceLimit > 0);
+  });
+
+  it('[sec F3] returns 413 for 5 MB in chunks without a Content-Length, and the connection stays reusable', async () => {
+    const startUsage = process.threadCpuUsage();
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    const next = `GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const responses = await sendUntilClosed(
+      toolhost.url,
+      `${head(['Transfer-Encoding: chunked'])}${chunk.repeat(80)}0\r\n\r\n${next}`,
+    );
+    assert.ok(getCpuMs(startUsage) < 400, `${getCpuMs(startUsage)} ms of work`);
+    assert.deepEqual(responses.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200']);
+  });
+
+  for (const length of ['Content-Length: 5242880', 'Transfer-Encoding: chunked']) {
+    it(`[sec F3] returns 413 to a client that sends 5 MB (${length}) before it reads`, async () => {
+      const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+      const body = 'x'.repeat(5 * mebibyte);
+      socket.pause();
+      socket.write(head([length]));
+      const framed = length.startsWith('T') ? `500000\r\n${body}\r\n0\r\n\r\n` : body;
+      await new Promise((resolve, reject) => {
+        socket.once('error', reject);
+        socket.write(framed, resolve);
+      });
+      socket.resume();
+      const [response] = await once(socket, 'data');
+      assert.match(String(response), /^HTTP\/1\.1 413 /);
+      socket.destroy();
+    });
+  }
+
+  it('[sec F3] rejects and disconnects a client whose body arrives in tens of thousands of one-byte chunks', async () => {
+    const text = `{"jsonrpc":"2.0","id":1,"method":"ping"${' '.repeat(100_000)}}`;
+    const chunks = `${[...text].map((character) => `1\r\n${character}\r\n`).join('')}0\r\n\r\n`;
+    const startUsage = process.threadCpuUsage();
+    const responses = await sendUntilClosed(toolhost.url, head(['Transfer-Encoding: chunked']) + chunks).catch(String);
+    assert.match(responses, /^HTTP\/1\.1 413 |ECONNRESET/);
+    assert.ok(getCpuMs(startUsage) < 400, `${getCpuMs(startUsage)} ms of work`);
+    const acceptedChunks = chunks.slice(0, 6 * 16_000);
+    const next = `0\r\n\r\nGET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    const read = await sendUntilClosed(toolhost.url, `${head(['Transfer-Encoding: chunked'])}${acceptedChunks}${next}`);
+    assert.deepEqual(read.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400', 'HTTP/1.1 200']);
+    await assertAlive();
+  });
+
+  for (const expectation of [[], ['Expect: 100-continue'], ['Expect: something-else']]) {
+    it(`[sec F3] disconnects a client whose body has no end ${expectation}`, async () => {
+      const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.resume();
+      socket.write(head([...expectation, 'Transfer-Encoding: chunked']));
+      const chunk = `100000\r\n${'x'.repeat(mebibyte)}\r\n`;
+      let sent = 0;
+      while (!socket.destroyed && sent < 200) {
+        sent++;
+        if (!socket.write(chunk))
+          await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
+      }
+      assert.ok(sent < 60, `${sent} MB`);
+      await assertAlive();
+    });
+  }
+
+  it('ignores an unknown expectation', async () => {
+    const body = JSON.stringify(ping(7));
+    const headers = [`Content-Length: ${body.length}`, 'Expect: something-else', 'Connection: close'];
+    const response = await sendUntilClosed(toolhost.url, head(headers) + body);
+    assert.match(response, /^HTTP\/1\.1 200 .*"id":7,"result"/s);
+  });
+
+  it('[sec F3] returns an invalid JSON error for bytes that are not UTF-8', async () => {
+    const call = Buffer.from(
+      JSON.stringify({ ...ping(1), method: 'tools/call', params: { name: 'note', arguments: { text: '?' } } }),
+    );
+    const broken = Buffer.from(call);
+    broken[call.indexOf('?')] = 0xff;
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const reply = await sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, broken);
+    assert.deepEqual([reply.status, /-32700/.test(reply.text)], [400, true]);
+    assert.equal(upstream.requests.length, 0);
+  });
+
+  /** Requests that are sent verbatim, followed by a second request that must not be served. */
+  const smuggledRequests: [string, () => string, number][] = [
+    [
+      'Content-Length and Transfer-Encoding',
+      () => `${head(['Content-Length: 5', 'Transfer-Encoding: chunked'])}0\r\n\r\n`,
+      400,
+    ],
+    [
+      'Transfer-Encoding and Content-Length',
+      () => `${head(['Transfer-Encoding: chunked', 'Content-Length: 5'])}0\r\n\r\n`,
+      400,
+    ],
+    ['two different Content-Length', () => `${head(['Content-Length: 2', 'Content-Length: 3'])}{}`, 400],
+    ['two equal Content-Length', () => `${head(['Content-Length: 2', 'Content-Length: 2'])}{}`, 400],
+    ['a list of Content-Length', () => `${head(['Content-Length: 2, 2'])}{}`, 400],
+    ['an unknown Transfer-Encoding', () => `${head(['Transfer-Encoding: xchunked'])}0\r\n\r\n`, 400],
+    ['another coding before chunked', () => `${head(['Transfer-Encoding: gzip, chunked'])}0\r\n\r\n`, 400],
+    ['two Transfer-Encoding', () => `${head(['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'])}0\r\n\r\n`, 400],
+    [
+      'a Transfer-Encoding in HTTP/1.0',
+      () =>
+        `${head(['Connection: keep-alive', 'Transfer-Encoding: chunked']).replace('HTTP/1.1', 'HTTP/1.0')}0\r\n\r\n`,
+      400,
+    ],
+    [
+      'a Transfer-Encoding with a space before the colon',
+      () => `${head(['Transfer-Encoding : chunked'])}0\r\n\r\n`,
+      400,
+    ],
+    ['two Host', () => `${head([`Host: ${host}`, 'Content-Length: 2'])}{}`, 400],
+    ['a foreign second Host', () => `${head(['Host: evil.example', 'Content-Length: 2'])}{}`, 400],
+    ['two Authorization', () => `${head(['Authorization: Bearer other', 'Content-Length: 2'])}{}`, 400],
+    ['two Host in two spellings', () => `${head([`HOST: ${host}`, 'Content-Length: 2'])}{}`, 400],
+    [
+      'two Origin in two spellings',
+      () => `${head([`Origin: ${toolhost.url}`, `ORIGIN: ${toolhost.url}`, 'Content-Length: 2'])}{}`,
+      400,
+    ],
+    ['two Content-Type in two spellings', () => `${head(['CONTENT-TYPE: text/plain', 'Content-Length: 2'])}{}`, 400],
+    [
+      'two Authorization in two spellings, with a name between them that begins alike',
+      () => `${head(['Accept-Answer: a', 'AUTHORIZATION: Bearer other', 'Content-Length: 2'])}{}`,
+      400,
+    ],
+    [
+      'two Origin',
+      () => `${head([`Origin: ${toolhost.url}`, 'Origin: https://evil.example', 'Content-Length: 2'])}{}`,
+      400,
+    ],
+    ['two Content-Type', () => `${head(['Content-Type: text/plain', 'Content-Length: 2'])}{}`, 400],
+    ['a folded header', () => `${head(['X-Folded: a\r\n b', 'Content-Length: 2'])}{}`, 400],
+    ['a bare line feed', () => `${head(['X-A: b\nX-B: c', 'Content-Length: 2'])}{}`, 400],
+    ['a NUL in a header', () => `${head(['X-A: b\0c', 'Content-Length: 2'])}{}`, 400],
+    ['a header of 17 KB', () => `${head([`X-Large: ${'x'.repeat(17 * 1024)}`, 'Content-Length: 2'])}{}`, 431],
+    ['no Host', () => 'POST /mcp/echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}', 400],
+    ['no Host in HTTP/1.0', () => 'GET /mcp/echo HTTP/1.0\r\n\r\n', 421],
+    ['TLS on the plain port', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+  ];
+  for (const [name, createRequest, status] of smuggledRequests) {
+    it(`[sec F4] returns ${status} and closes the connection for ${name}`, async () => {
+      const second = `GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+      const responses = await sendUntilClosed(toolhost.url, createRequest() + second);
+      assert.deepEqual(responses.match(/HTTP\/1\.1 \d+/g), [`HTTP/1.1 ${status}`]);
+      assert.match(responses, /Connection: close/);
+      assert.equal(upstream.requests.length, 0);
+    });
+  }
+
+  it('accepts repeated headers whose names only resemble headers that may occur once', async () => {
+    const body = JSON.stringify(ping(1));
+    // Each name has the length and first letter of such a header, and occurs twice.
+    const names = ['Hope', 'Accept-Answer', 'Option', 'Content-Kind', 'Content-Answer'];
+    const similarHeaders = names.flatMap((name) => [`${name}: a`, `${name}: b`]);
+    const responses = await sendUntilClosed(
+      toolhost.url,
+      head([...similarHeaders, 'Connection: close', `Content-Length: ${body.length}`]) + body,
+    );
+    assert.match(responses, /^HTTP\/1\.1 200 /);
+  });
+
+  const paths = [
+    '/mcp/../mcp/echo',
+    '/mcp/../x',
+    '/mcp/./echo',
+    '/mcp/%2e%2e/x',
+    '/mcp/%2E%2e/x',
+    '/mcp/echo/..',
+    '/mcp/echo%2fx',
+  ];
+  for (const path of [...paths, '/mcp/echo%5cx', '/mcp\\echo', '//mcp/echo', '/mcp//echo', '*']) {
+    it(`[sec F4] returns 400 and closes the connection for the path ${path}`, async () => {
+      const method = path === '*' ? 'OPTIONS' : 'POST';
+      const request = head(['Content-Length: 2']).replace('POST /mcp/echo', `${method} ${path}`);
+      const responses = await sendUntilClosed(toolhost.url, `${request}{}`);
+      assert.deepEqual(responses.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 400']);
+      assert.match(responses, /Connection: close/);
+    });
+  }
+
+  it('[sec F4] still serves requests afterwards', assertAlive);
+});

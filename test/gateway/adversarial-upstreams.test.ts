@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
+import { streamedRows } from '../support/upstreams/broken-responses.ts';
+import { assertWithinDeadline } from '../support/within-deadline.ts';
+
+const closedError = /^the upstream closed the connection before it responded$/;
+const truncatedError = /^the upstream closed the connection before the end of its response$/;
+const oversizeError = /^the response is larger than 1048576 bytes\. /;
+const timeoutError = /^upstream did not answer within 300 ms$/;
+const invalidHttpError = /^the upstream response is not valid HTTP$/;
+
+/** Error of a call during which a busy machine paused this process. It says nothing about the upstream. */
+const pausedError = /^this service was paused during the call/;
+
+/** Each behavior of the adversarial upstream, the tool timeout, and the expected error. */
+const cases: [path: string, timeoutMs: number, expected: RegExp][] = [
+  ['/silence', 300, timeoutError],
+  ['/drip', 300, oversizeError],
+  ['/reset', 2000, closedError],
+  ['/reset-mid-body', 2000, truncatedError],
+  ['/half-close', 2000, truncatedError],
+  ['/bomb', 10_000, oversizeError],
+  ['/endless', 10_000, oversizeError],
+  ['/garbage', 2000, invalidHttpError],
+  ['/huge-headers', 2000, /^the upstream responded with too many (header bytes|bytes around its body)$/],
+  ['/bad-gzip', 2000, /^the upstream responded with a body that cannot be decompressed$/],
+  ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],
+  ['/status/599', 2000, /^HTTP 599 Chosen\n/],
+  [
+    '/redirect/302?to=https://target.example/?secret',
+    2000,
+    /^HTTP 302 Elsewhere: the upstream redirects to https:\/\/target\.example\/; redirects are not followed$/,
+  ],
+];
+
+describe('a call to an adversarial upstream', () => {
+  let fixture: OneToolFixture;
+  let adversarialUpstream: AdversarialUpstream;
+  let slowUpstream: Server;
+  let slowPort: number;
+  before(async () => {
+    adversarialUpstream = await startAdversarialUpstream();
+    slowUpstream = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const timer = setInterval(() => response.write(' '), 20);
+      response.once('close', () => clearInterval(timer));
+    });
+    await once(slowUpstream.listen(0, '127.0.0.1'), 'listening');
+    slowPort = (slowUpstream.address() as AddressInfo).port;
+    fixture = await startOneTool({ egressPorts: [adversarialUpstream.port, slowPort] });
+  });
+  after(async () => {
+    await fixture.stop();
+    await adversarialUpstream.close();
+    slowUpstream.close();
+  });
+
+  const serve = (path: string, timeout_ms: number, method = 'GET') =>
+    fixture.createToolServer({
+      method,
+      url: `${adversarialUpstream.url}${path}`,
+      timeout_ms,
+      response_limit_bytes: 1024 * 1024,
+    });
+
+  for (const [path, timeoutMs, expected] of cases) {
+    it(`[sec G1] returns a tool error for ${path} within timeout_ms + 0.5 s and closes the connection`, async () => {
+      const slug = await serve(path, timeoutMs, 'POST');
+      let requestCount: number;
+      let message: string;
+      do {
+        requestCount = adversarialUpstream.requests.length;
+        message = getErrorText(await assertWithinDeadline(timeoutMs, () => fixture.call(slug)));
+      } while (pausedError.test(message));
+      assert.match(message, expected);
+      assert.equal(adversarialUpstream.requests.length, requestCount + 1);
+      if (expected === timeoutError || expected === oversizeError)
+        await adversarialUpstream.requests[requestCount]?.closed;
+    });
+  }
+
+  it('[sec G1] ends at timeout_ms even if the upstream keeps sending bytes', async () => {
+    const closed = once(slowUpstream, 'request').then(([, response]) => once(response, 'close'));
+    const slug = await fixture.createToolServer({ url: `http://127.0.0.1:${slowPort}/`, timeout_ms: 300 });
+    assert.match(getErrorText(await assertWithinDeadline(300, () => fixture.call(slug))), timeoutError);
+    await closed;
+  });
+
+  it('[sec G1] never returns an unsolicited response of an earlier call', async () => {
+    const slug = await serve('/extra-response', 2000);
+    for (let i = 0; i < 3; i++) assert.equal(getResultText(await fixture.call(slug)), '{"first":true}');
+  });
+
+  it('[sec G1] does not fail because a keep-alive connection closed after the previous call', async () => {
+    const slug = await serve('/keep-alive-close', 2000);
+    for (let i = 0; i < 3; i++) assert.equal(getResultText(await fixture.call(slug)), '{"last":true}');
+  });
+
+  it('[sec G1] reads a long list that arrives row by row, and rejects a flood of single bytes', async () => {
+    const rows = await fixture.createToolServer({ url: `${adversarialUpstream.url}/rows`, timeout_ms: 10_000 });
+    assert.equal(JSON.parse(getResultText(await fixture.call(rows))).length, streamedRows);
+    const flood = await fixture.createToolServer({ url: `${adversarialUpstream.url}/tiny-chunks`, timeout_ms: 10_000 });
+    assert.match(getErrorText(await fixture.call(flood)), /^the upstream responded with too many body chunks$/);
+  });
+
+  it('[sec G1] does not stop the service, even with all behaviors simultaneously', async () => {
+    const slugs = await Promise.all(cases.filter(([path]) => path !== '/bomb').map(([path]) => serve(path, 500)));
+    const results = await Promise.all(slugs.map((slug) => fixture.call(slug)));
+    for (const result of results) getErrorText(result);
+    const { method } = JSON.parse(getResultText(await fixture.call(await fixture.createToolServer({}))));
+    assert.equal(method, 'GET');
+    assert.equal((await fetch(`${fixture.toolhost.url}/readyz`)).status, 200);
+  });
+});

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { getRunCount } from '../sets.ts';
+import { getNextUrl } from '../support/browser/browser.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+const visible = Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => String.fromCharCode(0x21 + index));
+const anyCredential = fc.string({ unit: fc.constantFrom(...visible), minLength: 1, maxLength: 300 });
+const oauth = {
+  authorization_url: 'https://id.example/authorize',
+  token_url: 'https://id.example/token',
+  client_id: 'c',
+  client_secret: 's',
+  token_mode: 'passthrough',
+};
+
+/** Authentication schemes of a server, each with a function that reads the credential the upstream received. */
+const schemes: [Json, (headers: NodeJS.Dict<string | string[]>, url: string) => unknown][] = [
+  [{ type: 'Bearer' }, (headers) => String(headers.authorization).replace(/^Bearer /, '')],
+  [{ type: 'Basic' }, (headers) => String(headers.authorization).replace(/^Basic /, '')],
+  [{ type: 'ApiKey' }, (headers) => headers.authorization],
+  [{ type: 'ApiKey', header: 'apikey' }, (headers) => headers.apikey],
+  [{ type: 'QueryParam' }, (_, url) => new URL(url, 'http://x').searchParams.get('api_key')],
+];
+
+describe('an upstream credential of any visible characters', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  const slugs: string[] = [];
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    for (const [authentication] of schemes) {
+      for (const overrides of [{}, { oauth }]) {
+        const slug = `any-${slugs.length}`;
+        await toolhost.createServer(buildServerAt(slug, upstream.url, { authentication, ...overrides }));
+        slugs.push(slug);
+      }
+    }
+  });
+  beforeEach(() => void upstream.take());
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const send = (slug: string, headers: Record<string, string>): Promise<Reply> =>
+    toolhost.post(slug, call, { headers });
+  const assertArrives = async (index: number, credential: string, headers: Record<string, string>) => {
+    const { status, text } = await send(slugs[index] as string, headers);
+    assert.equal(status, 200, text);
+    const [request, ...otherRequests] = upstream.take();
+    assert.ok(request);
+    assert.deepEqual(otherRequests, []);
+    const [, readReceived] = schemes[Math.floor(index / 2)] as (typeof schemes)[number];
+    assert.equal(readReceived(request.headers, request.url), credential);
+  };
+
+  const exampleCredentials = [
+    '12|abcdef',
+    '123:ABC-def',
+    'a,b',
+    'a&b',
+    'a@b',
+    '"quoted"',
+    "'",
+    '=',
+    '{x}',
+    'Bearer',
+    'a%20b',
+    '\\',
+  ];
+  it('[find E1] reaches the upstream unchanged, from Authorization and from the header that the server configures', async () => {
+    for (const credential of [...exampleCredentials, visible.join(''), visible.join('').repeat(20)]) {
+      for (const index of slugs.keys())
+        await assertArrives(index, credential, { authorization: `Bearer ${credential}` });
+      for (const index of [6, 7]) await assertArrives(index, credential, { apikey: credential });
+    }
+  });
+
+  it('[find E1] reaches the upstream byte for byte, whatever its characters (property)', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyCredential, fc.nat({ max: slugs.length - 1 }), async (credential, index) => {
+        fc.pre(!/^th[a-z]_/i.test(credential));
+        await assertArrives(index, credential, { authorization: `Bearer ${credential}` });
+      }),
+      { numRuns: getRunCount(300) },
+    );
+  });
+
+  it('[find E1] is rejected with 401 if one field has two credentials or a value that no header can contain', async () => {
+    const invalidValues = [
+      'Bearer one, Bearer two',
+      'Bearer one,Bearer two',
+      'Bearer one two',
+      'Bearer one,\ttwo',
+      'Bearer',
+      'Bearer é',
+    ];
+    for (const authorization of [...invalidValues, 'Basic one', 'one']) {
+      for (const slug of slugs) assert.equal((await send(slug, { authorization })).status, 401, authorization);
+    }
+    for (const apikey of ['one, two', 'Bearer one, Bearer two', 'one two', 'é']) {
+      const { status, text } = await send(slugs[6] as string, { apikey });
+      assert.deepEqual([status, /one credential|apikey/.test(text)], [401, true], text);
+    }
+    assert.deepEqual(upstream.take(), []);
+  });
+
+  it('[find E1] also works in a trial call', async () => {
+    for (const token of exampleCredentials) {
+      const { status, text } = await toolhost.rest('POST', `/servers/${slugs[0]}/tools/get/call`, { body: { token } });
+      assert.equal(status, 200, text);
+      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
+    }
+  });
+});
+
+describe('an upstream token of any visible characters from a login', () => {
+  let world: LoginWorld;
+  before(async () => {
+    world = await startLoginWorld();
+    world.upstream.on('*', () => ({ body: { things: [] } }));
+  });
+  after(() => world.stop());
+
+  it('[find E1] is issued by /token and reaches the upstream unchanged', async () => {
+    const slug = await world.createServer({}, { token_mode: 'passthrough' });
+    const client = await world.registerClient(slug);
+    for (const access_token of ['12|abcdef', '123:ABC-def', 'a,b', 'a&b', 'a@b', visible.join('')]) {
+      world.provider.onToken(() => ({ body: { access_token, token_type: 'bearer', expires_in: 60 } }));
+      const tokens = await world.getTokens(client);
+      assert.equal(tokens.access_token, access_token);
+      world.upstream.take();
+      assert.notEqual((await world.callTool(slug, tokens.access_token)).isError, true);
+      assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
+    }
+  });
+
+  it('[find E1] fails the login if the token would be rejected at every call', async () => {
+    const slug = await world.createServer({}, { token_mode: 'passthrough' });
+    const client = await world.registerClient(slug);
+    for (const access_token of ['tha_x', 'thk_x', `"${await world.toolhost.createKey()}"`, 'two words', 'é']) {
+      world.provider.onToken(() => ({ body: { access_token, token_type: 'bearer', expires_in: 60 } }));
+      const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
+      assert.deepEqual([searchParams.get('error'), searchParams.get('code')], ['server_error', null], access_token);
+    }
+  });
+});

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { getRunCount } from '../sets.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { PNG } from '../support/upstreams/content-upstream.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
+
+const token = 'of-the-caller';
+const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);
+const getCursor = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
+
+describe('a result with max_response_tokens', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let upstreamResponse: { body: unknown; headers?: Record<string, string>; status?: number };
+
+  const serve = (slug: string, server: Json = {}, tool: Json = {}) =>
+    toolhost.createServer(
+      buildServerConfig({
+        slug,
+        tools: [buildToolConfig({ name: 'read', url: `${upstream.url}/read`, ...tool })],
+        ...server,
+      }),
+    );
+  const call = (slug: string, name = 'read', args: Json = {}, bearer = token) =>
+    toolhost.callTool(slug, bearer, name, args);
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', () => upstreamResponse);
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+    for (const tokens of [200, 500, 20_000])
+      await serve(`most-${tokens}`, { max_response_tokens: tokens, authentication: { type: 'Bearer' } });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  /** Reads all chunks of a result, checks each against the limit, and returns each with the position from its note. */
+  async function readChunks(tokens: number): Promise<{ text: string; position: string }[]> {
+    const slug = `most-${tokens}`;
+    const chunks = [];
+    for (let reply = await call(slug); ; ) {
+      const texts = getTexts(reply);
+      assert.ok(texts.join('').length <= tokens * 4, `${texts.join('').length} characters`);
+      for (const text of texts) assert.ok(text.isWellFormed());
+      const [text = '', note = ''] = texts;
+      const position =
+        /^\[(?:Truncated: this|This) is (.*?)(?:, of about \d+ tokens in total)?\. /.exec(note)?.[1] ?? 'whole';
+      chunks.push({ text, position });
+      const cursor = getCursor(note);
+      if (cursor === undefined) return chunks;
+      // A client may show structured content instead of the texts, so it contains both.
+      const { result, more } = (reply.structuredContent ?? {}) as { result?: unknown; more?: string[] };
+      assert.equal(result !== undefined, isNonObjectJson(text), text.slice(0, 200));
+      if (result !== undefined)
+        assert.deepEqual(
+          [[text, JSON.parse(text)].some((value) => isDeepStrictEqual(value, result)), more],
+          [true, texts.length > 1 ? [note] : undefined],
+        );
+      reply = await call(slug, 'read_more', { cursor });
+      assert.notEqual(reply.isError, true, getTexts(reply).join());
+    }
+  }
+
+  /** Returns true if a text is JSON other than an object, which Gemini CLI rejects without structured content. */
+  function isNonObjectJson(text: string): boolean {
+    try {
+      const value: unknown = JSON.parse(text);
+      return typeof value !== 'object' || value === null || Array.isArray(value);
+    } catch {
+      return false;
+    }
+  }
+
+  /** Joins JSON chunks as their notes describe. */
+  function joinChunks(chunks: { text: string; position: string }[]): unknown {
+    const [first, ...others] = chunks;
+    assert.ok(first);
+    if (/^part 1 of \d+ of the JSON text$/.test(first.position))
+      return JSON.parse(chunks.map(({ text }) => text).join(''));
+    const value = JSON.parse(first.text);
+    const path = /the list "(.*)"$/.exec(first.position)?.[1];
+    const list = (path?.split('.') ?? []).reduce((inner, name) => inner[name], value);
+    let parts = '';
+    for (const { text, position } of others) {
+      const part = /^part (\d+) of (\d+) of item/.exec(position);
+      if (!part) list.push(...JSON.parse(text));
+      else {
+        parts += text;
+        if (part[1] === part[2]) {
+          list.push(JSON.parse(parts));
+          parts = '';
+        }
+      }
+    }
+    return value;
+  }
+
+  it('is returned whole if it fits [agent 3]', async () => {
+    upstreamResponse = { body: { text: 'x'.repeat(700) } };
+    const reply = await call('most-200');
+    assert.deepEqual(getTexts(reply), [JSON.stringify(upstreamResponse.body)]);
+    upstreamResponse = { body: { text: '"\n'.repeat(250) } };
+    assert.deepEqual(getTexts(await call('most-500')), [JSON.stringify(upstreamResponse.body)]);
+  });
+
+  it('is split between items of the largest list, with a note on how to continue [agent 3]', async () => {
+    const items = Array.from({ length: 100 }, (_, id) => ({ id, name: `name ${id}` }));
+    upstreamResponse = { body: { total: 100, tags: ['a', 'b'], data: { items }, more: false } };
+    const [first = '', note = ''] = getTexts(await call('most-200'));
+    const shown = JSON.parse(first) as { total: number; tags: string[]; data: { items: unknown[] } };
+    assert.deepEqual([shown.total, shown.tags], [100, ['a', 'b']]);
+    const count = shown.data.items.length;
+    assert.ok(count > 3);
+    assert.deepEqual(shown.data.items, items.slice(0, count));
+    const start = `[Truncated: this is items 1 to ${count} of 100 of the list "data.items", of about `;
+    assert.equal(note.slice(0, start.length), start);
+    assert.deepEqual(joinChunks(await readChunks(200)), upstreamResponse.body);
+  });
+
+  it('is split at line ends, and within a line only if it is too long [agent 3]', async () => {
+    const lines = Array.from({ length: 300 }, (_, n) => `line ${n} ${'é'.repeat(n % 40)}\n`);
+    const body = `${lines.join('')}${'👩‍👩‍👧'.repeat(2000)}`;
+    upstreamResponse = { body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
+    const chunks = await readChunks(200);
+    assert.equal(chunks.map(({ text }) => text).join(''), body);
+    for (const { text } of chunks.slice(0, 3)) assert.ok(text.endsWith('\n'));
+    for (const { text } of chunks) assert.ok(!text.startsWith('\u200d') && !text.endsWith('\u200d'));
+  });
+
+  it('contains the whole JSON when all chunks are joined [agent 3]', async () => {
+    const key = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 3 });
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 80 }),
+      fc.constantFrom('"\\'.repeat(900), '😀'.repeat(800), '\u0000\n'.repeat(300), 'ü'.repeat(3000)),
+    );
+    const { json } = fc.letrec((tie) => ({
+      json: fc.oneof(
+        { maxDepth: 4 },
+        fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true, min: 0.1 }), fc.boolean(), text),
+        fc.array(tie('json'), { maxLength: 40 }),
+        fc.dictionary(key, tie('json'), { maxKeys: 5 }),
+      ),
+    }));
+    await fc.assert(
+      fc.asyncProperty(json, async (value) => {
+        upstreamResponse = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
+        const chunks = await readChunks(200);
+        assert.equal(JSON.stringify(joinChunks(chunks)), JSON.stringify(value));
+      }),
+      { numRuns: getRunCount(60) },
+    );
+  });
+
+  for (const [name, createValue] of [
+    ['objects', () => ({ items: Array.from({ length: 17_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
+    ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(150_000) })],
+  ] as const) {
+    it(`is split and can be read completely with more than 1 MB: ${name} [agent 3]`, async () => {
+      const value = createValue();
+      upstreamResponse = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
+      assert.ok(String(upstreamResponse.body).length > 1_000_000);
+      const chunks = await readChunks(20_000);
+      assert.ok(chunks.length > 12);
+      assert.equal(JSON.stringify(joinChunks(chunks)), upstreamResponse.body);
+    });
+  }
+
+  it('is also split if it is an error [agent 3]', async () => {
+    upstreamResponse = { status: 500, body: 'x'.repeat(7000), headers: { 'content-type': 'text/plain' } };
+    const reply = await call('most-200');
+    assert.equal(reply.isError, true);
+    const chunks = await readChunks(200);
+    assert.match(chunks.map(({ text }) => text).join(''), /^HTTP 500 Internal Server Error\nx{7000}$/);
+  });
+
+  it('keeps its images and files, which do not count as tokens [agent 3]', async () => {
+    upstreamResponse = { body: Buffer.concat([PNG, Buffer.alloc(5000)]), headers: { 'content-type': 'image/png' } };
+    const getContentTypes = ({ content }: ToolCallResult) => content.map(({ type }) => type);
+    assert.deepEqual(getContentTypes(await call('most-200')), ['text', 'image']);
+    const long = `--b\r\n\r\n${'words '.repeat(500)}\r\n--b\r\nContent-Type: image/png\r\n\r\n`;
+    const body = Buffer.concat([Buffer.from(long), PNG, Buffer.from('\r\n--b--')]);
+    upstreamResponse = { body, headers: { 'content-type': 'multipart/mixed; boundary=b' } };
+    const truncated = await call('most-200');
+    assert.deepEqual(getContentTypes(truncated), ['text', 'image', 'text', 'text']);
+    assert.match(String(truncated.content[0]?.text), /^The response is a file: image\/png, /);
+  });
+
+  it('continues only for the same caller and server, and not with an invalid cursor [agent 3]', async () => {
+    upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
+    const cursor = String(getCursor(getTexts(await call('most-200'))[1] ?? ''));
+    const assertRejected = async (slug: string, bearer: string, invalidCursor: string) => {
+      const reply = await call(slug, 'read_more', { cursor: invalidCursor }, bearer);
+      assert.equal(reply.isError, true);
+      assert.match(getTexts(reply).join(), /cursor: not valid/);
+    };
+    await assertRejected('most-200', 'another-caller', cursor);
+    await assertRejected('most-500', token, cursor);
+    await assertRejected('most-200', token, cursor.replace(/\.1$/, '.99'));
+    await assertRejected('most-200', token, 'ans_0000000000000000000000.1.1');
+    await assertRejected('most-200', token, "' or 1=1");
+    assert.equal((await call('most-200', 'read_more', {})).isError, true);
+    assert.notEqual((await call('most-200', 'read_more', { cursor })).isError, true);
+  });
+
+  it('continues only at the URL of the view that returned it [agent 2]', async () => {
+    await serve('viewed', { max_response_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
+    upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
+    const cursor = String(getCursor(getTexts(await call('viewed/one'))[1] ?? ''));
+    for (const address of ['viewed', 'viewed/two', 'most-200']) {
+      assert.equal((await call(address, 'read_more', { cursor })).isError, true, address);
+    }
+    assert.notEqual((await call('viewed/one', 'read_more', { cursor })).isError, true);
+  });
+
+  it('may have a limit per tool, and read_more is listed if any limit is set [agent 3]', async () => {
+    const listTools = async (slug: string) => {
+      const { body } = await toolhost.rpc(slug, token, 'tools/list');
+      return (body.result as { tools: Json[] }).tools.map(({ name, outputSchema }) => [
+        name,
+        outputSchema !== undefined,
+      ]);
+    };
+    const output_schema = { type: 'object', properties: { text: { type: 'string' } } };
+    await serve('no-limit', {}, { output_schema });
+    await serve('tool-limit', { max_response_tokens: 20_000 }, { max_response_tokens: 200, output_schema });
+    await serve('search-limit', { max_response_tokens: 200, tool_mode: 'search' });
+    assert.deepEqual(await listTools('no-limit'), [['read', true]]);
+    // A truncated result has no structured content, so no schema may promise it.
+    assert.deepEqual(await listTools('tool-limit'), [
+      ['read', false],
+      ['read_more', false],
+    ]);
+    assert.deepEqual(
+      (await listTools('search-limit')).map(([name]) => name),
+      ['search_tools', 'describe_tool', 'call_tool', 'read_more'],
+    );
+    upstreamResponse = { body: { text: 'y'.repeat(2000) } };
+    assert.match(getTexts(await call('tool-limit'))[1] ?? '', /^\[Truncated/);
+    assert.equal((await call('no-limit')).content.length, 1);
+    const [, note = ''] = getTexts(await call('search-limit', 'call_tool', { name: 'read' }));
+    const next = await call('search-limit', 'call_tool', { name: 'read_more', arguments: { cursor: getCursor(note) } });
+    assert.notEqual(next.isError, true);
+  });
+
+  it('has its estimated tokens in the call record [agent 3]', async () => {
+    await serve('counted', { max_response_tokens: 200 });
+    upstreamResponse = { body: { text: 'y'.repeat(400) } };
+    await call('counted');
+    upstreamResponse = { body: { text: 'y'.repeat(4000) } };
+    const [, note = ''] = getTexts(await call('counted'));
+    await call('counted', 'read_more', { cursor: getCursor(note) });
+    const { body } = await toolhost.rest('GET', '/servers/counted/calls');
+    const rows = (body.calls as Json[]).map(({ tool, estimated_tokens }) => [tool, Number(estimated_tokens)] as const);
+    assert.deepEqual(rows.map(([tool]) => tool).toReversed(), ['read', 'read', 'read_more']);
+    assert.equal(rows.at(-1)?.[1], Math.ceil(JSON.stringify({ text: 'y'.repeat(400) }).length / 4));
+    for (const [, tokens] of rows.slice(0, 2)) assert.ok(tokens > 100 && tokens <= 200, String(tokens));
+  });
+
+  it('can also be continued in a trial call [agent 3]', async () => {
+    upstreamResponse = { body: { text: 'y'.repeat(4000) } };
+    const trialCall = (tool: string, args: Json) =>
+      toolhost.rest('POST', `/servers/most-200/tools/${tool}/call`, { body: { arguments: args, token } });
+    const { body } = await trialCall('read', {});
+    const cursor = getCursor(JSON.stringify(body.content).replaceAll('\\"', '"'));
+    assert.match((await trialCall('read_more', { cursor })).text, /This is part 2 of/);
+  });
+
+  it('has a validated limit and reserves the tool name read_more [agent 3]', async () => {
+    const validate = async (server: Json, tool: Json = {}) =>
+      (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(tool)], ...server }))).problems;
+    assert.match(
+      (await validate({ max_response_tokens: 100 })).join(),
+      /max_response_tokens: found 100; allowed: at least 200/,
+    );
+    assert.match((await validate({}, { max_response_tokens: 1e6 })).join(), /at most 100000/);
+    assert.match(
+      (await validate({ max_response_tokens: 500 }, { name: 'read_more' })).join(),
+      /tools\[0\]\.name: "read_more"/,
+    );
+    assert.deepEqual(await validate({}, { name: 'read_more' }), []);
+  });
+});

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { newWorkspaceId } from '@toolhost/credentials/ids';
+import { ConcurrencyLimiter } from '@toolhost/limits/concurrency-limiter';
+import { createFairCache } from '@toolhost/limits/fair-cache';
+import { MemoryBudget } from '@toolhost/limits/memory-budget';
+import { createPreemptibleSlots } from '@toolhost/limits/preemptible-slots';
+import { Limits } from '../../apps/server/src/gateway/limits/limits.ts';
+import { maxConcurrentModels } from '../../apps/server/src/operations/quotas/concurrency-limiters.ts';
+import { ThreadPool } from '../../apps/server/src/threads/thread-pool.ts';
+import { createPersonSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('[find A8] model requests', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', () => 'hold');
+    toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  });
+  after(async () => {
+    await upstream.close();
+    await toolhost.stop();
+  });
+
+  const getModelCounts = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
+
+  /** Sends model requests from a workspace with two keys, as many as one workspace may have. */
+  async function startModelRequests(slug: string, keys: readonly string[]): Promise<Promise<unknown>[]> {
+    const [key = ''] = keys;
+    const saved = { kind: 'anthropic', url: `${upstream.url}/v1`, model: 'held' };
+    const server = await toolhost.rest('POST', '/servers', { key, body: buildServerAt(slug, upstream.url) });
+    const stored = await toolhost.rest('PUT', '/models/held', { key, body: saved });
+    assert.deepEqual([server.status, stored.status], [201, 200], server.text + stored.text);
+    const body = { model: { saved: 'held' }, messages: [{ role: 'user', text: 'Hello' }] };
+    return keys
+      .flatMap((key) => Array.from({ length: maxConcurrentModels.perTenant / 2 }, () => key))
+      .map((key) => toolhost.rest('POST', `/servers/${slug}/playground`, { key: key, body }).catch(() => undefined));
+  }
+
+  it('of many workspaces of one creator are limited like those of one workspace, and all creators together by the total', async () => {
+    const { perTenant, total } = maxConcurrentModels;
+    const session = await createPersonSession(toolhost, { name: 'Ada' });
+    const requestAs = async (path: string, body: Json) =>
+      (await personRequest(toolhost, session, 'POST', path, body)).body;
+    const started: Promise<unknown>[] = [];
+    for (const slug of ['ada-1', 'ada-2', 'ada-3']) {
+      await requestAs('/workspaces', { name: slug });
+      const keys = [1, 2].map(
+        async (n) => (await requestAs('/keys', { name: `${n}`, scopes: ['manage', 'call'] })).key,
+      );
+      started.push(...(await startModelRequests(slug, (await Promise.all(keys)).map(String))));
+    }
+    await eventually(() =>
+      assert.deepEqual([getModelCounts().running, getModelCounts().waiting], [perTenant, 2 * perTenant]),
+    );
+    for (let n = 0; n < total / perTenant + 3; n++) {
+      const workspace = `of person ${n}`;
+      const keys = [await toolhost.createKey({ workspace }), await toolhost.createKey({ workspace })];
+      started.push(...(await startModelRequests(`person-${n}`, keys)));
+      await eventually(() => assert.equal(getModelCounts().running + getModelCounts().waiting, started.length));
+    }
+    assert.equal(getModelCounts().running, total);
+    await upstream.waitForRequest(total);
+    assert.equal(upstream.requests.length, total);
+  });
+});
+
+/** Requests units of a share alternately for these workspaces. Resolves with the number of granted units. */
+type ClaimShare = (workspaceIds: readonly string[]) => Promise<number> | number;
+
+const indexes = Array.from({ length: 20 }, (_, n) => n);
+const alternate = (ids: readonly string[]) => indexes.map((n) => ids[n % ids.length] as string);
+const pendingForever = () => new Promise<never>(() => undefined);
+
+const processShares: Record<string, ClaimShare> = {
+  'concurrency limiter slots'(ids) {
+    const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, maxQueued: 0 });
+    for (const [n, workspaceId] of alternate(ids).entries())
+      limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
+    return limiter.getCounts().running;
+  },
+  'concurrency limiter CPU time'(ids) {
+    const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 });
+    for (const [n, workspaceId] of alternate(ids).entries())
+      limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
+    return limiter.getCounts().running;
+  },
+  'memory budget'(ids) {
+    const budget = new MemoryBudget(12);
+    return alternate(ids).filter((id) => budget.reserve(id).grow(1)).length;
+  },
+  'preemptible slots'(ids) {
+    let startedCount = 0;
+    const limits = { perTenant: 3, total: 12 };
+    const runInSlot = createPreemptibleSlots({
+      limits,
+      minHoldMs: 1000,
+      clock: () => 0,
+      noSlotMessage: 'no room',
+      evictedMessage: 'lost',
+    });
+    const work = () => {
+      startedCount++;
+      return pendingForever();
+    };
+    for (const id of alternate(ids)) runInSlot(id, work).catch(() => undefined);
+    return startedCount;
+  },
+  async 'thread pool queue'(ids) {
+    const { threads, queue } = { threads: 1, queue: { perTenant: 4, total: 12 } };
+    const ms = { longJobMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
+    const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
+    const input = { schema: '{}', args: '{}' };
+    for (const workspaceId of alternate(ids))
+      pool
+        .run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 })
+        .catch(() => undefined);
+    const { running, waiting } = pool.counts();
+    await pool.close();
+    return running + waiting;
+  },
+  'fair cache entries'(ids) {
+    const cache = createFairCache<{ owner: string }>({ max: 12, getOwner: ({ owner }) => owner });
+    for (const n of [1, 2, 3]) cache.set(`kept ${n}`, { owner: 'another' });
+    for (const [n, owner] of alternate(ids).entries()) cache.set(`${n}`, { owner });
+    return cache.size();
+  },
+  async 'concurrent calls'(ids) {
+    const limits = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 12 });
+    const noLimits = { callsPerSecond: 0, concurrentCalls: 0 };
+    const anonymousCaller = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
+    const admitted = alternate(ids).map(async (workspaceId) =>
+      limits.enter(
+        { id: `server of ${workspaceId}`, workspaceId, limits: { server: noLimits, workspace: noLimits } },
+        anonymousCaller,
+      ),
+    );
+    return (await Promise.allSettled(admitted)).filter(({ status }) => status === 'fulfilled').length;
+  },
+};
+
+describe('[find A8] a process-wide share', () => {
+  const random = (bytes: number) => randomBytes(bytes);
+  const createWorkspaceIds = (creator: string) =>
+    indexes.map(() => newWorkspaceId(random, `usr_${creator.repeat(22)}`));
+
+  for (const [name, claim] of Object.entries(processShares)) {
+    it(`is no larger for many workspaces of one creator than for one workspace: ${name}`, async () => {
+      const [ada, bea, cleo] = ['a', 'b', 'c'].map(createWorkspaceIds) as [string[], string[], string[]];
+      const forOne = await claim(ada.slice(0, 1));
+      assert.equal(await claim(ada), forOne);
+      const forSeveral = await claim([ada, bea, cleo].flatMap((ids) => ids.slice(0, 1)));
+      assert.ok(forSeveral > forOne, `${forSeveral} for three creators, ${forOne} for one`);
+    });
+  }
+});

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { formatApiKey } from '@toolhost/credentials/ids';
+import fc from 'fast-check';
+import { getRunCount } from '../sets.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildServerAt } from '../support/upstream-configs.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
+
+const json = { 'content-type': 'application/json' };
+const unknownKey = formatApiKey(new Uint8Array(9).fill(7), new Uint8Array(32).fill(9)).key;
+
+/** Requests that are rejected by their headers, labeled by the problem. */
+const refusals: [what: string, path: string, headers: Record<string, string>, status: number][] = [
+  ['an unknown slug', '/mcp/nobody-here', {}, 404],
+  ['an invalid slug', '/mcp/Not_A_Slug!', {}, 404],
+  ['no credential', '/mcp/keyed', {}, 401],
+  ['a malformed credential', '/mcp/keyed', { authorization: 'Basic x' }, 401],
+  ['a made-up credential', '/mcp/keyed', { authorization: 'Bearer made-up' }, 401],
+  ['a well-formed key that does not exist', '/mcp/keyed', { authorization: `Bearer ${unknownKey}` }, 401],
+  ['no credential at the management server', '/mcp/manage', {}, 401],
+  ['a made-up login at the management server', '/mcp/manage', { authorization: `Bearer tha_${'x'.repeat(43)}` }, 401],
+];
+
+describe('requests that are rejected by their headers', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+    const authentication = { type: 'Bearer', token: 'stored' };
+    await toolhost.createServer(buildServerAt('keyed', 'https://api.example', { authentication }));
+  });
+  after(() => toolhost.stop());
+
+  const sendRejected = (path: string, headers: Record<string, string>, body: string | Buffer) =>
+    sendRawRequest(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
+  /** Returns the ID of an error response as text, with all its digits, or undefined without one. */
+  const getId = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
+  const getEchoedId = async (body: string) => getId((await sendRejected('/mcp/nobody-here', {}, body)).text);
+
+  it('[find A3] get a response with the message ID, whatever rejects them', async () => {
+    for (const [problem, path, headers, status] of refusals) {
+      const reply = await sendRejected(path, headers, '{"jsonrpc":"2.0","id":"mine","method":"ping"}');
+      assert.deepEqual([reply.status, getId(reply.text)], [status, '"mine"'], problem);
+    }
+  });
+
+  it('[find A3] get the ID that a parser would find, without parsing', async () => {
+    const cases: [body: string, id: string | undefined][] = [
+      ['{"id":1}', '1'],
+      [' \n{\t"id" : 1 }\r\n', '1'],
+      ['{"id":9007199254740992}', '9007199254740992'],
+      ['{"id":9007199254740993}', '9007199254740993'],
+      ['{"id":-100000000000000000000}', '-100000000000000000000'],
+      ['{"id":1e+21}', undefined],
+      [`{"id":${'9'.repeat(100)}}`, '9'.repeat(100)],
+      [`{"id":${'9'.repeat(101)}}`, undefined],
+      ['{"id":-0}', '-0'],
+      ['{"id":1.5}', undefined],
+      ['{"id":1e2}', undefined],
+      ['{"id":null}', undefined],
+      ['{"id":true}', undefined],
+      ['{"id":[1]}', undefined],
+      ['{"id":{"id":1}}', undefined],
+      ['{"id":""}', '""'],
+      ['{"id":"a\\"b\\\\"}', '"a\\"b\\\\"'],
+      ['{"id":"\\u00e9\\ud83d\\ude00"}', '"é😀"'],
+      ['{"\\u0069d":7}', '7'],
+      ['{"params":{"id":2},"id":3}', '3'],
+      ['{"params":{"a":"}\\"]","b":[{"id":2}]},"id":3}', '3'],
+      ['{"id":1,"id":2}', '2'],
+      ['{"id":1,"id":null}', undefined],
+      ['{"id":1,"params":{"id":2}}', '1'],
+      ['{"ID":1}', undefined],
+      ['{"a":"\\"id\\":1"}', undefined],
+      ['[{"id":1}]', undefined],
+      ['"id"', undefined],
+      ['1', undefined],
+      ['', undefined],
+      ['{', undefined],
+      ['{}', undefined],
+      ['{"id":1', undefined],
+      ['{"id":1}}', undefined],
+      ['{"id":1} x', undefined],
+      ['{"id" 1}', undefined],
+      ['{"id":}', undefined],
+      ['{"id":1,}', undefined],
+      ['{id:1}', undefined],
+      ['\ufeff{"id":1}', undefined],
+    ];
+    for (const [body, id] of cases) assert.equal(await getEchoedId(body), id, body);
+    assert.equal(
+      getId((await sendRejected('/mcp/nobody-here', {}, Buffer.from('{"id":"\xff"}', 'latin1'))).text),
+      undefined,
+    );
+  });
+
+  it('[find A3] get an ID at the start of a long body, but not at its end', async () => {
+    const longParams = JSON.stringify({ text: 'x'.repeat(400_000) });
+    assert.equal(await getEchoedId(`{"jsonrpc":"2.0","id":"first","params":${longParams}}`), '"first"');
+    assert.equal(await getEchoedId(`{"jsonrpc":"2.0","params":${longParams},"id":"last"}`), undefined);
+    assert.equal(await getEchoedId(`{"id":"${'x'.repeat(400_000)}"}`), undefined);
+    assert.equal(await getEchoedId(`{"id":${'1'.repeat(400_000)}}`), undefined);
+    assert.equal(await getEchoedId(`{"id":5,"params":{"text":"broken`.padEnd(400_000, 'x')), '5');
+  });
+
+  it('[find A3] get the ID that a parser finds, for a message of any form (property)', async () => {
+    const anyMessage = fc.dictionary(
+      fc.oneof(fc.constantFrom('id', 'jsonrpc', 'method', 'params', 'i"d', 'i\\d'), fc.string({ maxLength: 4 })),
+      fc.oneof(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: 'binary', maxLength: 8 }), fc.integer()),
+      { maxKeys: 6, noNullPrototype: true },
+    );
+    const isId = (id: unknown) => typeof id === 'string' || /^-?\d+$/.test(JSON.stringify(id) ?? '');
+    await fc.assert(
+      fc.asyncProperty(anyMessage, fc.constantFrom(undefined, 1, 2), async (message, space) => {
+        const body = JSON.stringify(message, undefined, space);
+        fc.pre(Buffer.byteLength(body) < 4000);
+        const { id } = JSON.parse(body) as { id?: unknown };
+        assert.equal(await getEchoedId(body), isId(id) ? JSON.stringify(id) : undefined);
+      }),
+      { numRuns: getRunCount(200) },
+    );
+  });
+
+  /** Returns the beginning of a request that announces more than it sends. */
+  const formatUnfinished = (path: string, announced: string, start: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: application/json\r\n${announced}\r\n\r\n${start}`;
+  const openSocket = (bytes: string) => {
+    const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(bytes);
+    return socket;
+  };
+
+  it('[find A3] get a response without waiting for the rest of a body, or for a body that never arrives', async () => {
+    const bodyStart = `{"id":"early","params":"${'x'.repeat(5000)}`;
+    for (const [path, start, id] of [
+      ['/mcp/nobody-here', bodyStart, '"early"'],
+      ['/mcp/keyed', bodyStart, '"early"'],
+      ['/mcp/keyed', '', undefined],
+    ] as const) {
+      const socket = openSocket(formatUnfinished(path, 'Content-Length: 400000', start));
+      const [response] = (await once(socket, 'data')) as [Buffer];
+      const [head = '', body = ''] = String(response).split('\r\n\r\n');
+      assert.match(head, /^HTTP\/1\.1 40[14] /);
+      assert.equal(getId(body), id);
+      socket.destroy();
+    }
+  });
+
+  const endlessRequests: [request: string, type: string, size: number][] = [
+    ['POST /mcp/nobody-here', 'application/json', 16_384],
+    ['POST /mcp/keyed', 'text/plain', 16],
+    ['GET /mcp/keyed', 'application/json', 16_384],
+    ['GET /livez', 'application/json', 16_384],
+    ['GET /', 'application/json', 16_384],
+    ['POST /api/v1/servers', 'application/json', 16_384],
+    ['DELETE /mcp/manage/token', 'application/json', 16_384],
+    ['POST /mcp/keyed/../x', 'application/json', 16_384],
+  ];
+  it('[find A3] are cut off after one or two megabytes of an endless body, at every path', async () => {
+    for (const [request, type, size] of endlessRequests) {
+      const head = `${request} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+      const socket = openSocket(head);
+      socket.resume();
+      const chunks = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(65_536 / size);
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      let sent = 0;
+      while (!socket.destroyed && sent < 400) {
+        sent++;
+        await Promise.race([new Promise((resolve) => socket.write(chunks, resolve)), closed]);
+      }
+      assert.ok(sent < 400, `${request}: ${sent} × 64 KB`);
+      await closed;
+    }
+  });
+});
+
+describe('static documents', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost.stop());
+
+  it('[find A3] have an entity tag, and are not sent again to a client that has them', async () => {
+    for (const path of ['/api/v1/openapi.json', '/schema/server.json']) {
+      const url = toolhost.url + path;
+      const { status, headers, text } = await sendRawRequest(url);
+      assert.equal(status, 200);
+      assert.match(String(headers['content-type']), /^application\/json/);
+      const etag = String(headers.etag);
+      assert.match(etag, /^"[\w-]+"$/);
+      assert.equal((await sendRawRequest(url)).text, text);
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const unchanged = await sendRawRequest(url, { headers: { 'if-none-match': tag } });
+        assert.deepEqual([unchanged.status, unchanged.text, unchanged.headers.etag], [304, '', etag]);
+      }
+      assert.equal((await sendRawRequest(url, { headers: { 'if-none-match': '"other"' } })).status, 200);
+      const head = await sendRawRequest(url, { method: 'HEAD' });
+      assert.deepEqual([head.status, head.text, head.headers.etag], [200, '', etag]);
+    }
+  });
+});

@@ -1,0 +1,23 @@
+import { join } from 'node:path';
+import { version } from '@toolhost/server/version';
+import type { DatabaseOptions } from '../../../apps/server/src/store/database.ts';
+import { root } from '../../files.ts';
+
+/** Callbacks for tests that ignore the reports of the database. */
+export const ignoredReports = {
+  onError: () => undefined,
+  onDatabaseError: () => undefined,
+  onWarning: () => undefined,
+};
+
+export const migrationsFolder = join(root, 'migrations');
+
+/** Options for tests that open a database themselves. A test adds the database: `postgres`, or `file` for SQLite. */
+export const defaultDatabaseOptions: Omit<DatabaseOptions, 'postgres'> = {
+  file: '',
+  migrations: migrationsFolder,
+  version,
+  exclusive: false,
+  now: Date.now,
+  ...ignoredReports,
+};
