@@ -3,7 +3,7 @@ import { median } from './rounds.ts';
 import type { PhaseResult } from './soak-load.ts';
 
 export type MemorySample = { minute: number; residentMb: number };
-/** Result of a phase. `busy` is the CPU time of the service, in cores. */
+/** Result of a phase. `busyCores` is the CPU time of the service, in cores. */
 export type Phase = PhaseResult & { busyCores: number };
 type ResourceUsage = { residentMb: number; sockets: number };
 

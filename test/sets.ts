@@ -85,7 +85,7 @@ export function runsOnEveryChange(file: string): boolean {
 /** Engines for tests whose results rarely differ between engines: only SQLite on every change. */
 export const engines: readonly Engine[] = isFullSuite ? ['sqlite', 'postgres'] : ['sqlite'];
 
-/** Number of runs of a property test: `whole` in the full set, a tenth of it on every change. */
+/** Number of runs of a property test: `fullCount` in the full set, a tenth of it on every change. */
 export function getRunCount(fullCount: number): number {
   return isFullSuite ? fullCount : Math.ceil(fullCount / 10);
 }

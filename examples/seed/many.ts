@@ -61,7 +61,7 @@ function makeTool(origin: string, index: number, isEdited: boolean) {
   };
 }
 
-/** Creates the servers, the largest one in many versions. `goTo` sets the time to a share of the seeded period. */
+/** Creates the servers, the largest one in many versions. `setTimeShare` sets the time to a share of the seeded period. */
 export async function createManyServers(
   run: Run,
   { ada, bruno }: People,

@@ -11,7 +11,7 @@ const token = 'caller-token';
 const mebibyte = 1024 * 1024;
 
 /**
- * CPU time of this thread since `begun`, in ms. Nothing can block the event loop for longer than that, and unlike
+ * CPU time of this thread since `startUsage`, in ms. Nothing can block the event loop for longer than that, and unlike
  * wall-clock time it does not grow when other programs are busy. It includes the client's own work. Other threads of
  * the process are excluded, because they mostly collect the garbage of earlier test files.
  */

@@ -24,7 +24,7 @@ describe('a long tool list', () => {
   });
   after(() => toolhost.stop());
 
-  /** `fetch` requests gzip and decompresses it. `wire` requests no encoding. */
+  /** `fetch` requests gzip and decompresses it. `sendRawRequest` requests no encoding. */
   const buildRequest = (headers: Record<string, string>, message: object) => ({
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: 'Bearer made-up', ...headers },

@@ -99,7 +99,7 @@ describe('limits of several processes', () => {
     await eventually(async () => assert.equal(await isLimited(), false));
   });
 
-  it('[find C6] together allow one address no more rejected requests than one process', async () => {
+  it('[find C6] share one limit of rejected requests per address', async () => {
     const replies = await Promise.all(
       replicas.flatMap((replica) => Array.from({ length: 20 }, () => callTool(replica, 'shared', 'made-up-key'))),
     );

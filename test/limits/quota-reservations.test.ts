@@ -154,7 +154,7 @@ async function isAdmitted(callLimits: Limits, limits: LimitedServer['limits']): 
   }
 }
 
-/** The stored use of one quota, behind `answer`, which delays or rejects. */
+/** The stored use of one quota, behind `respond`, which delays or rejects. */
 function createQuotaStore(respond: <Value>(work: () => Value) => Promise<Value>) {
   let taken = 0;
   return {

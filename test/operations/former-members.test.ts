@@ -94,7 +94,7 @@ for (const engine of engines) {
       assert.equal(((await getLastEvent()).detail as Json).revoked_key_count, 2);
     });
 
-    /** Creates a model, a webhook, a server, and a secret with the session or key of `as`. */
+    /** Creates a model, a webhook, a server, and a secret with the session or key of `send`. */
     async function createResources(
       send: (method: string, path: string, body: Json) => Promise<{ status: number; body: Json }>,
       name: string,

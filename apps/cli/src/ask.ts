@@ -37,7 +37,7 @@ function readLine(reader: ReturnType<typeof createInterface>): Promise<string> {
 }
 
 /**
- * Returns if `--yes` is set or the user types `word` at the terminal. `what` completes the sentence "This would …".
+ * Returns if `--yes` is set or the user types `confirmationWord` at the terminal. `action` completes the sentence "This would …".
  * @throws AppError if the user does not confirm, or standard input is not a terminal
  */
 export async function confirmAction(action: string, confirmationWord: string, { yes }: { yes?: true }): Promise<void> {

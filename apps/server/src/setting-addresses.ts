@@ -5,7 +5,7 @@ import { toHostName } from '@toolhost/safe-http/host-name';
 /** Parsers for settings that name an origin, a URL, a host, or an address. */
 
 /**
- * Parses an http or https URL with a valid host, without `*`. Credentials in the URL are only allowed if `user` says
+ * Parses an http or https URL with a valid host, without `*`. Credentials in the URL are only allowed if `credentials` says
  * so.
  */
 export function parseWebUrl(

@@ -158,7 +158,7 @@ function allowedSize(origin: string, bound: string, limit: number | bigint): str
 }
 
 /**
- * Adds zod issues as problems, each with its path, the value found, and the values allowed. `keysAt` returns the
+ * Adds zod issues as problems, each with its path, the value found, and the values allowed. `getAllowedKeys` returns the
  * allowed keys of the object at a path, for "did you mean".
  */
 export function addZodIssues(
@@ -282,7 +282,7 @@ export const maxNamesInMessage = 10;
 const minPrefixLength = 3;
 
 /**
- * Returns the text that follows "there is no such …": a suggestion, or `otherwise`. The reader must be allowed to see
+ * Returns the text that follows "there is no such …": a suggestion, or `fallback`. The reader must be allowed to see
  * all of the names.
  */
 export function suggestNearest(
@@ -307,7 +307,7 @@ function suggestByPrefix(name: string, names: readonly string[]): string {
 }
 
 /**
- * Like `nearest`, but lists all names if there is no suggestion. For short lists, such as the tools of a server. `none`
+ * Like `suggestNearest`, but lists all names if there is no suggestion. For short lists, such as the tools of a server. `none`
  * and `all` introduce the list.
  */
 export function suggestNearestOrList(

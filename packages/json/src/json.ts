@@ -189,7 +189,7 @@ export async function parseLongJson(text: string): Promise<unknown> {
 /** Number of strings that are checked before yielding to the event loop, some milliseconds of work. */
 const stringsPerChunk = 20_000;
 
-/** Counts the distinct names in JSON text, as written. Stops above `most`. */
+/** Counts the distinct names in JSON text, as written. Stops above `maxNames`. */
 async function countNames(text: string, maxNames: number): Promise<number> {
   const names = new Set<string>();
   let strings = 0;

@@ -11,7 +11,7 @@ export type CallerKey = { readonly name: string; readonly isUnverified: boolean 
 type WorkLimits = { perTenant: number; total: number };
 
 /**
- * Returns true if a tenant that runs `own` units of work may start another one when `free` more are possible in total.
+ * Returns true if a tenant that runs `ownCount` units of work may start another one when `free` more are possible in total.
  * Clients decide how long their work takes, so a tenant gets at most half of the remaining capacity. Even if a few
  * tenants take all they can get, some is left for others.
  */
@@ -56,8 +56,8 @@ export type PreemptibleSlotOptions = {
 };
 
 /**
- * A preemptible slot. While an outside party decides how long the work takes, within `slowly`, the slot may be taken
- * away; `gone` is then aborted.
+ * A preemptible slot. While an outside party decides how long the work takes, within `runPreemptible`, the slot may be taken
+ * away; `evicted` is then aborted.
  */
 export type PreemptibleSlot = {
   evicted: AbortSignal;

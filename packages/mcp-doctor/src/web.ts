@@ -11,7 +11,7 @@ export function toStrings(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
 }
 
-/** A response of the examined server. `text` is truncated at `maxResponseBytes`. */
+/** A response of the examined server. `text` is truncated at `maxWebResponseBytes`. */
 export type WebResponse = {
   url: string;
   status: number;

@@ -123,7 +123,7 @@ export async function handleBatch(
 }
 
 /**
- * Handles one element of a batch. Returns undefined for a notification. `before` counts the responses so far.
+ * Handles one element of a batch. Returns undefined for a notification. `processed` counts the responses so far.
  * `authorizedServer` is the server that was authorized for the batch as a whole.
  */
 async function handleBatchItem(

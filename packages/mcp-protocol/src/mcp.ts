@@ -53,7 +53,7 @@ export function toTextResult(text: string, isError: boolean): ToolResult {
 
 /**
  * Returns a result whose text is JSON, without a structured copy: clients that show structured content next to the text
- * would pay for it twice. With `said`, that text is shown to people and the JSON becomes structured content.
+ * would pay for it twice. With `displayText`, that text is shown to people and the JSON becomes structured content.
  */
 export function toJsonResult(value: object, displayText?: string): ToolResult {
   const json = toWellFormedJsonText(JSON.stringify(value));
@@ -172,7 +172,7 @@ export type LoginHints = { resourceMetadata: string; scopes: readonly string[] }
 
 /** The MCP server at one slug. */
 export type McpEndpoint = {
-  /** Authorizes a request. `look` counts queries for a credential that is not cached. @throws Unauthenticated */
+  /** Authorizes a request. `chargeQuery` counts queries for a credential that is not cached. @throws Unauthenticated */
   authorize(request: ClientRequest, chargeQuery: QueryCharge): McpServer | Promise<McpServer>;
   /** Login discovery, if the server has a login. */
   loginHints: LoginHints | undefined;

@@ -78,7 +78,7 @@ export function toCredentialList(authentication: Authentications | undefined): r
   return Array.isArray(authentication) ? authentication : [authentication];
 }
 
-/** Returns the path of one entry of `given`, whose own path is `at`. */
+/** Returns the path of one entry of `authentications`, whose own path is `at`. */
 export function credentialPath(authentications: Authentications, index: number, at = 'authentication'): string {
   return Array.isArray(authentications) ? `${at}[${index}]` : at;
 }

@@ -221,7 +221,7 @@ function headerProblems({ tool, declared, credentials, cookies }: ArgumentContex
   return problems;
 }
 
-/** `taken` are the cookie names so far. */
+/** `usedCookies` are the cookie names so far. */
 function cookieProblem(argument: Argument, usedCookies: string[]): Problem[] {
   const name = getWireName(argument);
   const path = getNamePath(argument);

@@ -292,7 +292,7 @@ function formatNames(names: readonly string[]): string {
   return names.slice(0, maxListedNames).join(', ') + (omittedCount > 0 ? ` and ${omittedCount} more` : '');
 }
 
-/** Returns warnings about `tool`, which includes the fields of its server. `written` is the tool as it is stored. */
+/** Returns warnings about `tool`, which includes the fields of its server. `storedTool` is the tool as it is stored. */
 export function findToolWarnings(storedTool: Tool, at: string, tool: Tool): Warning[] {
   const warnings: Warning[] = [];
   const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });

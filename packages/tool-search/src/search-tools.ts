@@ -28,7 +28,7 @@ type Sums = {
 };
 
 /**
- * Finds the `most` best tools. Equally good matches keep their order. `isIncluded` filters tools by position. The time
+ * Finds the `maxResults` best tools. Equally good matches keep their order. `isIncluded` filters tools by position. The time
  * grows with the number of tools: under 5 ms for 5,000.
  */
 export function searchTools(

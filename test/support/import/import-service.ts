@@ -31,7 +31,7 @@ export type Imports = {
   importDocument: (document: string, choices?: Json) => Promise<Imported>;
   /** Returns the error message for a rejected document. */
   getRejection: (document: string) => Promise<string>;
-  /** Plans an import from an upstream path; `answers` are the responses by path. */
+  /** Plans an import from an upstream path; `responses` are the responses by path. */
   planFrom: (
     path: string,
     responses: Record<string, CannedResponse>,

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 /** A received message: its envelope, and its text with the headers. */
 export type ReceivedMail = { to: string[]; text: string };
 
-/** Starts an SMTP server that stores the messages that it receives. `refuses` makes it reject every recipient. */
+/** Starts an SMTP server that stores the messages that it receives. `refusesRecipients` makes it reject every recipient. */
 export async function startMailServer() {
   const mails: ReceivedMail[] = [];
   const state = { refusesRecipients: false };

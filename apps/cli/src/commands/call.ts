@@ -6,7 +6,7 @@ import type { Input, Output } from '@toolhost/server/operations';
 import { toJsonSchema } from '@toolhost/tool-config/input-schema';
 import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/connect.ts';
-import { findListedServer, type ServerWithConfig } from '../connection/lists.ts';
+import { readServerWithConfig, type ServerWithConfig } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
   addConnectionOptions,
@@ -168,7 +168,7 @@ async function readInputProperties(client: RestClient, slug: string, tool: strin
 
 async function readConfig(client: RestClient, slug: string): Promise<ServerWithConfig['config'] | undefined> {
   try {
-    return (await findListedServer(client, slug)).config;
+    return (await readServerWithConfig(client, slug)).config;
   } catch (error) {
     if (error instanceof AppError && error.kind === 'forbidden') return undefined;
     throw error;

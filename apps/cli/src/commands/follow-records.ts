@@ -5,7 +5,7 @@ export type FollowRecordsOptions<Item> = {
   read: ReadRecords<Item>;
   /** Shows records, oldest first. */
   showRecords: (records: readonly Item[]) => void;
-  /** Start time in epoch ms, by the service's clock. If undefined, the last `first` records are shown first. */
+  /** Start time in epoch ms, by the service's clock. If undefined, the last `initialCount` records are shown first. */
   since: number | undefined;
   initialCount: number;
   /** Current time of the service in epoch ms. */

@@ -8,7 +8,7 @@ import { programName } from '@toolhost/server/version';
 import type { Command } from 'commander';
 import { promptHidden } from '../ask.ts';
 import { connect } from '../connection/connect.ts';
-import { findListedServer } from '../connection/lists.ts';
+import { readServerWithConfig } from '../connection/lists.ts';
 import { readConfigFile, readTextFile } from '../files/server-files.ts';
 import {
   addConnectionOptions,
@@ -109,7 +109,7 @@ function formatImportState({ imported }: Output<'getMcpServer'>['server']): stri
 }
 
 async function showServer(slug: string, options: Options): Promise<void> {
-  const result = await findListedServer(await connect(options), slug);
+  const result = await readServerWithConfig(await connect(options), slug);
   if (options.json) return printJson(result);
   const { server, secrets, callback_url, warnings } = result;
   // Printed as comments, so that the whole output is a valid configuration file.
@@ -206,7 +206,7 @@ Examples:
 }
 
 async function listTools(slug: string, options: Options): Promise<void> {
-  const { tools } = (await findListedServer(await connect(options), slug)).config;
+  const { tools } = (await readServerWithConfig(await connect(options), slug)).config;
   if (options.json) return printJson({ tools });
   if (tools.length === 0) return print(`The server has no tools yet. Add one with: ${programName} tools add SLUG FILE`);
   print(

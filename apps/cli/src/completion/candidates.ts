@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
 import { resolveConnection } from '../connection/connect.ts';
-import { findListedServer } from '../connection/lists.ts';
+import { readServerWithConfig } from '../connection/lists.ts';
 import { createRestClient, type RestClient } from '../connection/rest-client.ts';
 import { getConfigFolder, readProfiles } from '../profiles/profiles.ts';
 
@@ -85,7 +85,7 @@ async function completeSlugs(given: GivenValues): Promise<Candidate[]> {
 }
 
 async function completeTools(slug: string, given: GivenValues): Promise<Candidate[]> {
-  const { config } = await findListedServer(await createClient(given), slug);
+  const { config } = await readServerWithConfig(await createClient(given), slug);
   return config.tools
     .map(({ name, description = '' }) => ({ word: name, description: description }))
     .filter(isSafeWord);

@@ -39,7 +39,7 @@ const maxCursorLength = 500;
 type ListOptions = { maxEntries?: number; pageSize?: number };
 
 /**
- * Yields the pages of a list until `most` entries were read or the list ends. A malicious or broken service cannot keep
+ * Yields the pages of a list until `maxEntries` entries were read or the list ends. A malicious or broken service cannot keep
  * a command reading: a page must not exceed the requested limit, a cursor must not repeat, and the number of pages is
  * limited.
  * @throws AppError tooLarge beyond a limit, invalid for a malformed page
@@ -133,7 +133,7 @@ export type ServerWithConfig = Omit<Output<'getMcpServer'>, 'config'> & { config
  * after it.
  * @throws AppError as `RestClient.run` does, and unavailable for another server or no configuration
  */
-export async function findListedServer(client: RestClient, slug: string): Promise<ServerWithConfig> {
+export async function readServerWithConfig(client: RestClient, slug: string): Promise<ServerWithConfig> {
   const result = await client.run('getMcpServer', { slug });
   const parsed = configFields.safeParse(result.config);
   if (!parsed.success || parsed.data.slug !== slug.toLowerCase())

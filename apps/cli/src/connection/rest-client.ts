@@ -30,7 +30,7 @@ export type ConnectedClient = RestClient & { url: string };
 /** Default timeout; longer than the slowest tool call. */
 const defaultTimeoutMs = 60_000;
 
-/** Creates a client. `waitMs` is the timeout for a complete response. */
+/** Creates a client. `timeoutMs` is the timeout for a complete response. */
 export function createRestClient(connection: ServiceConnection, timeoutMs = defaultTimeoutMs): ConnectedClient {
   const send = createSender(connection, timeoutMs);
   return {

@@ -91,7 +91,7 @@ function createFileSync(servers: DevTarget, paths: readonly string[], sources: S
 
 type ReadResult = { servers: ServerFile[]; unchangedSlugs: string[]; problems: FileProblem[] };
 
-/** Reads the files and updates `known`, the slugs of each file when it was last readable. */
+/** Reads the files and updates `knownSlugs`, the slugs of each file when it was last readable. */
 async function readAll(paths: readonly string[], knownSlugs: Map<string, string[]>): Promise<ReadResult> {
   const result: ReadResult = { servers: [], unchangedSlugs: [], problems: [] };
   const owners = new Map<string, string>();

@@ -30,7 +30,7 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import { connect } from '../connection/connect.ts';
-import { findListedServer, readServerList } from '../connection/lists.ts';
+import { readServerList, readServerWithConfig } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import type { ConnectionOptions } from '../options.ts';
 import { print, printJson, printMessage } from '../print.ts';
@@ -267,9 +267,8 @@ function mergeMap(
       pair.value = mergeNode(document, pair.value, { before: before[name], after: after[name] });
     } else if (JSON.stringify(before[name]) !== JSON.stringify(after[name])) {
       // Inserted after its predecessor, so that the order of arguments is preserved.
-      const previous = names.slice(0, index).findLast((existingSources) => pairs.has(existingSources));
-      const location =
-        previous === undefined ? 0 : map.items.findIndex((existingSources) => getKey(existingSources) === previous) + 1;
+      const previous = names.slice(0, index).findLast((earlier) => pairs.has(earlier));
+      const location = previous === undefined ? 0 : map.items.findIndex((item) => getKey(item) === previous) + 1;
       const newPair = document.createPair(name, after[name]) as Pair;
       pairs.set(name, newPair);
       map.items.splice(location, 0, newPair);
@@ -310,7 +309,7 @@ function getItemName(item: unknown): string | undefined {
 
 /** Reads everything that the service stores about a server, in the form of a file. Secrets are listed by name only. */
 async function readDocument(client: RestClient, slug: string): Promise<ConfigFields> {
-  const { config, secrets } = await findListedServer(client, slug);
+  const { config, secrets } = await readServerWithConfig(client, slug);
   const limits = await client.run('getServerLimits', { slug });
   const setLimits = limitFieldNames.flatMap((field) => {
     const value = limits[field]?.set;

@@ -24,7 +24,7 @@ export type SecretSource = { name: string; source: string; hosts: string[] };
 /** Server with the values of its secrets. No message contains a value. */
 export type ReadyServer = ServerFile & { values: { [name: string]: string }; sources: SecretSource[] };
 
-/** Allowed sources of secrets. `named` lists the environment variables that the files may read. */
+/** Allowed sources of secrets. `allowedVariables` lists the environment variables that the files may read. */
 export type Sources = {
   allowedVariables: readonly string[];
   secretsFile?: ReadonlyMap<string, SecretsFileReferences> | undefined;

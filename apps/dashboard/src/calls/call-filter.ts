@@ -38,7 +38,7 @@ export const outcomeLabels: { [outcome: string]: string } = {
   internal: 'Internal error',
 };
 
-/** Reads the call filter from the URL. `server` fixes the server, `usual` is the default period. */
+/** Reads the call filter from the URL. `server` fixes the server, `defaultPeriod` is the default period. */
 export function useCallFilter({
   server,
   defaultPeriod = '24h',

@@ -22,7 +22,7 @@ type Navigate = (to: string) => void;
 const maxPerGroup = 6;
 const debounceMs = 120;
 
-/** Command palette that searches everything in the workspace. It opens each time `asked` increases. */
+/** Command palette that searches everything in the workspace. It opens each time `searchRequests` increases. */
 export function Palette({ searchRequests }: { searchRequests: number }) {
   const [query, setQuery] = useState('');
   const navigate = useNavigate();

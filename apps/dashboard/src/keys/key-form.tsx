@@ -112,7 +112,7 @@ export function KeyForm({ replaced, createMutation, onCancel }: Props) {
       {views.length > 0 && (
         <MultiSelect
           label="Views"
-          description="A key that is limited to views can call tools but manage nothing."
+          description="A key that is limited to views can call tools but cannot manage anything."
           data={views}
           searchable
           clearable

@@ -119,7 +119,7 @@ function HistorySection() {
             <Empty
               icon={<IconBell size={24} />}
               title="No notifications yet"
-              text="Only events with a subscriber are detected, within a minute or two."
+              text="Only events that someone subscribes to are detected: failing APIs within a minute or two, everything else within about an hour."
             />
           )
         }

@@ -82,7 +82,7 @@ function WebhookForm({ webhook, saveMutation, onClose }: FormProps) {
         label="URL"
         description={
           webhook
-            ? `Leave empty to keep ${toVisible(webhook.origin)}/…. A different host gets a new secret.`
+            ? `Leave empty to keep ${toVisible(webhook.origin)}/…. If the scheme, host, or port changes, the webhook gets a new secret.`
             : 'Receives the POST requests. Only its host is shown later.'
         }
         placeholder="https://hooks.example.com/toolhost"
@@ -112,7 +112,7 @@ function NewSecret({ savedWebhook, onClose }: { savedWebhook: NewWebhook; onClos
       <ShownOnce code={savedWebhook.secret} label="webhook secret" />
       <Text size="sm">
         The receiver uses it to verify the webhook-signature header, as defined by Standard Webhooks. Its libraries
-        accept this text unchanged.
+        accept the secret exactly as shown.
       </Text>
       <Group justify="flex-end" mt="sm">
         <Button variant="default" loading={test.isPending} onClick={() => test.mutate(savedWebhook)}>

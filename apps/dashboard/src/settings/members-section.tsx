@@ -37,7 +37,7 @@ export function MembersSection() {
   const leave = useConfirmation({
     title: ({ name }: Workspace) => `Leave ${toVisible(name)}?`,
     text: () =>
-      'Your agents are logged out of this workspace immediately, and your webhooks are paused. Servers, API keys, and models that you created stay here. Only an owner can let you in again.',
+      'Your agents are logged out of this workspace immediately, and your webhooks are paused. Servers, API keys, and models that you created stay here. Only an owner can invite you back.',
     action: 'Leave workspace',
     run: () => api('leaveWorkspace', {}),
     onDone: () => location.assign(`${basePath}/`),
@@ -50,7 +50,7 @@ export function MembersSection() {
   });
   const confirm = useAction({
     run: ({ email, role }: Invitation) => api('inviteMember', { email, role }),
-    done: (_, { email }) => `Invited ${toVisible(email)}`,
+    done: (_, { email }) => `Confirmed the invitation for ${toVisible(email)}`,
     refresh: [queryKeys.members],
     toastFailure: true,
   });
@@ -158,7 +158,7 @@ function InviteForm() {
   const form = useForm<{ email: string; role: Role }>({ initialValues: { email: '', role: 'editor' } });
   const invite = useAction({
     run: (invited: typeof form.values) => api('inviteMember', invited),
-    done: ({ email }) => `Invited ${toVisible(email)}`,
+    done: ({ email }) => `Confirmed the invitation for ${toVisible(email)}`,
     refresh: [queryKeys.members],
     onDone: (_, input) => isEqual(input, form.getValues()) && form.reset(),
   });

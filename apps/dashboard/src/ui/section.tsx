@@ -3,7 +3,7 @@ import { type ReactNode, useId } from 'react';
 
 type Props = { title: string; text?: ReactNode; actions?: ReactNode; isFlush?: boolean; children?: ReactNode };
 
-/** Card with a heading. `flush` lets a table reach its edges. */
+/** Card with a heading. `isFlush` lets a table reach its edges. */
 export function Section({ title, text, actions, isFlush = false, children }: Props) {
   const id = useId();
   return (

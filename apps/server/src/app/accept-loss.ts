@@ -7,7 +7,7 @@ import { getDatabasePath } from './open-store.ts';
 /**
  * Lets the database of an environment open although its write-ahead log was lost, and logs the missing data.
  * PostgreSQL recovers automatically.
- * @throws ConfigError; AppError as `acceptLoss`
+ * @throws ConfigError; AppError as `acceptLogLoss`
  */
 export async function acceptLostLog(env: NodeJS.ProcessEnv): Promise<void> {
   const { config } = readStoreConfig(env, (path) => readFileSync(path, 'utf8'));

@@ -14,12 +14,12 @@ import type { Store } from './open-store.ts';
 
 /** Registers this process with the others that serve from the database, and counts them. */
 export type Membership = {
-  /** Sends a heartbeat and counts the processes, once a second. @throws any database error */
+  /** Sends a heartbeat and counts the processes. Called once a second. @throws any database error */
   sendHeartbeat(): Promise<void>;
-  /** Number of processes that serve from the database, including this one, as of the last `announce`. */
+  /** Number of processes that serve from the database, including this one, as of the last `sendHeartbeat`. */
   readonly count: number;
-  /** Returns how far the clocks of the others were ahead of the database time at the last `announce`, in ms. */
-  skewsOfOthers(): readonly number[];
+  /** Returns how far the clocks of the others were ahead of the database time at the last `sendHeartbeat`, in ms. */
+  getOtherSkews(): readonly number[];
   /** Removes the registration. @throws any database error */
   leave(): Promise<void>;
 };
@@ -37,7 +37,7 @@ export function createMembership(
     return {
       sendHeartbeat: async () => undefined,
       count: workers,
-      skewsOfOthers: () => [],
+      getOtherSkews: () => [],
       leave: async () => undefined,
     };
   const self: ServingProcess = {
@@ -48,7 +48,7 @@ export function createMembership(
     startedAt: time.now(),
     masterKeys,
   };
-  let skewsOfOthers: readonly number[] = [];
+  let getOtherSkews: readonly number[] = [];
   let hasLeft = false;
   const membership = {
     count: workers,
@@ -58,9 +58,9 @@ export function createMembership(
       await recordHeartbeat(db, self, { at, clockAt: at + time.skewMs() });
       const clocks = await findOtherClocks(db, self.id, at - heartbeatTimeoutMs);
       membership.count = 1 + clocks.length;
-      skewsOfOthers = clocks.map((clock) => clock - at);
+      getOtherSkews = clocks.map((clock) => clock - at);
     },
-    skewsOfOthers: () => skewsOfOthers,
+    getOtherSkews: () => getOtherSkews,
     async leave() {
       hasLeft = true;
       await removeProcess(db, self.id);

@@ -31,7 +31,7 @@ export function createReadiness(
 ): Readiness {
   let isDraining = false;
   const { skewMs } = time;
-  const isClockOff = () => isOwnClockWrong(skewMs(), membership.skewsOfOthers());
+  const isClockOff = () => isOwnClockWrong(skewMs(), membership.getOtherSkews());
   const pollChanges = () =>
     changes.poll().then(
       () => undefined,

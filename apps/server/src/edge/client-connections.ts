@@ -12,7 +12,7 @@ type Connection = { socket: Socket /** When it was last checked. */; bytesRead: 
 const maxChecks = 200;
 
 /**
- * Limits the number of open connections. Above `most`, closes one of the network with the most connections: preferably
+ * Limits the number of open connections. Above `maxConnections`, closes one of the network with the most connections: preferably
  * one that has been idle since it was last checked. So a network that keeps opening connections takes none from others.
  * Requests have no additional cost.
  */

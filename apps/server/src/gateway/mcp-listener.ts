@@ -240,7 +240,7 @@ const jsonHeaders = ['Content-Type', 'application/json'];
 const gzipHeaders = [...jsonHeaders, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'];
 const eventStreamHeaders = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
 
-/** A response to be written. `ofBody` alternates names and values of all headers but Content-Length. */
+/** A response to be written. `bodyHeaders` alternates names and values of all headers but Content-Length. */
 type OutgoingResponse = {
   status: number;
   bodyHeaders: readonly string[];

@@ -132,7 +132,7 @@ async function preparePreviewArguments(
 /** The record of a call, and its capture. */
 type RecordedCall = { row?: CallRow; capture?: string | undefined };
 
-/** Returns deps that also copy the record of a call to `written`. Its capture is stored only if the server captures. */
+/** Returns deps that also copy the record of a call to `recorded`. Its capture is stored only if the server captures. */
 function withRecording(recorded: RecordedCall, server: HostedServer, deps: CallToolDeps): CallToolDeps {
   return {
     ...deps,

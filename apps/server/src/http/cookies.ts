@@ -43,7 +43,7 @@ export function createHostCookie(name: string, baseUrl: string): HostCookie {
 /** Cookies of one kind, each named by an ID, so that two browser tabs do not overwrite each other's cookie. */
 export type HostCookies = {
   withId(id: string): HostCookie;
-  /** Clears older cookies so that one more fits among the newest `most`. */
+  /** Clears older cookies so that one more fits among the newest `maxCount`. */
   clearOldest(c: Context<Env>): void;
 };
 
@@ -58,7 +58,7 @@ export function createHostCookies(kind: string, baseUrl: string, maxCount: numbe
 }
 
 /**
- * Returns the 16 hex digits after `prefix` in the names of a `Cookie` header, except for the newest `most`. Browsers
+ * Returns the 16 hex digits after `prefix` in the names of a `Cookie` header, except for the newest `maxCount`. Browsers
  * send the oldest cookie first (RFC 6265, 5.4). Every request carries all cookies, so their number must be limited.
  */
 export function findOldestIds(header: string | undefined, prefix: string, maxCount: number): string[] {

@@ -21,7 +21,7 @@ export type Incoming = {
 /** Responses that their clients have not read yet. */
 export type UnreadResponses = {
   /**
-   * Counts the memory of a response that was written to the connection completely, until the client has read it. `own`
+   * Counts the memory of a response that was written to the connection completely, until the client has read it. `ownedBytes`
    * is the number of its `bytes` that nothing else holds; all of them if absent. A tool list, for example, is in memory
    * once, with its server.
    */

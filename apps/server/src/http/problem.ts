@@ -2,7 +2,7 @@ import { AppError, errorKinds, Unauthenticated } from '@toolhost/errors/errors';
 import { pagePolicy, renderErrorPage } from './page.ts';
 
 /**
- * Renders an error as a REST response: `application/problem+json` (RFC 9457) or, if `home` is the URL of the home page,
+ * Renders an error as a REST response: `application/problem+json` (RFC 9457) or, if `homeUrl` is the URL of the home page,
  * a page for a person.
  */
 export function createErrorResponse(

@@ -38,10 +38,10 @@ const createShedError = () =>
 /**
  * Reads the whole body of a request, and counts its memory as it arrives. If the body is too large, the remainder is
  * discarded instead of left unread, because a client that is still sending would see a broken connection instead of the
- * error. `reservation` reserves the memory, and is absent if the number of bodies is limited. The memory is freed when `gone`
+ * error. `reservation` reserves the memory, and is absent if the number of bodies is limited. The memory is freed when `signal`
  * is aborted.
  * @throws AppError tooLarge after more than `limitBytes` or too many chunks; invalid if the connection breaks;
- * unavailable if there is no memory left; the reason of `gone`
+ * unavailable if there is no memory left; the reason of `signal`
  */
 export function readBody(
   request: IncomingMessage,
@@ -72,7 +72,7 @@ export function readBody(
       if (!isRejected && chunkCount > maxChunks)
         rejectBody(new AppError('tooLarge', `the body was sent in more than ${maxChunks} chunks`));
       if (!isRejected) {
-        // A growing empty array allocates space for more than the one chunk that nearly every body has.
+        // Nearly every body is one chunk. Pushing to an empty array would reserve space for more.
         if (chunkCount === 1) chunks = [chunk];
         else chunks.push(chunk);
         const bytes = size + chunkCount * chunkOverheadBytes;

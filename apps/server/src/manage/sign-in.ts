@@ -23,7 +23,7 @@ type SignInDeps = {
   /** Rate limit: returns true if the sender may begin or end one more sign-in in this minute. */
   canSignIn: (request: HttpBindings['incoming']) => boolean;
   /**
-   * Limits how often a sender can trigger requests to the identity provider. `failed` is called if the provider refused
+   * Limits how often a sender can trigger requests to the identity provider. `onRefused` is called if the provider refused
    * a code.
    */
   limitReturns: <Result>(

@@ -19,6 +19,7 @@ import {
 import { contexts } from '../store/sealing/sealing.ts';
 import { rejectDuplicates } from './clients.ts';
 import { createCookieStore, getLoginCookieName, type LoginSecrets } from './consent.ts';
+import { createClientRedirect } from './login-pages.ts';
 import {
   type BrowserResponse,
   durations,
@@ -28,7 +29,6 @@ import {
   type LoginServer,
   type OAuthDeps,
 } from './oauth-deps.ts';
-import { createClientRedirect } from './pages.ts';
 import { sealTokens, wrapKey } from './provider.ts';
 import { recordLoginEvent } from './token.ts';
 

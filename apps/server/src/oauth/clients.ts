@@ -16,7 +16,7 @@ export type OAuthClient = {
   name: string;
   redirectUris: readonly string[];
   host: string | undefined;
-  /** True for a confidential client. Its secret is the `clientSecret` of its id. */
+  /** True for a confidential client. Its secret is the `getClientSecret` of its id. */
   isConfidential: boolean;
 };
 

@@ -15,6 +15,7 @@ import {
   rejectDuplicates,
   resolveResource,
 } from './clients.ts';
+import { createClientRedirect, createErrorWithLink, renderConsentPage, renderDeparturePage } from './login-pages.ts';
 import {
   type BrowserResponse,
   durations,
@@ -23,7 +24,6 @@ import {
   offlineScope,
   type RequestDeps,
 } from './oauth-deps.ts';
-import { createClientRedirect, createErrorWithLink, renderConsentPage, renderDeparturePage } from './pages.ts';
 
 /** A client's request that a person is asked to allow. The consent form contains it in sealed form. */
 export type ConsentRequest = {

@@ -110,7 +110,7 @@ export type OAuthDeps = {
   /** Hosts where no client waits for a response. */
   ownHosts: ServiceHosts;
   /**
-   * Finds a server with a login, without the name of its operator. `look` charges the query for a slug that is not
+   * Finds a server with a login, without the name of its operator. `chargeQuery` charges the query for a slug that is not
    * cached.
    */
   findServer: (slug: string, chargeQuery?: QueryCharge) => Promise<LoginServer | undefined>;

@@ -210,7 +210,7 @@ export function createPassthroughTokens(db: Db, freshness: Freshness, source: { 
       cache.invalidate(key);
     },
     /**
-     * Returns true if a token was issued under another agreement than the server's current one. `look` charges the
+     * Returns true if a token was issued under another agreement than the server's current one. `chargeQuery` charges the
      * query for a token that may be made up.
      */
     isOutdated(server: ServerAgreement, token: string, chargeQuery: QueryCharge): MaybePromise<boolean> {

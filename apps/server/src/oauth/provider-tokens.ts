@@ -149,7 +149,7 @@ function getSize({ grant, tokens }: OpenGrant): number {
   return lengths.reduce((sum, length) => sum + length, countCharacters(tokens));
 }
 
-/** Loads the grant of a bearer token. `look` charges the query, because the token may be made up. */
+/** Loads the grant of a bearer token. `chargeQuery` charges the query, because the token may be made up. */
 async function load(
   bearer: string,
   hash: string,

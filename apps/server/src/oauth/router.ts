@@ -12,6 +12,7 @@ import { handleCallback } from './callback.ts';
 import { type TokenEndpointRequest, usesBasic } from './client-authentication.ts';
 import { clientAuthMethods, registerClient } from './clients.ts';
 import { authorize, getStateHost, handleDecision } from './consent.ts';
+import { renderOAuthErrorPage } from './login-pages.ts';
 import {
   type BrowserResponse,
   type ErrorReporter,
@@ -20,7 +21,6 @@ import {
   offlineScope,
   type RequestDeps,
 } from './oauth-deps.ts';
-import { renderOAuthErrorPage } from './pages.ts';
 import { handleRevocation, handleTokenRequest } from './token.ts';
 
 type Env = { Bindings: HttpBindings };
@@ -32,7 +32,7 @@ export type OAuthRouterDeps = OAuthDeps &
     /** Returns the charge for a query about a slug, which the sender may have made up. */
     getQueryCharge: (request: HttpBindings['incoming']) => QueryCharge;
     /**
-     * Limits how often a sender can cause requests to a server's provider. Call `failed` if the provider refused a
+     * Limits how often a sender can cause requests to a server's provider. Call `onCodeRefused` if the provider refused a
      * code.
      */
     limitReturns: <Result>(
@@ -256,7 +256,7 @@ function send(c: Context<Env>, { status, html, location, cookies = [] }: Browser
 }
 
 /**
- * Converts a caught error to the error of the response. Sets the headers of an AppError. `refused` is the log message.
+ * Converts a caught error to the error of the response. Sets the headers of an AppError. `logMessage` is the log message.
  */
 function toErrorResponse(c: Context<Env>, caught: unknown, logMessage: string, deps: OAuthRouterDeps) {
   if (caught instanceof AppError) {

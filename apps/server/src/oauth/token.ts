@@ -154,7 +154,7 @@ function checkGrantActive(server: LoginServer, grant: Grant): void {
   if (view !== undefined && !server.views.includes(view)) throw createInvalidGrantError('the view no longer exists');
 }
 
-/** Ends a grant in all replicas. `note` records that in the same transaction, unless the grant had already ended. */
+/** Ends a grant in all replicas. `recordEvent` records that in the same transaction, unless the grant had already ended. */
 async function endGrant(id: string, deps: OAuthDeps, recordEvent?: (db: Db) => Promise<void>): Promise<void> {
   await transact(deps.db, async (db) => {
     if (await endGrantInTransaction(db, id, deps)) await recordEvent?.(db);

@@ -48,7 +48,7 @@ export const pageInputs = {
 export const nextCursor = z.string().optional().describe('Cursor for the next page; absent on the last page.');
 export const time = z.iso.datetime().describe('Time in ISO 8601 format, UTC.');
 
-/** Response field of a change that found everything already as requested. */
+/** Output field of an operation whose requested state was already stored. */
 export const unchangedShape = z.literal(true).optional().describe('True if nothing changed, so nothing was stored.');
 export const isUnchanged = (output: { unchanged?: true | undefined }): boolean => output.unchanged === true;
 
@@ -256,18 +256,18 @@ export function serverOutsideLimits(limits: readonly string[], slug: string): Ap
 export async function suggestSlugs(
   { db, actor }: LookupContext,
   slug: string,
-  guesses: SuggestionBudget,
+  suggestionBudget: SuggestionBudget,
 ): Promise<string> {
-  if (actor.servers) return describeSlugLimits(actor.servers, slug, guesses);
+  if (actor.servers) return describeSlugLimits(actor.servers, slug, suggestionBudget);
   const neighbors = await findNeighboringSlugs(db, actor.workspaceId, slug);
-  if (neighbors.length <= maxNamesInMessage) return suggestNearestOrList(slug, neighbors.toSorted(), guesses);
-  return suggestNearest(slug, neighbors, guesses, `; listMcpServers (${programName} servers list) lists them`);
+  if (neighbors.length <= maxNamesInMessage) return suggestNearestOrList(slug, neighbors.toSorted(), suggestionBudget);
+  return suggestNearest(slug, neighbors, suggestionBudget, `; listMcpServers (${programName} servers list) lists them`);
 }
 
-function describeSlugLimits(limits: readonly string[], slug: string, guesses: SuggestionBudget): string {
+function describeSlugLimits(limits: readonly string[], slug: string, suggestionBudget: SuggestionBudget): string {
   if (limits.length === 0) return '; the credential is limited to views and can only call their tools over MCP';
   const alternatives = limits.filter((allowed) => allowed !== slug);
-  return suggestNearest(slug, alternatives, guesses, `; the credential is limited to: ${formatNames(limits)}`);
+  return suggestNearest(slug, alternatives, suggestionBudget, `; the credential is limited to: ${formatNames(limits)}`);
 }
 
 export function toImportState(check: ImportCheck): z.input<typeof importState> {

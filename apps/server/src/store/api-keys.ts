@@ -323,7 +323,7 @@ async function touch(db: Db, table: PendingUses['table'], ids: readonly string[]
 /** Identifies presented API keys, for both calls and management. */
 type ApiKeyCheck = {
   /**
-   * Returns the key, or undefined if it is unknown. `look` charges the query for a key that was never seen before.
+   * Returns the key, or undefined if it is unknown. `chargeQuery` charges the query for a key that was never seen before.
    * @throws Unauthenticated if the key is revoked or expired. Only its holder has the secret, so the message may say
    * when.
    */

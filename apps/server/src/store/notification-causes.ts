@@ -7,7 +7,7 @@ import type { CheckCounts } from './servers/imports.ts';
 /** Maximum number of rows per kind of event. Bounds each list regardless of the amount of data. */
 const maxRowsPerKind = 50;
 
-/** Finds servers with at least `least` calls in whole minutes, more than half of which failed for any reason. */
+/** Finds servers with at least `minCalls` calls in whole minutes, more than half of which failed for any reason. */
 export async function findFailingServers(
   db: Db,
   workspaceId: string,
@@ -68,7 +68,7 @@ function unnotifiedActiveKeys(db: Db, workspaceId: string, dedupe: RawBuilder<st
     .limit(maxRowsPerKind);
 }
 
-/** Finds keys that expire within `ms` and were created with a longer lifetime. */
+/** Finds keys that expire within `withinMs` and were created with a longer lifetime. */
 export async function findExpiringKeys(
   db: Db,
   workspaceId: string,
@@ -87,7 +87,7 @@ export async function findExpiringKeys(
   return rows.map(({ id, name, expires_at }) => ({ id, name, expiresAt: expires_at ?? now }));
 }
 
-/** Finds active keys that were last used, or created, before `before`. */
+/** Finds active keys that were last used, or created, before `unusedSince`. */
 export async function findUnusedKeys(
   db: Db,
   workspaceId: string,
@@ -147,7 +147,7 @@ export async function findChangedServers(db: Db, workspaceId: string): Promise<C
 
 export type UsedQuota = { kind: 'workspace' | 'server' | 'key'; name: string; calls: number; quota: number };
 
-/** Finds daily call quotas that are used to `share` percent or more. `day` is the start of the day. */
+/** Finds daily call quotas that are used to `minPercent` percent or more. `dayStart` is the start of the day. */
 export async function findUsedCallQuotas(
   db: Db,
   workspaceId: string,

@@ -2,10 +2,10 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { lowerThreadPriority } from '../thread-priority.ts';
 import {
   batchRows,
+  buildAddCountsSql,
   type CountedCall,
   countColumns,
   countedColumns,
-  formatAddCounts,
   formatAddUsage,
   type RecordValue,
   recordColumns,
@@ -121,7 +121,7 @@ function insertFullBatch(records: Values): Values | undefined {
 
 const insertOneSql = formatInsert(1);
 const insertBatchSql = formatInsert(batchRows);
-const addCountSql = formatAddCounts('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
+const addCountSql = buildAddCountsSql('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
 const addUsageSql = formatAddUsage(`values (${usageColumns.map(() => '?').join(', ')})`);
 
 function formatInsert(rows: number): string {

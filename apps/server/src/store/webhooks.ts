@@ -116,7 +116,7 @@ export async function setMailEvents(
 
 export type MailSubscriber = { userId: string; email: string; events: NotificationEvent[] };
 
-/** Lists members who are notified by email, at most `most`, in the order in which they joined. */
+/** Lists members who are notified by email, at most `limit`, in the order in which they joined. */
 export async function findMailSubscribers(db: Db, workspaceId: string, limit: number): Promise<MailSubscriber[]> {
   const rows = await db
     .selectFrom('members')

@@ -42,7 +42,7 @@ function containLinks(fields: readonly FieldStats[]): boolean {
 }
 
 /**
- * Proposes the fields to keep of the measured responses: those that are probably useful, at most `most`. Undefined if
+ * Proposes the fields to keep of the measured responses: those that are probably useful, at most `maxPaths`. Undefined if
  * nothing would be removed, or nothing kept.
  */
 export function proposeFields(stats: FieldStats, maxPaths: number): string[] | undefined {

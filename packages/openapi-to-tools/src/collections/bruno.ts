@@ -116,7 +116,7 @@ function readAuth(mode: string, blocks: readonly BruBlock[], shared: readonly Br
   return readBrunoAuth(type, (name) => getPairValue(details, name));
 }
 
-/** Maps a Bruno authentication type. */
+/** Converts a Bruno authentication type. */
 export function readBrunoAuth(type: string, detail: (name: string) => string): DescribedRequest['auth'] {
   if (type === '' || type === 'none' || type === 'inherit') return undefined;
   if (type === 'basic') return 'basic';

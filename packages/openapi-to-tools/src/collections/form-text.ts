@@ -1,6 +1,6 @@
 import type { BodyField } from './request-bodies.ts';
 
-/** Parses the pairs of an `application/x-www-form-urlencoded` text. Line ends separate pairs, as in `.http` files. */
+/** Parses the pairs of an `application/x-www-form-urlencoded` text. Ignores line ends: in `.http` files, each `&name=value` may be on its own line. */
 export function parseUrlencoded(text: string): BodyField[] {
   const singleLine = text.replaceAll(/\s*\r?\n\s*/g, '');
   return [...new URLSearchParams(singleLine)].map(([name, value]) => ({ name, value, isFile: false }));

@@ -92,7 +92,7 @@ export function expandVariables(text: string, variables: Variables): string {
 }
 
 /**
- * Returns the value of a text that is a single variable, as an example. Returns undefined for a possible credential.
+ * Returns an example value if the text is a single variable. Returns undefined for a possible credential.
  */
 export function findExample(text: string, variables: Variables): string | undefined {
   const name = /^\{\{([^{}]+)\}\}$/.exec(text.trim())?.[1];

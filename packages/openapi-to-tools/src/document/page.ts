@@ -113,7 +113,7 @@ export function findEmbeddedDocument(text: string): string | undefined {
   return undefined;
 }
 
-/** Returns a description that begins at a brace or shortly after it, inside an object that contains it. */
+/** Returns the description that starts at this brace, or in an object nested shortly after it. */
 function readEmbedded(text: string, brace: number): string | undefined {
   const match = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + maxDistance));
   return match ? readBalanced(text, brace + match.index) : undefined;

@@ -129,7 +129,7 @@ const isBlank = (unit: number) =>
 type NameMatcher = (name: string) => boolean;
 
 /**
- * Returns true if a receiver could read a matching name at the beginning of a decoded, folded text. With `whole`, the
+ * Returns true if a receiver could read a matching name at the beginning of a decoded, folded text. With `text`, the
  * name must be the whole text; with `beginnings` it may also end before a `.`, a bracket, or a NUL; with `joined`, a
  * bracket counts as `_` or is ignored.
  */

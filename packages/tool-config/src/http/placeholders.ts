@@ -61,7 +61,7 @@ export type PlaceholderPart = { text: string } | { secret: string };
  */
 export const maxPlaceholders = 1000;
 
-/** Returns true if the strings in a JSON value contain more placeholders than `most`. */
+/** Returns true if the strings in a JSON value contain more placeholders than `max`. */
 export function hasMorePlaceholders(value: unknown, max: number): boolean {
   let count = 0;
   return someString(value, (text) => {

@@ -52,7 +52,7 @@ function escapeForPattern(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
 }
 
-/** Splits text into literal parts, tokens, and secrets. `token` must be sticky. */
+/** Splits text into literal parts, tokens, and secrets. `tokenPattern` must be sticky. */
 export function parseTemplateParts(text: string, tokenPattern: RegExp, problems: string[]): TemplatePart[] {
   return splitPlaceholders(text).flatMap((part) =>
     'secret' in part ? part : parseTokens(part.text, tokenPattern, problems),
@@ -104,7 +104,7 @@ function canonicalizeQuery(text: string): string {
 const urlPattern = /^([A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
 
 /**
- * Parses the `url` of a tool. `declared` contains the argument names of its `input_schema`. Problems are sentences; if
+ * Parses the `url` of a tool. `declaredNames` contains the argument names of its `input_schema`. Problems are sentences; if
  * there are any, no template is returned. This function does not decide whether the host may be called.
  */
 export function parseUrlTemplate(

@@ -241,7 +241,7 @@ function refuseReserved({ names }: ParameterList, argument: WireArgument): void 
   throw createArgumentFailure(argument, 'a property has the name of another parameter of the request; remove it');
 }
 
-/** Returns the refusal of an argument. `what` is stored in the call record, so it contains nothing of a value. */
+/** Returns the refusal of an argument. `message` is stored in the call record, so it contains nothing of a value. */
 export function createArgumentFailure({ name }: { name: string }, message: string): ToolFailure {
   return recordableFailure('invalid_arguments', `${name}: ${message}`, [{ path: name, message: message }]);
 }

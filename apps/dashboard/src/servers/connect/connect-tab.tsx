@@ -82,7 +82,7 @@ function useSelectedView() {
       {views.length > 0 && (
         <Section
           title="URL"
-          text="A view exposes a subset of the tools, with its own texts and limits. The key, snippets, and check below are for the selected URL."
+          text="A view exposes a subset of the tools, with its own titles and descriptions. The key, snippets, and check below apply to the selected URL."
         >
           <Select
             label="Connect to"

@@ -122,7 +122,7 @@ function ReimportFlow({ url }: { url: string | undefined }) {
       {stored && <SavedNote stored={stored} onUndone={() => setStored(undefined)} />}
       <SourceForm
         title="Reimport"
-        text="Reads the description again. Your edits are kept, other fields follow the description. You review the changes before anything is stored."
+        text="Reads the description again. Your edits are kept; all other fields are updated from the description. You can review the changes before anything is saved."
         url={url}
         onRead={(source) => readAction.mutate(source)}
         isReading={readAction.isPending}
@@ -156,7 +156,7 @@ function SavedNote({ stored: { version, before }, onUndone }: { stored: SavedVer
   return (
     <Alert color="green" title={`Saved as version ${version}`} role="status">
       <Text size="sm">Agents now get the changed tools. The previous version is kept.</Text>
-      {undo.error && <ProblemAlert error={undo.error} title="Not undone" />}
+      {undo.error && <ProblemAlert error={undo.error} title="Undo failed" />}
       <Button size="xs" mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
         Undo: restore version {before}
       </Button>

@@ -53,7 +53,7 @@ export function Merge({ plan, source, version, onStored }: Props) {
       </Section>
       <Conflicts plan={plan} acceptedKeys={acceptedKeys} onAcceptedKeys={setAcceptedKeys} />
       {(changed > 0 || server.length > 0) && (
-        <Section title="Updated tools" text="These values were not edited and follow the description.">
+        <Section title="Updated tools" text="You did not edit these values, so they are updated from the description.">
           <Changes
             server={server}
             tools={plan.changed.filter(({ tool }) => !plan.gone.includes(tool))}

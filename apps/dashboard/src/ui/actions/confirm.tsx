@@ -7,7 +7,7 @@ type ConfirmOptions = {
   /** Text to type before the action can run. */
   confirmText?: string;
   /** True if the action can be undone. */
-  isHarmless?: boolean;
+  isReversible?: boolean;
   isPending: boolean;
   error: unknown;
   onClose: () => void;
@@ -44,7 +44,7 @@ function ConfirmForm({ confirmText, error, onConfirm, children, ...rest }: Confi
   return (
     <DialogForm
       {...rest}
-      isDangerous={!rest.isHarmless}
+      isDangerous={!rest.isReversible}
       isReady={isReady}
       error={error !== initialError && error}
       onSubmit={submit}

@@ -35,7 +35,7 @@ export function useConfirmation<Subject, Output>({
       opened={subject !== undefined}
       title={subject === undefined ? '' : title(subject)}
       action={action}
-      isHarmless={isHarmless}
+      isReversible={isHarmless}
       confirmText={confirmText}
       isPending={mutation.isPending}
       error={mutation.error}

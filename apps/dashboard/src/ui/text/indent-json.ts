@@ -1,5 +1,5 @@
 /**
- * Indents JSON without changing any digit of its numbers. Other text is returned unchanged. `isCut` means that the text
+ * Indents JSON without changing any digit of its numbers. Other text is returned unchanged. `isTruncated` means that the text
  * is truncated, so that it cannot be verified to be JSON.
  */
 export function indentJson(text: string, isTruncated = false): string {

@@ -76,7 +76,7 @@ export function createImporting(deps: ImportDeps): Importer {
 
 type DocumentSource = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'>;
 
-/** Document with its files. `behind` is the URL that a page named, if the document was found through a page. */
+/** Document with its files. `foundUrl` is the URL that a page named, if the document was found through a page. */
 type CombinedDocument = FetchedDocument & { foundUrl?: string };
 
 /** Fetches a document, also through a page that shows it, and combines it with the files that it references. */

@@ -165,7 +165,7 @@ function createRefusalSampler(): (row: CallRow) => boolean {
 }
 
 /**
- * Removes up to `most` items from a list: the oldest items of the owner with the most items, then those of the owner
+ * Removes up to `maxItems` items from a list: the oldest items of the owner with the most items, then those of the owner
  * with the next most, and so on. An owner that adds ever more items therefore evicts only its own, and a list of many
  * small owners is shortened too. Among owners with equal numbers, the one with the oldest item loses first.
  */

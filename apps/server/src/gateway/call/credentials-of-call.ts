@@ -270,7 +270,7 @@ const maxQueryParameters = 1000;
 
 /**
  * Returns the headers that sign a request, alternating names and values. All existing headers are signed, so none may
- * be changed afterwards. `at` is in epoch ms.
+ * be changed afterwards. `timeMs` is in epoch ms.
  * @throws ToolFailure invalid_arguments
  */
 export function signRequest(

@@ -180,7 +180,7 @@ function getTextOfStart(start: Uint8Array, isComplete: boolean, maxCharacters: n
 /** Separator between two texts of content. */
 const textSeparator = `"},${textStart.slice(1)}`;
 
-/** Returns the texts at the start of content, at least their first `most` characters. Nothing else is parsed. */
+/** Returns the texts at the start of content, at least their first `maxCharacters` characters. Nothing else is parsed. */
 export function getTextsAtStart(content: Buffer, maxCharacters: number): string[] {
   const texts: string[] = [];
   let offset = textStart.length;
@@ -214,7 +214,7 @@ function findTextEnd(escaped: Buffer): number {
   return end;
 }
 
-/** Returns the number of bytes of the character or escape at `at` (RFC 8259, 7; RFC 3629). */
+/** Returns the number of bytes of the character or escape at `offset` (RFC 8259, 7; RFC 3629). */
 function getEncodedLength(escaped: Buffer, offset: number): number {
   const byte = escaped[offset] as number;
   if (byte === backslash) return escaped[offset + 1] === 0x75 ? 6 : 2;

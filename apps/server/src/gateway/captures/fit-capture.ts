@@ -42,7 +42,7 @@ function bytesInJson(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** A part of a capture that can be shortened to a number of bytes. At least `least` of them always remain. */
+/** A part of a capture that can be shortened to a number of bytes. At least `minBytes` of them always remain. */
 type CapturePart = {
   /** Undefined if the part itself shows that it is incomplete. */
   name: ShortenedField | undefined;
@@ -150,7 +150,7 @@ export function shortField([name, text, file]: ReadablePart, shortenText: Shorte
 const minTextBytes = 16;
 
 /**
- * Returns the first entries that fit in `most` bytes of JSON. Long texts in them are shortened, so that more entries
+ * Returns the first entries that fit in `maxBytes` bytes of JSON. Long texts in them are shortened, so that more entries
  * fit.
  */
 function takeEntries<Entry>(
@@ -170,7 +170,7 @@ function takeEntries<Entry>(
   return retained;
 }
 
-/** Returns the longest start of a text, in complete characters, whose JSON with quotes has at most `most` bytes. */
+/** Returns the longest start of a text, in complete characters, whose JSON with quotes has at most `maxBytes` bytes. */
 function truncateToJsonBytes(text: string, maxBytes: number): string {
   let remaining = maxBytes - 2;
   if (text.length * maxCharacterBytes <= remaining) return text;

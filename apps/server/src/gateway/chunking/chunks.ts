@@ -30,7 +30,7 @@ export function groupIntoSegments(chunks: readonly ResultChunk[]): Segment[] {
 }
 
 /**
- * Splits text into chunks of at most `most` characters: after a line break if possible, otherwise after a character.
+ * Splits text into chunks of at most `maxLength` characters: after a line break if possible, otherwise after a character.
  */
 export function splitText(text: string, maxLength: number): ResultChunk[] {
   const chunks: ResultChunk[] = [];

@@ -1,7 +1,7 @@
 import { findCharacterBoundary, type ResultChunk } from './chunks.ts';
 
 /**
- * Splits compact JSON into chunks of at most `most` characters. The first chunk is the JSON with fewer items in its
+ * Splits compact JSON into chunks of at most `maxLength` characters. The first chunk is the JSON with fewer items in its
  * largest list; the others are JSON arrays of further items. An item that is too long for a chunk is split as text, as
  * is JSON without a list that can be split.
  */

@@ -245,7 +245,7 @@ type CompiledTools = Pick<
   'toolsJson' | 'toolNames' | 'getTool' | 'getMirroredArguments' | 'catalog' | 'instructions' | 'hasReadMoreTool'
 >;
 
-/** Compiles the tools of a server or view. `kept` caches compiled tools by name; absent if `compile` caches them. */
+/** Compiles the tools of a server or view. `cache` caches compiled tools by name; absent if `compile` caches them. */
 function compileTools(
   config: ServerConfig,
   compile: (tool: Tool) => HostedTool,

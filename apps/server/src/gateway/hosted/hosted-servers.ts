@@ -21,14 +21,14 @@ import { compileServer, type DecryptedSecret, type HostedServer } from './hosted
 /** The hosted servers in use, compiled and cached by slug. */
 export type HostedServers = {
   /**
-   * Finds a server. `look` charges the query for a slug that is not cached.
+   * Finds a server. `chargeQuery` charges the query for a slug that is not cached.
    * @throws database errors, if the server is not cached
    * @throws AppError unavailable if the configuration contains a field of a newer version; tooMany if too many large
    * servers of the workspace are being loaded
    */
   find(slug: string, chargeQuery?: QueryCharge): MaybePromise<HostedServer | undefined>;
   /**
-   * Returns a variant of a server, as compiled by `make`, that differs from the one that agents get. The last variant
+   * Returns a variant of a server, as compiled by `compile`, that differs from the one that agents get. The last variant
    * is cached by its key. Each workspace gets a fraction of the time for compiling variants. @throws AppError tooMany
    */
   getVariant(baseServer: HostedServer, key: string, compile: () => HostedServer): Promise<HostedServer>;
@@ -168,7 +168,7 @@ function formatSecrets(secrets: ReadonlyMap<string, DecryptedSecret>): string {
   return JSON.stringify([entries, originLists]);
 }
 
-/** Reads and compiles the server of a slug. Returns `before` if the server has not changed since. */
+/** Reads and compiles the server of a slug. Returns `previous` if the server has not changed since. */
 type LoadServer = (slug: string, previous: CompiledEntry | undefined) => Promise<CompiledEntry | undefined>;
 
 function createServerLoader(options: HostedServersOptions): LoadServer {

@@ -175,7 +175,7 @@ export class Limits {
     }
   }
 
-  /** Takes the slots that are missing after the first `taken`, and then releases all of them. */
+  /** Takes the slots that are missing after the first `takenCount`, and then releases all of them. */
   #abandon(limiters: Slots, takenCount: number): void {
     for (const limiter of limiters.slice(takenCount)) limiter.running++;
     this.#running++;

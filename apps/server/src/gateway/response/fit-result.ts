@@ -30,7 +30,7 @@ const fileTextLength = 300;
 const minChunkLength = 100;
 
 /**
- * Truncates the text of a result to `most` characters, leaving space for a note. Takes time proportional to the text. A
+ * Truncates the text of a result to `maxCharacters` characters, leaving space for a note. Takes time proportional to the text. A
  * truncated result has no structured content, because a client may show that instead of the text and the note.
  */
 export function truncateResult(result: TruncatedResult, maxCharacters: number): TruncatedResult {

@@ -233,7 +233,7 @@ function createStatefulStructured(json: Buffer, generation: ProtocolGeneration):
 }
 
 /**
- * Returns structured content for text blocks, the first of which may be JSON. `more` lists the others, such as the note
+ * Returns structured content for text blocks, the first of which may be JSON. `otherTexts` lists the others, such as the note
  * that a result was truncated.
  */
 export function createStructuredFromTexts(

@@ -48,7 +48,7 @@ const maxLoopBytes = 64 * 1024;
 
 /**
  * Converts an upstream's response into the tool result (behaviour: "The tool result"). Returns undefined if that would
- * block the event loop too long. `client` contains the credentials of the call, which the upstream may have echoed.
+ * block the event loop too long. `context` contains the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  */
 export function readResponse(
@@ -192,7 +192,7 @@ const rawJsonSuffix = '.raw+json';
 
 /**
  * Converts the body of a successful response into a result. Takes time proportional to the body, except for the check
- * of structured content, which may take `mostSteps`.
+ * of structured content, which may take `maxSteps`.
  * @throws ToolFailure malformed, transform
  * @throws TooMuchWork
  */
@@ -263,7 +263,7 @@ function stripJsonGuard(body: Buffer): Buffer {
   return match ? bytes.subarray(match[0].length) : bytes;
 }
 
-/** Creates the failure for a response that is not JSON. `why` is the reason, which the media type may state already. */
+/** Creates the failure for a response that is not JSON. `reason` is the reason, which the media type may state already. */
 function toNotJsonFailure(jsonField: string, reason: string, contentType: string): ToolFailure {
   const type = parseMediaType(contentType);
   const suffix = isJson(type) || type === '' ? `, and ${reason}` : '';

@@ -15,7 +15,7 @@ const maxReasonLength = 300;
 
 /**
  * Returns lines for the agent about a call that the upstream refused with 401, 403, or 429: the reason in
- * `WWW-Authenticate`, and the time at which the rate limit resets. Headers in `shown` are already included elsewhere.
+ * `WWW-Authenticate`, and the time at which the rate limit resets. Headers in `displayed` are already included elsewhere.
  */
 export function formatRefusalLines(
   { status, headers }: UpstreamResponse,

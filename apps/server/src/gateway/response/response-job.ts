@@ -9,7 +9,7 @@ import type { ResultFile } from './response-files.ts';
 import type { ResponseHead } from './response-head.ts';
 import { compileResponseRules, type ResponseRulesSource } from './response-rules.ts';
 
-/** Job that processes the body of a successful response. `reading` is the JSON text of a ReadingSource. */
+/** Job that processes the body of a successful response. `responseRules` is the JSON text of a ReadingSource. */
 export type ReadResponseJob = {
   input: { body: Uint8Array; head: ResponseHead; responseRules: string };
   output: ReadResponseOutput | { failure: FailureData };

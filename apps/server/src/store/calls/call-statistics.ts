@@ -211,7 +211,7 @@ export type MostCalled = {
  */
 export const maxComparedCounts = 40_000;
 
-/** Returns the most-called servers and tools, `most` of each. */
+/** Returns the most-called servers and tools, `limit` of each. */
 export async function findMostCalled(
   db: Db,
   scope: CallScope,

@@ -191,7 +191,7 @@ const jsonFunctions = {
 };
 
 /** Returns the statement that adds to the counts. `source` supplies rows of `countColumns`. */
-export function formatAddCounts(engine: Engine, source: string): string {
+export function buildAddCountsSql(engine: Engine, source: string): string {
   const { each, object } = jsonFunctions[engine];
   const durationQueries = ['call_counts', 'excluded'].map(
     (row) => `select key, value from ${each(`${row}.durations`)}`,

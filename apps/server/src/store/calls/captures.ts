@@ -93,7 +93,7 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
 }
 
 /**
- * Deletes captures beyond the newest of a server or a workspace, at most `most`, because other work must not wait for a
+ * Deletes captures beyond the newest of a server or a workspace, at most `limit`, because other work must not wait for a
  * long deletion. Takes no workspace for a server, because the rows were just written for it.
  */
 async function trimCaptures(
@@ -177,7 +177,7 @@ export function openCapture(keyring: Keyring, workspaceId: string, row: { callId
 const isServerDeleted = sql<SqlBool>`exists (select 1 from servers
   where servers.id = captures.server_id and servers.deleted_at is not null)`;
 
-/** Deletes at most `most` captures of a server. Returns their number. */
+/** Deletes at most `limit` captures of a server. Returns their number. */
 export async function deleteServerCaptures(
   db: Db,
   server: { workspaceId: string; id: string },

@@ -16,7 +16,7 @@ type CallerUsage = Size & { isUnverified: boolean; oldestFirst: StoredRemainder[
 const unverifiedShare = 3 / 4;
 
 /**
- * Returns the remainders that a workspace must evict so that the others take at most `most`. The caller with the
+ * Returns the remainders that a workspace must evict so that the others take at most `limit`. The caller with the
  * largest share loses its oldest remainder, so a caller that stores more and more evicts its own. `newestFirst` begins
  * with the remainder that was just stored, which stays.
  */

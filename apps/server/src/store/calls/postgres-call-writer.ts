@@ -3,10 +3,10 @@ import type { Db } from '../db.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import type { CallRow, Tables } from '../schema.ts';
 import {
+  buildAddCountsSql,
   type CallCount,
   type CallWriter,
   countColumns,
-  formatAddCounts,
   formatAddUsage,
   recordColumns,
   toCallCounts,
@@ -57,7 +57,7 @@ async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRo
 const typedCounts = countColumns.map(
   (column) => `${column} ${['workspace_id', 'slug', 'tool', 'durations'].includes(column) ? 'text' : 'bigint'}`,
 );
-const [beforeCounts, afterCounts] = formatAddCounts(
+const [beforeCounts, afterCounts] = buildAddCountsSql(
   'postgres',
   `select ${countColumns.join(', ')} from json_to_recordset(?) as given (${typedCounts.join(', ')}) order by workspace_id, width, at, slug, tool`,
 ).split('?') as [string, string];

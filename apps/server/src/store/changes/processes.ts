@@ -30,7 +30,7 @@ export async function recordHeartbeat(
     .execute();
 }
 
-/** Returns the clocks of all processes except `own`, as of their heartbeats at `since` or later. */
+/** Returns the clocks of all processes except `ownId`, as of their heartbeats at `since` or later. */
 export async function findOtherClocks(db: Db, ownId: string, since: number): Promise<number[]> {
   const seenProcesses = db.selectFrom('processes').select('clock_at').where('seen_at', '>=', since);
   return (await seenProcesses.where('id', '!=', ownId).execute()).map(({ clock_at }) => Number(clock_at));

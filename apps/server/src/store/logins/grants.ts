@@ -265,7 +265,7 @@ export async function revokeGrant(db: Db, id: string, at: number): Promise<boole
 }
 
 /**
- * Ends as many grants as one short statement can. Returns the number of rows that this took, less than `most` when
+ * Ends as many grants as one short statement can. Returns the number of rows that this took, less than `limit` when
  * all grants have ended.
  */
 export async function endGrants(db: Db, ids: readonly string[], at: number, limit: number): Promise<number> {
@@ -290,7 +290,7 @@ export async function endGrants(db: Db, ids: readonly string[], at: number, limi
 }
 
 /**
- * Ends at most `most` grants of a server. Returns less than `most` when all have ended. A permanently deleted server
+ * Ends at most `limit` grants of a server. Returns less than `limit` when all have ended. A permanently deleted server
  * has no usable grants, so maintenance may end the others later.
  */
 export async function endServerGrants(
@@ -420,7 +420,7 @@ export async function deleteOldTokens(db: Db, grantId: string, generation: numbe
 }
 
 /**
- * Deletes all but the `most` newest tokens of each kind of a grant. For a moment, one refresh token may be used
+ * Deletes all but the `limit` newest tokens of each kind of a grant. For a moment, one refresh token may be used
  * repeatedly, and each use issues new tokens.
  */
 export async function deleteTokensOverLimit(db: Db, grantId: string, limit: number): Promise<void> {

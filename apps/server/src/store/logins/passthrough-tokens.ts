@@ -45,7 +45,7 @@ export async function findPassthroughAgreement(db: Db, serverId: string, hash: s
 }
 
 /**
- * Deletes expired tokens. In a workspace with more than `most` tokens, also deletes those that expire first, at the
+ * Deletes expired tokens. In a workspace with more than `limit` tokens, also deletes those that expire first, at the
  * servers with the most tokens.
  */
 export async function prunePassthroughTokens(db: Db, before: number, limit: number, pause?: Pause): Promise<void> {
@@ -77,7 +77,7 @@ export async function prunePassthroughTokens(db: Db, before: number, limit: numb
   }
 }
 
-/** Returns the largest equal share so that the sum of all capped values is at most `most`. */
+/** Returns the largest equal share so that the sum of all capped values is at most `limit`. */
 export function computeFairShare(limit: number, values: readonly number[]): number {
   let remaining = limit;
   const ordered = values.toSorted((a, b) => a - b);

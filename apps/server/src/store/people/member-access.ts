@@ -34,7 +34,7 @@ export async function findWebhooksCreatedBy(db: Db, creator: Creator): Promise<{
   return query.where('created_by', '=', creator.userId).orderBy('created_at').orderBy('id').execute();
 }
 
-/** Returns the first `most` slugs of the servers that a person created, and the total count. */
+/** Returns the first `limit` slugs of the servers that a person created, and the total count. */
 export async function findServersCreatedBy(
   db: Db,
   creator: Creator,
@@ -52,7 +52,7 @@ export async function findServersCreatedBy(
   return { slugs: rows.map(({ slug }) => slug), count: Number(rows[0]?.count ?? 0) };
 }
 
-/** Returns the first `most` secrets whose values a person set, and the total count. */
+/** Returns the first `limit` secrets whose values a person set, and the total count. */
 export async function findSecretsCreatedBy(db: Db, creator: Creator, limit: number) {
   const rows = await db
     .selectFrom('secrets')
@@ -70,7 +70,7 @@ export async function findSecretsCreatedBy(db: Db, creator: Creator, limit: numb
 }
 
 /**
- * Returns the ids of people who left but whose keys, models, webhooks, or invitations remain; the first `most`,
+ * Returns the ids of people who left but whose keys, models, webhooks, or invitations remain; the first `limit`,
  * ordered by id.
  */
 export async function findFormerMembers(db: Db, workspaceId: string, now: number, limit: number): Promise<string[]> {

@@ -135,7 +135,7 @@ export async function findInvitation(db: Db, workspaceId: string, email: string)
   return row && toInvitation(row);
 }
 
-/** Returns email addresses that a person invited, at most `most`. */
+/** Returns email addresses that a person invited, at most `limit`. */
 export async function findInvitedEmails(db: Db, workspaceId: string, userId: string, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('invitations')

@@ -71,7 +71,7 @@ export async function deleteSession(db: Db, hash: string): Promise<void> {
   await db.deleteFrom('sessions').where('hash', '=', hash).execute();
 }
 
-/** Ends the sessions of a person that show a workspace, except the one with the hash `kept`. */
+/** Ends the sessions of a person that show a workspace, except the one with the hash `excludedHash`. */
 export async function deleteMemberSessions(
   db: Db,
   person: { workspaceId: string; userId: string },

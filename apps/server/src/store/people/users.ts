@@ -59,7 +59,7 @@ export async function findRole(db: Db, userId: string, workspaceId: string): Pro
 }
 
 /**
- * Returns at most `most` workspaces of a person, with their names: first those that the person created, then in the
+ * Returns at most `limit` workspaces of a person, with their names: first those that the person created, then in the
  * order of joining.
  */
 export async function findJoinedWorkspaces(db: Db, userId: string, limit: number): Promise<JoinedWorkspace[]> {

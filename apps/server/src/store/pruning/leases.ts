@@ -1,6 +1,6 @@
 import type { Db } from '../db.ts';
 
-/** Right of one process (`holder`) to do a piece of work until `until`, in database time. */
+/** Right of one process (`holder`) to do a piece of work until `expiresAt`, in database time. */
 export type Lease = { name: string; holder: string; now: number; expiresAt: number };
 
 // No query here takes a workspace, because leases belong to the processes of the service.

@@ -208,7 +208,7 @@ export async function countWatched(db: Db, workspaceId: string): Promise<number>
 export type DueCheck = { serverId: string; workspaceId: string; slug: string; dueAt: number };
 
 /**
- * Returns the oldest due check of each tenant, except those in `except`, oldest first. Takes no workspace, because
+ * Returns the oldest due check of each tenant, except those in `excluded`, oldest first. Takes no workspace, because
  * one process does this work for all of them.
  */
 export async function findDueChecks(

@@ -91,7 +91,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
   return true;
 }
 
-/** Value of `most` that stores every version. */
+/** Value of `maxVersions` that stores every version. */
 const unlimited = 0;
 
 async function storeVersion(

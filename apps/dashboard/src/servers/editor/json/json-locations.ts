@@ -11,7 +11,7 @@ const tokens = /"(?:[^"\\]|\\.)*("|\\?$)|[{}[\]:,]/g;
 type VisitToken = (levels: readonly JsonLevel[], start: number, end: number) => void;
 
 /**
- * Tokenizes JSON text and calls `visit` for each name and each list entry with its enclosing levels. Returns the levels
+ * Tokenizes JSON text and calls `onToken` for each name and each list entry with its enclosing levels. Returns the levels
  * around the end of the text, and the start of an unterminated string.
  */
 function scanJson(text: string, onToken: VisitToken = () => {}): { levels: JsonLevel[]; openStringStart?: number } {
@@ -37,7 +37,7 @@ function scanJson(text: string, onToken: VisitToken = () => {}): { levels: JsonL
 }
 
 /** Returns the range of a path such as `tools[1].url` in JSON text, or of its nearest enclosing value. */
-export function locationInJson(text: string, path: string): { start: number; end: number } | undefined {
+export function findJsonLocation(text: string, path: string): { start: number; end: number } | undefined {
   let bestRange: { start: number; end: number } | undefined;
   let bestLength = 0;
   scanJson(text, (levels, start, end) => {
@@ -60,7 +60,7 @@ function toPattern(levels: readonly JsonLevel[]): string {
 }
 
 /** Returns the allowed names or values for the string before the caret. */
-export function completionsAt(text: string, caret: number): CompletionResult | null {
+export function getCompletions(text: string, caret: number): CompletionResult | null {
   const { levels, openStringStart } = scanJson(text.slice(0, caret));
   const top = levels.at(-1);
   if (openStringStart === undefined || !top) return null;

@@ -20,7 +20,7 @@ import { useEffect, useEffectEvent, useId, useLayoutEffect, useRef } from 'react
 import type { FieldProblem } from '../../../api-types.ts';
 import { Section } from '../../../ui/section.tsx';
 import { toVisible } from '../../../ui/text/visible.ts';
-import { completionsAt, locationInJson } from './json-locations.ts';
+import { findJsonLocation, getCompletions } from './json-locations.ts';
 
 type Props = {
   text: string;
@@ -77,7 +77,7 @@ function getDiagnostics(state: EditorState): Diagnostic[] {
   const text = state.doc.toString();
   const toDiagnostics = (list: readonly FieldProblem[], severity: Diagnostic['severity']) =>
     list.slice(0, maxDiagnostics).map(({ path, message }) => {
-      const { start: from, end: to } = locationInJson(text, path) ?? { start: 0, end: Math.min(1, text.length) };
+      const { start: from, end: to } = findJsonLocation(text, path) ?? { start: 0, end: Math.min(1, text.length) };
       return { from, to, severity, message: toVisible(message) };
     });
   return [...toDiagnostics(problems, 'error'), ...toDiagnostics(warnings, 'warning')];
@@ -110,7 +110,7 @@ const baseExtensions = [
   bracketMatching(),
   closeBrackets(),
   history(),
-  autocompletion({ override: [({ state, pos }) => completionsAt(state.doc.toString(), pos)], icons: false }),
+  autocompletion({ override: [({ state, pos }) => getCompletions(state.doc.toString(), pos)], icons: false }),
   shownProblems,
   // The browser's search finds only lines that are rendered.
   search({ top: true, scrollToMatch: (match) => EditorView.scrollIntoView(match, { y: 'center' }) }),
@@ -158,7 +158,7 @@ export function JsonView({ text, parseError, problems, warnings, onChange, onBlu
     if (!containerRef.current) return;
     const view = new EditorView({ parent: containerRef.current, extensions: extensions() });
     const select = ({ detail }: CustomEvent<string>) => {
-      const { start, end } = locationInJson(view.state.doc.toString(), detail) ?? { start: 0, end: 0 };
+      const { start, end } = findJsonLocation(view.state.doc.toString(), detail) ?? { start: 0, end: 0 };
       view.dispatch({ selection: { anchor: start, head: end }, scrollIntoView: true });
       view.focus();
     };

@@ -104,7 +104,7 @@ export function createEditorStore(init: EditorInit) {
     /** Restarts the edit, by default from the stored configuration. */
     restart: (config: Config = state.initial, stored: Config = state.initial) =>
       update({ ...withConfig(config), initial: stored, restartCount: state.restartCount + 1 }),
-    /** Records that `sent` was stored. The configuration may have been edited since. */
+    /** Records that `sentConfig` was stored. The configuration may have been edited since. */
     saved: (sentConfig: Config, stored: Config) =>
       update({
         initial: stored,

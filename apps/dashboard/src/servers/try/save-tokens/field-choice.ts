@@ -3,7 +3,7 @@ import type { Proposal } from '../../../api-types.ts';
 
 type Field = Proposal['fields'][number];
 
-/** Selection of response fields. `innermost` and `kept` are paths of leaf fields; enclosing fields follow from them. */
+/** Selection of response fields. `leafPaths` and `keptPaths` are paths of leaf fields; enclosing fields follow from them. */
 export type FieldChoice = { fields: readonly Field[]; leafPaths: readonly string[]; keptPaths: ReadonlySet<string> };
 
 const isWithin = (path: string, outer: string) => path === outer || path.startsWith(`${outer}.`);
@@ -51,7 +51,7 @@ export function sortBySize(fields: readonly Field[]): Field[] {
   return collect('');
 }
 
-/** Estimates the tokens of responses with `whole` tokens after fields are omitted. */
+/** Estimates the tokens of responses with `totalTokens` tokens after fields are omitted. */
 export function estimateTokensLeft(choice: FieldChoice, totalTokens: number): number {
   const countOmitted = (outer: string): number =>
     getChildren(choice.fields, outer).reduce((sum, { path, bytes, times }) => {
