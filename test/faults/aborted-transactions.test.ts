@@ -69,7 +69,7 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
       await rename(database.db, 'one', `other ${attempts}`);
       await rename(db, 'one', 'never');
     });
-    await assert.rejects(transaction, { kind: 'unavailable', fault: 'serialization', retryAfterS: 1 });
+    await assert.rejects(transaction, { kind: 'unavailable', errorKind: 'serialization', retryAfterS: 1 });
     assert.equal(attempts, 4);
   });
 

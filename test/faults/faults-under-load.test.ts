@@ -31,7 +31,7 @@ const broken = expectResult('malformed', /^the upstream closed the connection be
 const invalidHttp = expectResult('malformed', /^the upstream response is not valid HTTP$/);
 /** A body that is not valid JSON is passed on as text. */
 const asText = expectResult('ok', /^[{["]/);
-const oversize = expectResult('oversize', /^the response is larger than 262144 bytes; /);
+const oversize = expectResult('oversize', /^the response is larger than 262144 bytes\. /);
 const malformed = (message: RegExp) => expectResult('malformed', message);
 const tooMuchFraming = malformed(/^the upstream responded with too many bytes around its body$/);
 const refusedConnection = expectResult('unreachable', /^the upstream refused the connection$/);

@@ -85,7 +85,7 @@ describe('toolhost limits', () => {
       await run('limits', 'set', '--server', 'operated', '--calls-per-minute', '7'),
       /^calls per minute +7 +set$/m,
     );
-    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls per day +1000 +limit of the workspace$/m);
+    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls per day +1000 +workspace limit$/m);
     await run('limits', 'reset');
     assert.doesNotMatch(await run('limits', 'show'), /calls per day/);
     await run('keys', 'create', '--name', 'k', '--scopes', 'call', '--calls-per-day', '5');

@@ -120,7 +120,7 @@ describe('two replicas on one PostgreSQL database', () => {
       const replies = await Promise.all(requests);
       assert.deepEqual(replies.map((reply) => reply.status).toSorted(), [201, 409, 409, 409]);
       const refused = replies.find((reply) => reply.status === 409);
-      assert.match(refused?.text ?? '', /is taken/);
+      assert.match(refused?.text ?? '', /is taken|is used by/);
     }
   });
 

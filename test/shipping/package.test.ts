@@ -85,7 +85,7 @@ describe('the npm package', () => {
     const sbom = JSON.parse(readFileSync(join(packedToolhost.lib, 'sbom.cdx.json'), 'utf8')) as Sbom;
     assert.equal(sbom.bomFormat, 'CycloneDX');
     assert.equal(sbom.metadata.component.purl, `pkg:npm/${manifest.name}@${manifest.version}`);
-    const sourceMaps = globSync('program/files/*.map', { cwd: packedToolhost.lib }).map(
+    const sourceMaps = globSync('apps/server/program/*.map', { cwd: packedToolhost.lib }).map(
       (path) => JSON.parse(readFileSync(join(packedToolhost.lib, path), 'utf8')) as { sources: string[] },
     );
     const sources = sourceMaps.flatMap((map) => map.sources).filter((path) => path.includes('node_modules/'));
@@ -167,7 +167,7 @@ describe('the npm package', () => {
   });
 
   it('[ship 1] contains source maps, with which stack traces name the sources', async () => {
-    const thread = join(packedToolhost.lib, 'program', 'files', 'sqlite-thread.js');
+    const thread = join(packedToolhost.lib, 'apps', 'server', 'program', 'sqlite-thread.js');
     const failedRun = execFileAsync(process.execPath, ['--enable-source-maps', thread]);
     await assert.rejects(failedRun, { message: /\/src\/store\/sqlite-thread\.ts:\d+/ });
   });
