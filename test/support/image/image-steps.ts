@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, matchesGlob, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../files.ts';
@@ -109,12 +109,23 @@ function createIgnoreFilter(): (path: string) => boolean {
   return (path) => patterns.some((pattern) => path !== '' && matchesGlob(path, pattern));
 }
 
+/** Links the packages of the checkout, which come from the same lock file, and the workspaces of the stage itself. */
+function linkPackages(folder: string): void {
+  const modules = join(folder, 'node_modules');
+  mkdirSync(join(modules, '@toolhost'), { recursive: true });
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    if (name !== '@toolhost') symlinkSync(join(root, 'node_modules', name), join(modules, name));
+  }
+  for (const path of globSync('{apps,packages}/*', { cwd: folder })) {
+    symlinkSync(join(folder, path), join(modules, '@toolhost', basename(path)));
+  }
+}
+
 async function runCommand(stage: Stage, text: string): Promise<void> {
   const cwd = join(stage.root, stage.workdir);
   if (text.split(/\s+/).some((word) => isAbsolute(word))) throw new Error(`the tests cannot run: ${text}`);
   if (/^npm ci (?!.*--omit)/.test(text)) {
-    // The packages of the checkout come from the same lock file.
-    symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
+    linkPackages(cwd);
     return;
   }
   const path = `${dirname(process.execPath)}:${process.env.PATH}`;
