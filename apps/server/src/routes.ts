@@ -1,5 +1,5 @@
 import { reservedViewNames } from '@toolhost/tool-config/view-name';
-import { getBasePath, ownHostPath } from './http/own-hosts.ts';
+import { getBasePath, ownHostPath } from './own-hosts.ts';
 
 /** Paths of all URLs of Toolhost, relative to the base URL. */
 

@@ -4,7 +4,7 @@ import { getKind, type Kind, keywordTests, listNames, type Test } from './keywor
 import { countTextSteps, StepBudget } from './step-budget.ts';
 import { CheckRun, type Violation } from './violations.ts';
 
-/** A compiled schema that checks values. Both methods throw TooMuchWork if the step budget is used up. */
+/** A compiled schema that checks values. Both methods throw StepLimitExceeded if the step budget is used up. */
 export type CompiledSchema = {
   isValid(value: unknown, steps: StepBudget): boolean;
   /** Returns the violations of a value: all of them up to a maximum, or only the first. */

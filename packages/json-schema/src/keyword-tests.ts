@@ -3,7 +3,7 @@ import { patternTest } from './pattern-match.ts';
 import { countTextSteps, type StepBudget } from './step-budget.ts';
 import type { CheckRun, Step } from './violations.ts';
 
-/** Checks a value. `at` is its path, and `exact` the same value with its exact digits. @throws TooMuchWork */
+/** Checks a value. `at` is its path, and `exact` the same value with its exact digits. @throws StepLimitExceeded */
 export type Test = (value: unknown, run: CheckRun, at: Step | undefined, exact?: unknown) => boolean;
 
 /** JSON type of a value. */

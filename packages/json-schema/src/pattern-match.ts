@@ -57,7 +57,7 @@ export function patternTest(source: string): (text: string, steps: StepBudget) =
   };
 }
 
-/** @throws TooMuchWork */
+/** @throws StepLimitExceeded */
 function compilePattern(source: string, steps: StepBudget): Program {
   steps.consume(stepCosts.character * source.length);
   const parsed = parsePattern(source);
@@ -129,7 +129,7 @@ function createProgram({ root, size, isUnicode }: Pattern): Program {
   return { isUnicode, sets: [...sets], instructions };
 }
 
-/** Returns true if a program matches somewhere in a text. @throws TooMuchWork */
+/** Returns true if a program matches somewhere in a text. @throws StepLimitExceeded */
 function hasMatch({ isUnicode, sets, instructions }: Program, text: string, steps: StepBudget): boolean {
   const size = instructions.length;
   steps.consume(1 + (size >> 2));

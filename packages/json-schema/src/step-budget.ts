@@ -2,7 +2,7 @@
 export class StepLimitExceeded extends Error {
   constructor() {
     super('takes more steps than allowed');
-    this.name = 'TooMuchWork';
+    this.name = 'StepLimitExceeded';
   }
 }
 
@@ -17,7 +17,7 @@ export class StepBudget {
     this.#remaining = maxSteps;
   }
 
-  /** @throws TooMuchWork */
+  /** @throws StepLimitExceeded */
   consume(count: number): void {
     this.#remaining -= count;
     if (this.#remaining < 0) throw new StepLimitExceeded();

@@ -59,7 +59,7 @@ function WorkspaceSection() {
             <Button
               type="submit"
               variant="default"
-              className="th-beside"
+              className="th-aligned"
               loading={rename.isPending}
               disabled={form.values.name === workspace.name}
             >

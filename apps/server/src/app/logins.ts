@@ -6,7 +6,6 @@ import { getOrigins } from '@toolhost/tool-config/server-wide';
 import { isReadOnly } from '@toolhost/tool-config/view';
 import { localWorkspace } from '../config.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
-import { createServiceHosts } from '../http/own-hosts.ts';
 import { createIdentityProvider, getCauseMessage, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { signInPerson } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-documents.ts';
@@ -18,13 +17,14 @@ import { createGrantTokens, createUnsavedTokens, type GrantTokens } from '../oau
 import { createRefreshRefusals } from '../oauth/refresh-refusals.ts';
 import { handleRevocation, handleTokenRequest } from '../oauth/token.ts';
 import type { LoginAttempt, TrialLoginResult } from '../operations/operation.ts';
+import { createServiceHosts } from '../own-hosts.ts';
 import { apiPath, buildUrl, routes } from '../routes.ts';
 import type { Database } from '../store/database.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
 import { formatUserAgent } from '../version.ts';
 import type { Caches, CachesOptions } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
-import { createGetOwnAddress } from './operation-deps.ts';
+import { createServerHostUrls } from './operation-deps.ts';
 
 type LoginsOptions = Omit<CachesOptions, 'clock'> & {
   caches: Caches;
@@ -42,7 +42,7 @@ export function createLogins(options: LoginsOptions) {
   const { now } = store.time;
   const getLoginServer = createLoginServers({
     baseUrl: config.baseUrl,
-    getOwnAddress: createGetOwnAddress(config),
+    getServerHostUrl: createServerHostUrls(config),
     http,
     now,
   });
@@ -106,7 +106,7 @@ function createManagementLogin(
     operator: 'this Toolhost itself',
     actsIn: 'Your own workspace, or the one that you last switched to in the dashboard',
     issuer: buildUrl(baseUrl, routes.mcp, slug),
-    ownAddress: createGetOwnAddress(config)(slug),
+    serverHostUrl: createServerHostUrls(config)(slug),
     apiAddress: baseUrl + apiPath,
     scopes: ['manage:read', 'manage:write'],
     mode: 'issued',
@@ -150,7 +150,7 @@ export type Logins = ReturnType<typeof createLogins>;
 
 type LoginServersOptions = {
   baseUrl: string;
-  getOwnAddress: (slug: string) => string | undefined;
+  getServerHostUrl: (slug: string) => string | undefined;
   http: HttpClient;
   now: () => number;
 };
@@ -186,7 +186,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     slug: server.slug,
     name: server.config.name,
     issuer: buildUrl(options.baseUrl, routes.mcp, server.slug),
-    ownAddress: options.getOwnAddress(server.slug),
+    serverHostUrl: options.getServerHostUrl(server.slug),
     scopes: oauth.scopes,
     mode,
     agreement: hashAgreement([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),

@@ -4,8 +4,8 @@ import { formatEgressAllow } from '@toolhost/safe-http/egress';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
 import type { UrlRule } from '@toolhost/tool-config/server-rules';
 import type { Config } from '../config.ts';
-import { createServerHosts, getBasePath, ownHostPath } from '../http/own-hosts.ts';
 import { createConfigRules, type OperationDeps, type RuleSource } from '../operations/operation.ts';
+import { createServerHosts, getBasePath, ownHostPath } from '../own-hosts.ts';
 import { buildUrl, routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
@@ -27,7 +27,7 @@ export function createUrlRule(config: Config & { baseUrl: string }): UrlRule {
 }
 
 /** Returns a function that finds the URL of a server on its own host; undefined if servers have no own hosts. */
-export function createGetOwnAddress({ serverHosts, baseUrl }: Config & { baseUrl: string }) {
+export function createServerHostUrls({ serverHosts, baseUrl }: Config & { baseUrl: string }) {
   const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
   return (slug: string): string | undefined => hosts && hosts.getOrigin(slug) + ownHostPath;
 }
@@ -52,7 +52,7 @@ export function createOperationDeps(
       : { plan: rejectNotServing, reimport: rejectNotServing, check: rejectNotServing },
     baseUrl: config.baseUrl,
     serverUrl: (slug) => buildUrl(config.baseUrl, routes.mcp, slug),
-    serverHostUrl: createGetOwnAddress(config),
+    serverHostUrl: createServerHostUrls(config),
     callbackUrl: (slug) => buildUrl(config.baseUrl, routes.callback, slug),
     defaultLimits: toDefaultLimits(config),
     defaultQuotas: config.quotas,

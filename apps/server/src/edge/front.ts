@@ -5,10 +5,10 @@ import { AppError } from '@toolhost/errors/errors';
 import { hopHeader } from '@toolhost/tool-config/http/headers';
 import type { Config } from '../config.ts';
 import type { Incoming, UnreadResponses } from '../http/incoming.ts';
-import { createServerHosts, createServiceHosts, getBasePath, type ServerHosts } from '../http/own-hosts.ts';
 import { acceptsPage } from '../http/page.ts';
 import { createErrorResponse } from '../http/problem.ts';
 import { callerDiscardLimits, discardBody, hasBody, rejectedDiscardLimits } from '../http/read-body.ts';
+import { createServerHosts, createServiceHosts, getBasePath, type ServerHosts } from '../own-hosts.ts';
 import {
   createBasePathRemover,
   getFileId,

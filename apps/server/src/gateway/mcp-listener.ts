@@ -34,7 +34,6 @@ import {
 } from '@toolhost/mcp-protocol/mcp';
 import { parseMediaType } from '@toolhost/tool-config/http/headers';
 import type { Incoming, UnreadResponses } from '../http/incoming.ts';
-import { ownHostPath } from '../http/own-hosts.ts';
 import { acceptsPage, pagePolicy, renderErrorPage } from '../http/page.ts';
 import {
   callerDiscardLimits,
@@ -45,6 +44,7 @@ import {
   readStart,
   rejectedDiscardLimits,
 } from '../http/read-body.ts';
+import { ownHostPath } from '../own-hosts.ts';
 import { buildOwnHostMetadataUrl, splitAddress } from '../routes.ts';
 import { acceptsGzip, createListCompression } from './compressed-list.ts';
 import { serverPage } from './server-page.ts';

@@ -4,11 +4,11 @@ import type { UnverifiedCallerLimits } from '@toolhost/credentials/client-reques
 import { AppError } from '@toolhost/errors/errors';
 import { type Context, Hono } from 'hono';
 import { NONCE, secureHeaders } from 'hono/secure-headers';
-import { getBasePath } from '../http/own-hosts.ts';
 import { acceptsPage } from '../http/page.ts';
 import { createErrorResponse } from '../http/problem.ts';
 import { serverFileJsonSchema } from '../operations/applying/server-file.ts';
 import { allowSchemaField, serverConfigJsonSchema } from '../operations/describe.ts';
+import { getBasePath } from '../own-hosts.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
 import { createRestApi, type RestDeps, type RestEnv, staticDocument } from './rest.ts';

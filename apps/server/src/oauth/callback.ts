@@ -1,6 +1,6 @@
 import { hashSecret, newId, newSecret } from '@toolhost/credentials/ids';
 import { AppError, getErrorMessage, OAuthError, type OAuthErrorCode, toOAuthErrorCode } from '@toolhost/errors/errors';
-import type { ServiceHosts } from '../http/own-hosts.ts';
+import type { ServiceHosts } from '../own-hosts.ts';
 import { buildUrl, routes } from '../routes.ts';
 import { recordChanges } from '../store/changes/follow-changes.ts';
 import { transact } from '../store/engine/watched-dialect.ts';

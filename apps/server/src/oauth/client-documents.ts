@@ -6,7 +6,7 @@ import { checkUrl } from '@toolhost/safe-http/egress';
 import type { UpstreamResponse } from '@toolhost/safe-http/exchange';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
 import { z } from 'zod';
-import type { ServiceHosts } from '../http/own-hosts.ts';
+import type { ServiceHosts } from '../own-hosts.ts';
 import { formatUserAgent } from '../version.ts';
 import {
   createTextField,

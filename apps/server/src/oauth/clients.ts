@@ -4,8 +4,8 @@ import { knownClients } from '@toolhost/mcp-clients/clients';
 import { clientSchemes, wellKnownVendors } from '@toolhost/mcp-clients/redirect-schemes';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
 import { z } from 'zod';
-import type { ServiceHosts } from '../http/own-hosts.ts';
 import { toSingleLine } from '../http/page.ts';
+import type { ServiceHosts } from '../own-hosts.ts';
 import { routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { LoginServer, RequestDeps } from './oauth-deps.ts';
@@ -304,8 +304,8 @@ export function resolveResource(server: LoginServer, resources: readonly string[
     if (url) url.search = '';
     return url?.href.replace(/\/$/, '') ?? text;
   };
-  const { issuer, ownAddress, apiAddress, aliases = [] } = server;
-  const serverUrls = [issuer, ownAddress, apiAddress, ...aliases]
+  const { issuer, serverHostUrl, apiAddress, aliases = [] } = server;
+  const serverUrls = [issuer, serverHostUrl, apiAddress, ...aliases]
     .filter((address) => address !== undefined)
     .map(normalize);
   const viewsByUrl = new Map<string, string | undefined>([

@@ -1,7 +1,7 @@
 import type { QueryCharge } from '@toolhost/credentials/client-request';
 import type { Random } from '@toolhost/credentials/ids';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
-import type { ServiceHosts } from '../http/own-hosts.ts';
+import type { ServiceHosts } from '../own-hosts.ts';
 import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { OAuthClient } from './clients.ts';
@@ -71,7 +71,7 @@ export type LoginServer = {
   /** URLs of the resource under the other names of this machine. */
   aliases?: readonly string[];
   /** Second URL of the resource, on the server's own host. */
-  ownAddress?: string | undefined;
+  serverHostUrl?: string | undefined;
   /** URL of the REST API, which accepts the same tokens. Only for the management server. */
   apiAddress?: string | undefined;
   scopes: readonly string[];

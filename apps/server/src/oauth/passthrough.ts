@@ -160,7 +160,7 @@ const maxCached = 13_500;
 type CachedFact = { serverId: string; owner: string; hasOutdated?: boolean; agreement?: string | undefined };
 
 /** Owner of cached tokens that were not issued. Anyone can make them up, so they evict no other entries. */
-const noOwner = 'nobody';
+const noOwner = 'not-issued';
 
 /**
  * Provider tokens that agents hold themselves (passthrough). A token issued under an earlier agreement must not reach

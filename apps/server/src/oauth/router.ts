@@ -123,9 +123,9 @@ function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
 }
 
 /** Returns the URL of a server on the requested host. */
-function getUrlAtHost({ issuer, ownAddress }: LoginServer, c: Context<Env>): string {
+function getUrlAtHost({ issuer, serverHostUrl }: LoginServer, c: Context<Env>): string {
   const host = c.req.header('host')?.toLowerCase();
-  return ownAddress !== undefined && new URL(ownAddress).host === host ? ownAddress : issuer;
+  return serverHostUrl !== undefined && new URL(serverHostUrl).host === host ? serverHostUrl : issuer;
 }
 
 /** Adds the pages for people. No page redirects before the target is verified. */

@@ -77,12 +77,12 @@ function CaptureSection() {
             loading={capture.isPending}
             disabled={!canEdit}
             variant="default"
-            className="th-beside"
+            className="th-aligned"
           >
             {capture_until ? 'Restart capture' : 'Start capture'}
           </Button>
           {capture_until && (
-            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default" className="th-beside">
+            <Button onClick={() => capture.mutate(0)} disabled={!canEdit} variant="default" className="th-aligned">
               Stop
             </Button>
           )}

@@ -165,7 +165,7 @@ function SecretForm({ name, onName }: NameProps) {
               error={getError('value')}
               autoComplete="new-password"
             />
-            <Button type="submit" loading={saveSecret.isPending} disabled={!name || !value} className="th-beside">
+            <Button type="submit" loading={saveSecret.isPending} disabled={!name || !value} className="th-aligned">
               Save secret
             </Button>
           </Group>

@@ -31,7 +31,7 @@ export type ArgumentCheck = {
   /**
    * Checks arguments in at most `mostSteps` steps.
    * @throws ToolFailure invalid_arguments that names each invalid argument
-   * @throws TooMuchWork
+   * @throws StepLimitExceeded
    */
   check: (args: Arguments, maxSteps: number) => void;
   /** Arguments that do not allow null. For them, null means absent. */
@@ -102,9 +102,9 @@ function toProblem(text: string): Problem {
 
 /** Checks structured content against an output schema. */
 export type OutputCheck = {
-  /** Returns true if a value is valid. @throws TooMuchWork */
+  /** Returns true if a value is valid. @throws StepLimitExceeded */
   isValid(value: unknown, maxSteps: number): boolean;
-  /** Describes the first location that is invalid, without any part of the value. @throws TooMuchWork */
+  /** Describes the first location that is invalid, without any part of the value. @throws StepLimitExceeded */
   describeMismatch(value: unknown, maxSteps: number): string;
 };
 
@@ -124,7 +124,7 @@ type Location = { outer: Location | undefined; name: string };
 
 /**
  * Rejects values that JSON can represent but no request can carry: numbers beyond the range of a double, and lone
- * surrogates. Returns the number of values. @throws ToolFailure invalid_arguments @throws TooMuchWork
+ * surrogates. Returns the number of values. @throws ToolFailure invalid_arguments @throws StepLimitExceeded
  */
 function checkRepresentable(value: unknown, location: Location | undefined, steps: StepBudget): number {
   steps.consume(1);

@@ -1,7 +1,7 @@
 import { type ContentBlock, resourceLinkRevision, type ToolCall, type ToolResult } from '@toolhost/mcp-protocol/mcp';
 import { type FileHead, toFileHead } from '@toolhost/tool-config/file-names';
 import { parseUrl } from '@toolhost/tool-config/http/read-url';
-import { createServerHosts } from '../../http/own-hosts.ts';
+import { createServerHosts } from '../../own-hosts.ts';
 import { buildFilePath, createBasePathRemover, getFileId } from '../../routes.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { TruncatedResult } from '../response/fit-result.ts';

@@ -69,7 +69,7 @@ function checkOutput(json: Buffer, { sensitive }: ResponseHead, output: OutputCh
 }
 
 /**
- * Describes the mismatch, with a quarter of the steps that validation may take. @throws TooMuchWork if a thread can try
+ * Describes the mismatch, with a quarter of the steps that validation may take. @throws StepLimitExceeded if a thread can try
  * again
  */
 function describeMismatch(value: unknown, output: OutputCheck, maxSteps: number): string {

@@ -194,7 +194,7 @@ const rawJsonSuffix = '.raw+json';
  * Converts the body of a successful response into a result. Takes time proportional to the body, except for the check
  * of structured content, which may take `maxSteps`.
  * @throws ToolFailure malformed, transform
- * @throws TooMuchWork
+ * @throws StepLimitExceeded
  */
 export function createContent(
   body: Buffer,
