@@ -42,8 +42,8 @@ export function createFront(options: FrontOptions): (request: IncomingMessage, r
   const { baseUrl, serverHosts: suffix } = options.config;
   const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const isSecure = baseUrl.startsWith('https:');
-  const { host: baseHost } = new URL(baseUrl);
-  const defaultPort = new URL(baseUrl).port !== '' ? undefined : isSecure ? ':443' : ':80';
+  const { host: baseHost, port } = new URL(baseUrl);
+  const defaultPort = port !== '' ? undefined : isSecure ? ':443' : ':80';
   const stripBasePath = getBasePath(baseUrl) === '' ? undefined : createBasePathRemover(baseUrl);
   const [homePath, absoluteHomeUrl] = [getBasePath(baseUrl) + routes.home, baseUrl + routes.home];
   // Request IDs are short and unique: a random prefix per process, followed by a counter.
@@ -67,9 +67,7 @@ export function createFront(options: FrontOptions): (request: IncomingMessage, r
     const serverHost = serverHosts && findServerHost(request, removeTrailingSlash(requestedPath), serverHosts, rules);
     const localPath = serverHost
       ? (serverHost.path ?? requestedPath)
-      : stripBasePath
-        ? stripBasePath(requestedPath)
-        : requestedPath;
+      : (stripBasePath?.(requestedPath) ?? requestedPath);
     const path = !serverHost && localPath.endsWith('/') ? removeTrailingSlash(localPath) : localPath;
     const homeUrl = serverHost ? absoluteHomeUrl : homePath;
     request.url = query < 0 ? path : path + url.slice(query);
@@ -81,11 +79,8 @@ export function createFront(options: FrontOptions): (request: IncomingMessage, r
       if (serverHost && serverHost.path === undefined)
         throw new AppError('notFound', 'this host serves only its MCP server, at /mcp');
     } catch (error) {
-      options.unreadResponses.watch(response);
-      const status = error instanceof AppError ? error.status : 0;
-      const shownError = options.unverifiedCallers.recordRefusal(request, status) ?? error;
       setHeaders(response, rules.headers);
-      rejectRequest(request, response, { error: shownError, path, requestId, homeUrl }, options.onUnexpected);
+      rejectRequest(request, response, { error, path, requestId, homeUrl }, options);
       return;
     }
     // The MCP endpoints count their responses themselves.
@@ -181,9 +176,13 @@ function createEdgeRules(config: Config & { baseUrl: string }): EdgeRules {
 function rejectRequest(
   request: IncomingMessage,
   response: ServerResponse,
-  { error, path, requestId, homeUrl }: { error: unknown; path: string; requestId: string; homeUrl: string },
-  onUnexpected: (error: unknown, requestId: string) => void,
+  rejection: { error: unknown; path: string; requestId: string; homeUrl: string },
+  { unreadResponses, unverifiedCallers, onUnexpected }: FrontOptions,
 ): void {
+  const { path, requestId, homeUrl } = rejection;
+  unreadResponses.watch(response);
+  const status = rejection.error instanceof AppError ? rejection.error.status : 0;
+  const error = unverifiedCallers.recordRefusal(request, status) ?? rejection.error;
   response.setHeader('X-Request-Id', requestId);
   response.setHeader('Connection', 'close');
   // A client that writes before it reads would otherwise get a broken pipe instead of the response.

@@ -84,7 +84,7 @@ const pageHeaders = [
 export function createMcpListener(deps: McpListenerDeps) {
   const compressList = createListCompression();
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
-    const { request, response, requestId, serverOrigin } = incoming;
+    const { request, response, requestId, serverOrigin, alternativeBaseUrl } = incoming;
     let body: Buffer | undefined;
     let payload: unknown;
     let hints: LoginHints | undefined;
@@ -95,10 +95,8 @@ export function createMcpListener(deps: McpListenerDeps) {
       const isPost = request.method === 'POST';
       if (isPost && request.headers['content-type'] !== 'application/json') checkContentType(request);
       const chargeQuery = deps.unverifiedCallers.getQueryCharge(request);
-      const endpointOrPromise = deps.findEndpoint(address, chargeQuery);
-      const endpoint = requireEndpoint(
-        endpointOrPromise instanceof Promise ? await endpointOrPromise : endpointOrPromise,
-      );
+      const search = deps.findEndpoint(address, chargeQuery);
+      const endpoint = requireEndpoint(search instanceof Promise ? await search : search);
       if (!isPost && isBrowserRequest(request)) {
         const page = serverPage(endpoint.pageContent, urlFor(incoming, address, deps));
         write(incoming, { status: 200, bodyHeaders: pageHeaders, body: page }, deps.unreadResponses);
@@ -106,12 +104,12 @@ export function createMcpListener(deps: McpListenerDeps) {
       }
       hints =
         serverOrigin === undefined ? endpoint.loginHints : toOwnHostHints(endpoint.loginHints, serverOrigin, address);
-      const { alternativeBaseUrl } = incoming;
       if (hints && alternativeBaseUrl !== undefined)
         hints = { ...hints, resourceMetadata: withOrigin(hints.resourceMetadata, alternativeBaseUrl) };
-      const reauthorize = async () =>
-        requireEndpoint(await deps.findEndpoint(address, chargeQuery)).authorize(request, chargeQuery);
-      const authorization = createAuthorizationSnapshot(reauthorize, deps.clock);
+      const authorization = createAuthorizationSnapshot(
+        async () => requireEndpoint(await deps.findEndpoint(address, chargeQuery)).authorize(request, chargeQuery),
+        deps.clock,
+      );
       const authorized = endpoint.authorize(request, chargeQuery);
       let server = authorized instanceof Promise ? await authorized : authorized;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
@@ -132,15 +130,13 @@ export function createMcpListener(deps: McpListenerDeps) {
         onDisconnect: (cancel) => callOnDisconnect(response, cancel),
         authorization,
       });
-      const { status, body: message } = reply;
-      const bodyHeaders = reply.stream ? eventStreamHeaders : jsonHeaders;
+      const { status, body: message, stream } = reply;
+      const bodyHeaders = stream ? eventStreamHeaders : jsonHeaders;
       if (reply.isList) {
         const gzip = acceptsGzip(request.headers['accept-encoding']) ? await compressList(message) : undefined;
         const list = gzip ? { status, bodyHeaders: gzipHeaders, body: gzip } : { status, bodyHeaders, body: message };
         // A short request returns a long list, and anyone may request it from an open server.
-        const isUnverified = server.tenantKey.network !== undefined;
-        const limitError = isUnverified && deps.unverifiedCallers.chargeSentBytes(request, getByteLength(list.body));
-        if (limitError) throw limitError;
+        if (server.tenantKey.network !== undefined) chargeList(request, list.body, deps);
         write(incoming, list, deps.unreadResponses, server.tenantKey, true);
       } else write(incoming, { status, bodyHeaders, body: message }, deps.unreadResponses, server.tenantKey);
     } catch (caught) {
@@ -153,6 +149,16 @@ export function createMcpListener(deps: McpListenerDeps) {
       deps.onResponse(payload, response.headersSent ? response.statusCode : 0);
     }
   };
+}
+
+/** Counts the bytes of a list that is sent to an unverified caller. @throws AppError tooMany */
+function chargeList(
+  request: IncomingMessage,
+  body: Parameters<typeof getByteLength>[0],
+  { unverifiedCallers }: McpListenerDeps,
+): void {
+  const limitError = unverifiedCallers.chargeSentBytes(request, getByteLength(body));
+  if (limitError) throw limitError;
 }
 
 /** @throws AppError notFound */
