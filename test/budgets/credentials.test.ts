@@ -43,7 +43,7 @@ describe('CPU budget of credentials', () => {
     };
     const servers: Json[] = [
       { slug: 'forwarding', authentication: { type: 'Bearer' } },
-      { slug: 'with-client', authentication: authentication },
+      { slug: 'with-client', authentication },
     ];
     for (const server of servers) {
       const tools = [buildToolAt(`${url}/thing`)];

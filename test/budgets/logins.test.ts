@@ -48,7 +48,7 @@ describe('CPU budget of logins', () => {
     const tools = [buildToolAt(`${toolhost.upstream.url}/thing`)];
     for (const server of [
       { slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } },
-      { slug: 'with-client', tools, authentication: authentication },
+      { slug: 'with-client', tools, authentication },
     ]) {
       const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Any', ...server });
       assert.equal(status, 201, text);

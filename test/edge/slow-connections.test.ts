@@ -96,7 +96,7 @@ describe('timeout handling of slow connections', () => {
   });
 
   it('[sec F4] closes an idle connection after the idle timeout, and not earlier', async () => {
-    const toolhost = await startToolhost({ runtimeOptions: { idleTimeoutMs: idleTimeoutMs } });
+    const toolhost = await startToolhost({ runtimeOptions: { idleTimeoutMs } });
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
     const startedAt = performance.now();

@@ -33,7 +33,7 @@ describe('DNS lookups', () => {
 
   const options = () => ({
     env: { EGRESS_ALLOW: `good.example:${upstream.port}` },
-    runtimeOptions: { resolve: names.resolve, dnsLimits: dnsLimits },
+    runtimeOptions: { resolve: names.resolve, dnsLimits },
   });
   /** Creates a server whose tools call these URLs, and returns the key of its workspace. */
   const createCallingServer = async (

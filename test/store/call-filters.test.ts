@@ -83,7 +83,7 @@ for (const engine of engines) {
                 rows: pageRows,
                 next,
                 searchedTo,
-              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searchLimit: searchLimit });
+              } = await findCalls(db, 'ours', filter as CallFilter, { ...page, searchLimit });
               assert.ok(pageRows.length <= limit);
               assert.ok(pageRows.length === limit || next === undefined || searchedTo !== undefined);
               foundCalls.push(...pageRows);

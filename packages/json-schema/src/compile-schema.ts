@@ -66,8 +66,7 @@ class Compiler {
 
   /** Returns the test of a schema. It is created once, however often the schema is referenced. */
   test(schema: unknown): Test {
-    if (schema === false)
-      return (value, run, at) => run.addViolation(at, { keyword: 'false', limit: false, value: value });
+    if (schema === false) return (value, run, at) => run.addViolation(at, { keyword: 'false', limit: false, value });
     if (!isSchemaObject(schema)) return acceptAny;
     const cached = this.#testsBySchema.get(schema);
     if (cached) return cached;
@@ -217,7 +216,7 @@ function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
     }
     if (matches > 0) run.discard(countBefore);
     if (matches === 1) return true;
-    if (run.violationCount === countBefore) run.addViolation(at, { keyword, limit: undefined, value: value });
+    if (run.violationCount === countBefore) run.addViolation(at, { keyword, limit: undefined, value });
     return false;
   };
 }
@@ -225,7 +224,7 @@ function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
 function notTest(test: Test): Test {
   return (value, run, at, exact) => {
     const countBefore = run.violationCount;
-    if (test(value, run, at, exact)) return run.addViolation(at, { keyword: 'not', limit: undefined, value: value });
+    if (test(value, run, at, exact)) return run.addViolation(at, { keyword: 'not', limit: undefined, value });
     run.discard(countBefore);
     return true;
   };
@@ -245,11 +244,9 @@ function containsTest(test: Test, schema: JsonSchema): Test {
     if (count < Number(minContains)) {
       if (run.violationCount > countBefore) return false;
       const keyword = Number(minContains) === 1 ? 'contains' : 'minContains';
-      return run.addViolation(at, { keyword, limit: minContains, value: value });
+      return run.addViolation(at, { keyword, limit: minContains, value });
     }
-    return (
-      count <= Number(maxContains) || run.addViolation(at, { keyword: 'maxContains', limit: maxContains, value: value })
-    );
+    return count <= Number(maxContains) || run.addViolation(at, { keyword: 'maxContains', limit: maxContains, value });
   };
 }
 
@@ -273,7 +270,7 @@ function dependentTest(name: string, requiredNames: readonly string[]): Test {
     if (test(value, run, at)) return true;
     run.discard(countBefore);
     const missing = requiredNames.filter((requiredName) => !Object.hasOwn(value as object, requiredName));
-    return run.addViolation(at, { keyword: 'dependentRequired', limit: [name, ...missing], value: value });
+    return run.addViolation(at, { keyword: 'dependentRequired', limit: [name, ...missing], value });
   };
 }
 

@@ -31,7 +31,7 @@ function comparison(keyword: string, kind: Kind | undefined, compare: Comparison
     (limit: unknown) => (value, run, at) =>
       (kind !== undefined && getKind(value) !== kind) ||
       compareAny(value, limit, run.steps) ||
-      run.addViolation(at, { keyword, limit, value: value }),
+      run.addViolation(at, { keyword, limit, value }),
   ];
 }
 
@@ -86,7 +86,7 @@ function typeTest(limit: unknown): Test {
   return (value, run, at) =>
     types.has(getKind(value)) ||
     (isIntegral && Number.isInteger(value)) ||
-    run.addViolation(at, { keyword: 'type', limit, value: value });
+    run.addViolation(at, { keyword: 'type', limit, value });
 }
 
 function constTest(limit: unknown): Test {
@@ -113,7 +113,7 @@ function createPatternTest(limit: unknown): Test {
   return (value, run, at) =>
     typeof value !== 'string' ||
     matches(value, run.steps) ||
-    run.addViolation(at, { keyword: 'pattern', limit, value: value });
+    run.addViolation(at, { keyword: 'pattern', limit, value });
 }
 
 /** Returns true if two JSON values are equal (JSON Schema 2020-12, core, 4.2.2). */

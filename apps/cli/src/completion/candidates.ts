@@ -35,7 +35,7 @@ async function getCandidates(expected: ExpectedWord, given: GivenValues): Promis
     case 'option': {
       const { command } = expected;
       const options = command.createHelp().visibleOptions(command);
-      return options.map(({ long, description }) => ({ word: long ?? '', description: description }));
+      return options.map(({ long, description }) => ({ word: long ?? '', description }));
     }
     case 'argument':
       return completeArgument(expected.argument, given);
@@ -86,9 +86,7 @@ async function completeSlugs(given: GivenValues): Promise<Candidate[]> {
 
 async function completeTools(slug: string, given: GivenValues): Promise<Candidate[]> {
   const { config } = await readServerWithConfig(await createClient(given), slug);
-  return config.tools
-    .map(({ name, description = '' }) => ({ word: name, description: description }))
-    .filter(isSafeWord);
+  return config.tools.map(({ name, description = '' }) => ({ word: name, description })).filter(isSafeWord);
 }
 
 /**

@@ -122,7 +122,7 @@ async function answerQuestion(context: AnswerContext): Promise<void> {
         signal,
       );
       const calls = reply.parts.filter((toolCall) => toolCall.type === 'call').map((toolCall): Call => ({ toolCall }));
-      changeStep({ reply: reply, calls, pendingTool: undefined });
+      changeStep({ reply, calls, pendingTool: undefined });
       if (calls.length === 0) return;
       for (const [index, call] of calls.entries()) {
         signal.throwIfAborted();

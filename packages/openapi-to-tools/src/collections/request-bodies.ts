@@ -28,7 +28,7 @@ export function readBodyText(declaredType: string | undefined, text: string): Re
   const type = parseMediaType(mediaType);
   if (type === formType) return { mediaType: formType, fields: parseUrlencoded(text) };
   const fields = type === 'multipart/form-data' ? parseMultipart(mediaType, text) : undefined;
-  return fields ? { mediaType: 'multipart/form-data', fields: fields } : { mediaType, text };
+  return fields ? { mediaType: 'multipart/form-data', fields } : { mediaType, text };
 }
 
 /** Resolves a body whose type is a variable: uses the variable's value, or guesses the type from the text. */

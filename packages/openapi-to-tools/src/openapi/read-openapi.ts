@@ -123,7 +123,7 @@ function readResponses(operation: JsonFields, root: JsonFields, context: ReadCon
   const isRedirect =
     statuses.some((status) => /^3/.test(status)) && !statuses.some((status) => /^(2|default)/i.test(status));
   const fields = listFieldNames(schema, context, 1);
-  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields, schema: schema };
+  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields, schema };
 }
 
 const maxFields = 60;

@@ -49,7 +49,7 @@ export function readRoutes(path: string, inputs: readonly ApiInput[]): { routes:
       path: index === 0 ? path : route + search,
       route: route + search,
       inputs: applyPath(inputs, { names, omitted, queryParameters, fixed }),
-      omitted: omitted,
+      omitted,
     };
   });
   return { routes };

@@ -63,8 +63,7 @@ export function usableSchemes(description: ApiDescription, urlProblem: UrlRule):
 
 function findProblems(authentication: object, urlProblem: UrlRule): Problem[] {
   const parsed = authenticationsSchema.safeParse(authentication, { reportInput: false });
-  if (!parsed.success)
-    return parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message: message }));
+  if (!parsed.success) return parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
   return authenticationProblems(parsed.data, { hasLogin: false, urlProblem, variables: undefined });
 }
 

@@ -196,7 +196,7 @@ function fillAddress(address: Address, server: ApiServer, answers: Readonly<Reco
       : [];
     address.variables[name] = {
       value,
-      ...(description !== '' && { description: description }),
+      ...(description !== '' && { description }),
       ...(options.length > 1 && { enum: [...options] }),
     };
   }

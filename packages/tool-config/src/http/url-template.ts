@@ -310,7 +310,7 @@ function renderPair(pair: QueryPair, renderPart: PartEncoder): string | undefine
 }
 
 function createFailure(argument: string, message: string): ToolFailure {
-  return recordableFailure('invalid_arguments', `${argument}: ${message}`, [{ path: argument, message: message }]);
+  return recordableFailure('invalid_arguments', `${argument}: ${message}`, [{ path: argument, message }]);
 }
 
 /** Returns the template with the slashes of these arguments kept in its path. */

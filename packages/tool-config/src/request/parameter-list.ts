@@ -243,5 +243,5 @@ function refuseReserved({ names }: ParameterList, argument: WireArgument): void 
 
 /** Returns the refusal of an argument. `message` is stored in the call record, so it contains nothing of a value. */
 export function createArgumentFailure({ name }: { name: string }, message: string): ToolFailure {
-  return recordableFailure('invalid_arguments', `${name}: ${message}`, [{ path: name, message: message }]);
+  return recordableFailure('invalid_arguments', `${name}: ${message}`, [{ path: name, message }]);
 }
