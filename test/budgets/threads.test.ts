@@ -34,7 +34,13 @@ describe('thread pool', () => {
     return pool;
   };
   const checkJob = (input: typeof longJob, more: Partial<JobRequest<'check-arguments'>> = {}) =>
-    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, queueTimeoutMs: 60_000, ...more }) as const;
+    ({
+      kind: 'check-arguments',
+      input,
+      workspaceId: 'one',
+      times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
+      ...more,
+    }) as const;
   const getFailureReason = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
@@ -65,7 +71,10 @@ describe('thread pool', () => {
 
   it('[find A2] ends a job and its thread after the time limit and starts another thread for the next job', async () => {
     const threads = startPool();
-    assert.equal(await getFailureReason(threads.run(checkJob(longJob, { limitMs: 1 }))), 'timeout');
+    assert.equal(
+      await getFailureReason(threads.run(checkJob(longJob, { times: { limitMs: 1, queueTimeoutMs: 60_000 } }))),
+      'timeout',
+    );
     assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
     assert.deepEqual(threads.counts(), {
       running: 0,
@@ -107,8 +116,7 @@ describe('thread pool', () => {
           kind: 'plan-import',
           input: { document, choices: {}, report: 'none', rules },
           workspaceId,
-          limitMs: 60_001,
-          queueTimeoutMs: 60_000,
+          times: { limitMs: 60_001, queueTimeoutMs: 60_000 },
           registerCancel: (cancel) => void cancels.push(cancel),
         }),
       ),
@@ -125,7 +133,9 @@ describe('thread pool', () => {
     const { after, expire } = manualTimers();
     const threads = startPool({ after });
     const running = getFailureReason(threads.run(checkJob(longJob)));
-    const waiting = getFailureReason(threads.run(checkJob(longJob, { queueTimeoutMs: 10 })));
+    const waiting = getFailureReason(
+      threads.run(checkJob(longJob, { times: { limitMs: 60_000, queueTimeoutMs: 10 } })),
+    );
     expire(10);
     assert.equal(await waiting, 'refused');
     assert.equal(await running, 'none');
@@ -186,8 +196,7 @@ describe('thread pool', () => {
           kind: 'decode-body',
           input,
           workspaceId,
-          limitMs: 60_000,
-          queueTimeoutMs: 60_000,
+          times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
           registerCancel,
         }),
       );

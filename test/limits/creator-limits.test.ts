@@ -41,7 +41,7 @@ describe('[find A8] model requests', () => {
     const body = { model: { saved: 'held' }, messages: [{ role: 'user', text: 'Hello' }] };
     return keys
       .flatMap((key) => Array.from({ length: maxConcurrentModels.perTenant / 2 }, () => key))
-      .map((key) => toolhost.rest('POST', `/servers/${slug}/playground`, { key: key, body }).catch(() => undefined));
+      .map((key) => toolhost.rest('POST', `/servers/${slug}/playground`, { key, body }).catch(() => undefined));
   }
 
   it('of many workspaces of one creator are limited like those of one workspace, and all creators together by the total', async () => {
@@ -120,7 +120,7 @@ const processShares: Record<string, ClaimShare> = {
     const input = { schema: '{}', args: '{}' };
     for (const workspaceId of alternate(ids))
       pool
-        .run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 })
+        .run({ kind: 'check-arguments', input, workspaceId, times: { limitMs: 60_000, queueTimeoutMs: 60_000 } })
         .catch(() => undefined);
     const { running, waiting } = pool.counts();
     await pool.close();

@@ -1,35 +1,24 @@
 import { createHostedServers } from '../gateway/hosted/hosted-servers.ts';
-import type { Log } from '../log.ts';
 import { createApiKeyCheck, createCredentialUses } from '../store/api-keys.ts';
 import type { Freshness } from '../store/changes/cache.ts';
 import type { Change } from '../store/changes/follow-changes.ts';
 import { followChanges } from '../store/changes/follow-changes.ts';
-import type { Keyring } from '../store/sealing/sealing.ts';
 import { formatUserAgent } from '../version.ts';
-import type { FullConfig } from './full-config.ts';
+import type { Foundation } from './foundation.ts';
 import { createOutageLog } from './observability/fault-log.ts';
-import type { Store } from './open-store.ts';
 import { toDefaultLimits } from './operation-deps.ts';
 
 /** Time in ms for which the caches serve while the database is unavailable. */
 const maxStaleMs = 60_000;
 
-export type CachesOptions = {
-  config: FullConfig;
-  store: Store;
-  keyring: Keyring;
-  log: Log;
-  /** Monotonic ms. */
-  clock: () => number;
-};
-
 /** Cache of database values. */
 type Cache = { invalidate(id: string): void; clear(): void };
 
 /** Creates the caches of this process, and the follower that invalidates entries when another process changes them. */
-export function createCaches({ config, store, keyring, log, clock }: CachesOptions) {
+export function createCaches({ config, store, keyring, log, runtime: { clock } }: Foundation) {
   const { db, time } = store;
   const caches: Record<Change['kind'], Cache[]> = { server: [], key: [], grant: [], workspace: [] };
+  const outageLog = createOutageLog(log, 'could not poll for changes', 'polling for changes works again');
   const changes = followChanges({
     db: store.changes,
     clock,
@@ -41,7 +30,8 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
     onGap() {
       for (const cache of new Set(Object.values(caches).flat())) cache.clear();
     },
-    ...createOutageLog(log, 'could not poll for changes', 'polling for changes works again'),
+    onError: outageLog.onError,
+    onSuccess: outageLog.onSuccess,
   });
   const freshness: Freshness = { clock, fresh: changes.fresh, isUp: () => changes.state().isUp };
   /** Lets changes of these kinds invalidate entries of the cache from now on. */
@@ -59,7 +49,7 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
     defaultLimits: toDefaultLimits(config),
   });
   invalidateOn(servers, 'server', 'workspace');
-  return { keys, uses: credentialUses, servers, changes, freshness, follow: invalidateOn };
+  return { keys, credentialUses, servers, changes, freshness, invalidateOn };
 }
 
 export type Caches = ReturnType<typeof createCaches>;

@@ -8,17 +8,8 @@ import { batchRows, type CallWriter, recordColumns } from '../store/calls/call-w
 import type { Database } from '../store/database.ts';
 import { getErrorReason } from '../store/engine/database-errors.ts';
 import type { CallRow } from '../store/schema.ts';
-import type { Keyring } from '../store/sealing/sealing.ts';
+import type { Foundation } from './foundation.ts';
 import { createOutageLog } from './observability/fault-log.ts';
-
-export type CallRecordDeps = {
-  store: Pick<Database, 'records' | 'calls'>;
-  keyring: Keyring;
-  uses: CredentialUses;
-  dataDir: string;
-  log: Log;
-  onDropped: (rows: number) => void;
-};
 
 /** Call log that saves records to a file if the database cannot store them before the process ends. */
 export type CallRecords = Omit<CallLog, 'stop'> & {
@@ -26,22 +17,33 @@ export type CallRecords = Omit<CallLog, 'stop'> & {
   stop(): Promise<boolean>;
 };
 
-export function startCallRecords({ store, keyring, uses, dataDir, log, onDropped }: CallRecordDeps): CallRecords {
+export function startCallRecords(
+  { config: { dataDir }, store, keyring, log, observability }: Foundation,
+  credentialUses: CredentialUses,
+): CallRecords {
   const { records: db, calls } = store;
+  const outageLog = createOutageLog(
+    log,
+    'could not write call records; they will be retried',
+    'call records are written again',
+  );
   const callLog = createCallLog({
     db,
     writeCalls: calls.write,
     keyring,
-    uses,
-    ...createOutageLog(log, 'could not write call records; they will be retried', 'call records are written again'),
+    uses: credentialUses,
+    onError: outageLog.onError,
+    onSuccess: outageLog.onSuccess,
     onDropped(rows) {
-      onDropped(rows);
+      observability.onDropped(rows);
       log.error({ rows }, 'call records were dropped');
     },
   });
   const spoolRestored = restoreSpooled(dataDir, calls, log);
   return {
-    ...callLog,
+    add: callLog.add,
+    flush: callLog.flush,
+    waiting: callLog.waiting,
     async stop() {
       await spoolRestored;
       const unwritten = await callLog.stop();

@@ -10,7 +10,7 @@ import { createIdentityProvider, getCauseMessage, type Identity, type IdentityPr
 import { signInPerson } from '../manage/people.ts';
 import { createClientDocuments } from '../oauth/client-documents.ts';
 import { createClientTokens } from '../oauth/client-tokens.ts';
-import type { LoginEvent, LoginServer, LoginView, OAuthDeps, RequestDeps, TokenResponse } from '../oauth/oauth-deps.ts';
+import type { LoginServer, LoginView, OAuthDeps, RequestDeps, TokenResponse } from '../oauth/oauth-deps.ts';
 import { createPassthroughTokens } from '../oauth/passthrough.ts';
 import { createHostedProvider, getDisplayedCode, getDisplayedMessage, toDisplayedPerson } from '../oauth/provider.ts';
 import { createGrantTokens, createUnsavedTokens, type GrantTokens } from '../oauth/provider-tokens.ts';
@@ -22,22 +22,15 @@ import { apiPath, buildUrl, routes } from '../routes.ts';
 import type { Database } from '../store/database.ts';
 import { transact } from '../store/engine/watched-dialect.ts';
 import { formatUserAgent } from '../version.ts';
-import type { Caches, CachesOptions } from './caches.ts';
+import type { Caches } from './caches.ts';
+import type { Foundation } from './foundation.ts';
 import type { FullConfig } from './full-config.ts';
 import { createServerHostUrls } from './operation-deps.ts';
 
-type LoginsOptions = Omit<CachesOptions, 'clock'> & {
-  caches: Caches;
-  http: HttpClient;
-  /** Client for URLs that unverified callers choose. */
-  documents: HttpClient;
-  onLoginEvent: (event: LoginEvent) => void;
-};
-
 /** Creates the logins of agents at hosted servers, and of people at the dashboard and the management server. */
-export function createLogins(options: LoginsOptions) {
-  const { config, store, keyring, caches, http, documents, log, onLoginEvent } = options;
-  const { changes, freshness, follow: invalidateOn } = caches;
+export function createLogins(foundation: Foundation, caches: Caches) {
+  const { config, store, keyring, http, documents, log } = foundation;
+  const { changes, freshness, invalidateOn } = caches;
   const { db } = store;
   const { now } = store.time;
   const getLoginServer = createLoginServers({
@@ -51,7 +44,7 @@ export function createLogins(options: LoginsOptions) {
   invalidateOn(passthroughTokens, 'server', 'grant');
   const unsavedTokens = createUnsavedTokens((message, fields) => log.warn(fields, message));
   const ownHosts = createServiceHosts(config);
-  const oauthParts: OAuthDeps = {
+  const oauth: OAuthDeps = {
     db,
     keyring,
     http,
@@ -72,13 +65,29 @@ export function createLogins(options: LoginsOptions) {
     },
     onCommitted: changes.pollAfterCommit,
     log: (message, fields) => log.info(fields, message),
-    onTokenUse: caches.uses.recordLoginUse,
-    onEvent: onLoginEvent,
+    onTokenUse: caches.credentialUses.recordLoginUse,
+    onEvent: foundation.observability.onLoginEvent,
   };
-  const grants = createGrantTokens(oauthParts, freshness);
+  const grants = createGrantTokens(oauth, freshness);
   invalidateOn(grants, 'grant');
-  const clientTokens = createClientTokens({ ...oauthParts, userAgent: formatUserAgent(config.baseUrl) });
-  return { loginServerOf: getLoginServer, oauthParts, grants, clientTokens, stop: unsavedTokens.close, ...signIn };
+  const clientTokens = createClientTokens({
+    db,
+    keyring,
+    http,
+    userAgent: formatUserAgent(config.baseUrl),
+    now,
+    log: oauth.log,
+  });
+  return {
+    getLoginServer,
+    oauth,
+    grants,
+    clientTokens,
+    identity: signIn.identity,
+    welcomePerson: signIn.welcomePerson,
+    managementLogin: signIn.managementLogin,
+    stop: unsavedTokens.close,
+  };
 }
 
 /** Creates the sign-in of people: to the dashboard, and through the OAuth proxy to the management server. */
@@ -87,7 +96,7 @@ function createSignInDeps(config: FullConfig, db: Database['db'], now: () => num
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
   const welcomePerson = (person: Identity) =>
     transact(db, (transaction) => signInPerson(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
-  return { identity, welcome: welcomePerson, managementLogin: createManagementLogin(config, identity, welcomePerson) };
+  return { identity, welcomePerson, managementLogin: createManagementLogin(config, identity, welcomePerson) };
 }
 
 /** Creates the login of the management server. Its provider is the identity provider of the dashboard. */
@@ -221,13 +230,11 @@ function hashAgreement(values: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(values)).digest('base64url');
 }
 
-type LoginCheckDeps = { oauth: OAuthDeps; grants: GrantTokens };
-
 /**
  * Finishes a trial login as its client would, and ends it. The provider's response is described and discarded here,
  * so that people who try out a login never hold a token.
  */
-export function createLoginCheck({ oauth: deps, grants }: LoginCheckDeps) {
+export function createLoginCheck(deps: OAuthDeps, grants: GrantTokens) {
   const oauth: RequestDeps = { ...deps, network: 'login check' };
   /** @throws AppError notFound without a login, invalid for a code that is not valid here */
   return async ({

@@ -4,7 +4,7 @@ import { formatEgressAllow } from '@toolhost/safe-http/egress';
 import type { HttpClient } from '@toolhost/safe-http/http-client';
 import type { UrlRule } from '@toolhost/tool-config/server-rules';
 import type { Config } from '../config.ts';
-import { createConfigRules, type OperationDeps, type RuleSource } from '../operations/operation.ts';
+import { createConfigRules, type OperationDeps, type RuleSource, type Serving } from '../operations/operation.ts';
 import { createServerHosts, getBasePath, ownHostPath } from '../own-hosts.ts';
 import { buildUrl, routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
@@ -40,15 +40,22 @@ export function createOperationDeps(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
-  serving?: { threads: ThreadPool; http: HttpClient; clock: () => number },
-): Omit<OperationDeps, 'serving'> {
+  service?: { threads: ThreadPool; http: HttpClient; clock: () => number; serving: Serving },
+): OperationDeps {
   const rules = toRuleSource(config);
   return {
     keyring,
     rules: createConfigRules(rules),
-    checkConfigOnThread: serving && createCheckConfigOnThread(serving.threads, rules),
-    importer: serving
-      ? createImporting({ ...serving, rules, findUrlProblem: createConfigRules(rules).urlProblem })
+    serving: service?.serving,
+    checkConfigOnThread: service && createCheckConfigOnThread(service.threads, rules),
+    importer: service
+      ? createImporting({
+          threads: service.threads,
+          http: service.http,
+          clock: service.clock,
+          rules,
+          findUrlProblem: createConfigRules(rules).urlProblem,
+        })
       : { plan: rejectNotServing, reimport: rejectNotServing, check: rejectNotServing },
     baseUrl: config.baseUrl,
     serverUrl: (slug) => buildUrl(config.baseUrl, routes.mcp, slug),

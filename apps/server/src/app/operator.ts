@@ -61,10 +61,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, options: OperatorOpti
     await close();
     throw new AppError('notFound', `there is no workspace ${JSON.stringify(workspaceId)} in this database`);
   }
-  const deps = {
-    ...createOperationDeps({ ...config, baseUrl: 'http://127.0.0.1' }, createTemporaryKeyring(), time.now),
-    serving: undefined,
-  };
+  const deps = createOperationDeps({ ...config, baseUrl: 'http://127.0.0.1' }, createTemporaryKeyring(), time.now);
   const runner: Runner = {
     db,
     transactions: db,

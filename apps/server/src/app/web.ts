@@ -1,15 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
-import type { ClientRequest, UnverifiedCallerLimits } from '@toolhost/credentials/client-request';
+import type { ClientRequest } from '@toolhost/credentials/client-request';
 import { apiKeyHeader } from '@toolhost/credentials/credential';
 import { Unauthenticated } from '@toolhost/errors/errors';
 import { loadSequentially, yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
-import type { Processes } from '@toolhost/limits/call-limits';
 import type { Hono } from 'hono';
 import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
 import { authenticate, findSessionActor } from '../manage/actors.ts';
-import type { RestDeps } from '../manage/rest.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { createOAuthRouter, toResourceMetadata } from '../oauth/router.ts';
 import { loadOperations } from '../operations/load-operations.ts';
@@ -20,9 +18,9 @@ import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
 import { createManagerCredentials } from './adapters/callers.ts';
 import type { Caches } from './caches.ts';
-import type { FullConfig } from './full-config.ts';
+import type { CallLimiters } from './call-limiters.ts';
+import type { Foundation } from './foundation.ts';
 import type { Logins } from './logins.ts';
-import type { Observability } from './observability/observability.ts';
 
 /** Routes of everything except the MCP endpoints and the probes. */
 export type Web = {
@@ -32,20 +30,11 @@ export type Web = {
 };
 
 type WebDeps = {
-  config: FullConfig;
+  foundation: Foundation;
   caches: Caches;
   logins: Logins;
+  limiters: CallLimiters;
   runner: ServingRunner;
-  observability: Observability;
-  unverifiedCallers: UnverifiedCallerLimits;
-  networkOf: (visit: ClientRequest) => string;
-  unreadResponses: RestDeps['unreadResponses'];
-  /** Monotonic ms. */
-  clock: () => number;
-  /** Monotonic ms in which this process ran. */
-  runningClock: () => number;
-  processes: Processes;
-  onUnexpected: (error: unknown, requestId: string) => void;
 };
 
 /** Modules that the routes import. Evaluated together, they would block the event loop for 30 ms. */
@@ -64,25 +53,18 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
   await loadSequentially(routeModules);
   const { createWebRouter } = await import('../manage/router.ts');
   await yieldToEventLoop();
-  const {
-    config,
-    runner,
-    observability,
-    unreadResponses,
-    unverifiedCallers,
-    networkOf: getNetwork,
-    clock,
-    processes,
-    onUnexpected,
-  } = deps;
-  const { oauthParts, identity, welcome, managementLogin } = deps.logins;
+  const { runner, logins } = deps;
+  const { config, runtime, membership: processes, observability, onUnexpected } = deps.foundation;
+  const { clock } = runtime;
+  const { getNetwork, unverifiedCallers, unreadResponses } = deps.limiters.addresses;
+  const { oauth, managementLogin } = logins;
   const createPerMinuteLimit = (maxRequests: number) => {
     const limit = createAddressLimit({ perMinute: maxRequests, clock, processes });
     return (request: ClientRequest) => limit.take(getNetwork(request));
   };
   const limitReturns = createReturnLimit({ getNetwork, signInProvider: managementLogin.id, clock, processes });
   const login = createOAuthRouter({
-    ...oauthParts,
+    oauth,
     getQueryCharge: unverifiedCallers.getQueryCharge,
     limitReturns,
     isWithinRateLimit: createPerMinuteLimit(loginRequestsPerMinute),
@@ -95,20 +77,26 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
     authenticate: createFindRestActor(deps),
     unreadResponses,
     clock,
-    runningClock: deps.runningClock,
+    runningClock: runtime.runningClock,
     unverifiedCallers,
     baseUrl: config.baseUrl,
     apiMetadata: () => toResourceMetadata(managementLogin, config.baseUrl + apiPath),
     dashboardFolder: join(resourceFolder, 'dist', 'web'),
     version,
+    metrics: observability.webRouterHooks.metrics,
+    onResponse: observability.webRouterHooks.onResponse,
     onUnexpected,
-    ...observability.webRouterHooks,
     login,
     canSignOut: createPerMinuteLimit(loginRequestsPerMinute),
     signIn: createSignIn({
-      ...oauthParts,
-      identity,
-      welcome,
+      db: oauth.db,
+      keyring: oauth.keyring,
+      baseUrl: oauth.baseUrl,
+      random: oauth.random,
+      now: oauth.now,
+      log: oauth.log,
+      identity: logins.identity,
+      welcomePerson: logins.welcomePerson,
       canSignIn: createPerMinuteLimit(loginRequestsPerMinute),
       limitReturns: (request, work) => limitReturns(request, managementLogin.id, work),
     }),
@@ -120,16 +108,16 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
  * Creates a function that finds the actor of a REST request, by its session, its API key, or a token from the sign-in
  * at the management server.
  */
-function createFindRestActor({ caches, logins, observability, unverifiedCallers }: WebDeps) {
+function createFindRestActor({ foundation, caches, logins, limiters }: WebDeps) {
   const credentials = createManagerCredentials(caches, logins);
   return async (request: IncomingMessage): Promise<Actor> => {
-    const chargeQuery = unverifiedCallers.getQueryCharge(request);
+    const chargeQuery = limiters.addresses.unverifiedCallers.getQueryCharge(request);
     const { authorization, [apiKeyHeader]: key } = request.headers;
     const isFromDashboard = authorization === undefined && key === undefined;
-    const person = isFromDashboard ? await findSessionActor(request, logins.oauthParts, chargeQuery) : undefined;
+    const person = isFromDashboard ? await findSessionActor(request, logins.oauth, chargeQuery) : undefined;
     if (person) return person;
     return authenticate(request.headers, credentials, chargeQuery).catch((error: unknown) => {
-      if (error instanceof Unauthenticated) observability.mcpListenerHooks.onRefused(error.refusal);
+      if (error instanceof Unauthenticated) foundation.observability.mcpListenerHooks.onRefused(error.refusal);
       throw error;
     });
   };

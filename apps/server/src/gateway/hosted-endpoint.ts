@@ -8,7 +8,8 @@ import type { Caller, CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
 import { getServerAddress, type HostedServer } from './hosted/hosted-server.ts';
 
-export type HostedEndpointDeps = CallToolDeps & {
+export type HostedEndpointDeps = {
+  callDeps: CallToolDeps;
   callers: CallerOptions;
   /** Returns the metadata URL of an address, which is a slug or `slug/view`. */
   resourceMetadataUrl: (address: string) => string;
@@ -21,7 +22,7 @@ export function createHostedEndpoint(server: HostedServer, deps: HostedEndpointD
   const toMcpServer = (caller: Caller) =>
     // Logins and bearer tokens do not identify a tenant: anyone can bring a token, and one person can log in many
     // times. Only an API key identifies the caller.
-    createMcpServer(server, (call) => runCall(server, caller, call, deps), {
+    createMcpServer(server, (call) => runCall(server, caller, call, deps.callDeps), {
       workspaceId: server.workspaceId,
       network: caller.network,
     });

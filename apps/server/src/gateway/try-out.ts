@@ -41,7 +41,7 @@ type DisplayedResult = {
 /**
  * Runs a tool for a try-out. The operations that call it have checked the permissions. `clock` returns monotonic ms.
  */
-export function createTryOut(servers: HostedServers, deps: CallToolDeps & { clock: () => number }) {
+export function createTryOut(servers: HostedServers, deps: CallToolDeps, clock: () => number) {
   const prepare = (server: HostedServer, tool: HostedTool, args: Arguments) =>
     preparePreviewArguments(server, tool, args, deps);
   /** Returns the prepared arguments of a call, or undefined if they are invalid. */
@@ -85,7 +85,7 @@ export function createTryOut(servers: HostedServers, deps: CallToolDeps & { cloc
           authorization: createAuthorizationSnapshot(async () => {
             await call.checkActor();
             return (await findTool(servers, call)).server;
-          }, deps.clock),
+          }, clock),
         },
         withRecording(recorded, server, deps),
       );

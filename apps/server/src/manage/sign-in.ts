@@ -30,7 +30,7 @@ type SignInDeps = {
     request: HttpBindings['incoming'],
     work: (onRefused: () => void) => Promise<Result>,
   ) => Promise<Result>;
-  welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
+  welcomePerson: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
   random: Random;
   /** Epoch milliseconds. */
   now: () => number;
@@ -98,7 +98,7 @@ export function createSignIn(deps: SignInDeps): Hono<Env> {
     const identity = await deps.limitReturns(c.env.incoming, (onRefused) =>
       identify({ returned, signIn, onRefused }, deps),
     );
-    const signedIn = await deps.welcome(identity);
+    const signedIn = await deps.welcomePerson(identity);
     await startSession(c, session, signedIn, deps);
     return c.redirect(signIn.returnTo);
   });

@@ -25,25 +25,25 @@ import { handleRevocation, handleTokenRequest } from './token.ts';
 
 type Env = { Bindings: HttpBindings };
 
-export type OAuthRouterDeps = OAuthDeps &
-  ErrorReporter & {
-    /** Returns true if the sender may make another request in this minute. Rate limit of the public endpoints. */
-    isWithinRateLimit: (request: HttpBindings['incoming']) => boolean;
-    /** Returns the charge for a query about a slug, which the sender may have made up. */
-    getQueryCharge: (request: HttpBindings['incoming']) => QueryCharge;
-    /**
-     * Limits how often a sender can cause requests to a server's provider. Call `onCodeRefused` if the provider refused a
-     * code.
-     */
-    limitReturns: <Result>(
-      request: HttpBindings['incoming'],
-      serverId: string,
-      work: (onCodeRefused: () => void) => Promise<Result>,
-    ) => Promise<Result>;
-    memory: MemoryBudget;
-    /** Returns the network of a request, as used by limits. */
-    getNetwork: (request: HttpBindings['incoming']) => string;
-  };
+export type OAuthRouterDeps = ErrorReporter & {
+  oauth: OAuthDeps;
+  /** Returns true if the sender may make another request in this minute. Rate limit of the public endpoints. */
+  isWithinRateLimit: (request: HttpBindings['incoming']) => boolean;
+  /** Returns the charge for a query about a slug, which the sender may have made up. */
+  getQueryCharge: (request: HttpBindings['incoming']) => QueryCharge;
+  /**
+   * Limits how often a sender can cause requests to a server's provider. Call `onCodeRefused` if the provider refused a
+   * code.
+   */
+  limitReturns: <Result>(
+    request: HttpBindings['incoming'],
+    serverId: string,
+    work: (onCodeRefused: () => void) => Promise<Result>,
+  ) => Promise<Result>;
+  memory: MemoryBudget;
+  /** Returns the network of a request, as used by limits. */
+  getNetwork: (request: HttpBindings['incoming']) => string;
+};
 
 export const maxLoginBodyBytes = 64 * 1024;
 
@@ -68,17 +68,13 @@ async function findServer(c: Context<Env>, deps: OAuthRouterDeps): Promise<Login
   // Internal checks of this service have no sender.
   const sender = (c.env as HttpBindings | undefined)?.incoming;
   const chargeQuery = sender && deps.getQueryCharge(sender);
-  const server = await deps.findServer(c.req.param('slug') ?? '', chargeQuery);
+  const server = await deps.oauth.findServer(c.req.param('slug') ?? '', chargeQuery);
   if (!server) throw createNotFoundError();
-  return withRequestHost(server, c.req.header('host'), deps);
+  return withRequestHost(server, c.req.header('host'), deps.oauth);
 }
 
 /** Returns a server as seen under the requested host. In local mode, all names of this machine lead to it. */
-function withRequestHost(
-  server: LoginServer,
-  host: string | undefined,
-  { ownHosts, baseUrl }: OAuthRouterDeps,
-): LoginServer {
+function withRequestHost(server: LoginServer, host: string | undefined, { ownHosts, baseUrl }: OAuthDeps): LoginServer {
   if (ownHosts.names.size === 1) return server;
   const path = server.issuer.slice(baseUrl.length);
   const aliases = [...ownHosts.names].map((name) => ownHosts.getBaseUrl(name) + path);
@@ -89,7 +85,7 @@ function withRequestHost(
  * Returns the URL to which a callback belongs. The provider redirects to the host of BASE_URL, and the state names the
  * host where the login started. Returns undefined if that is this host, or not a name of this machine.
  */
-function getStartUrl(c: Context<Env>, { ownHosts }: OAuthRouterDeps): string | undefined {
+function getStartUrl(c: Context<Env>, { ownHosts }: OAuthDeps): string | undefined {
   const host = getStateHost(c.req.query('state'));
   if (host === undefined || !ownHosts.names.has(host) || host === c.req.header('host')?.toLowerCase()) return undefined;
   const { pathname, search } = new URL(c.req.url);
@@ -105,7 +101,7 @@ function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
       return c.json(describeServer(await findServer(c, deps), c));
     };
   const serverDocument = respondWithDocument((server, c) =>
-    toServerMetadata(server, { ...deps, baseUrl: deps.ownHosts.getBaseUrl(c.req.header('host')) }),
+    toServerMetadata(server, { ...deps.oauth, baseUrl: deps.oauth.ownHosts.getBaseUrl(c.req.header('host')) }),
   );
   http.get(
     routes.resourceMetadata,
@@ -148,11 +144,11 @@ function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
   http.get(
     routes.callback,
     respondWithPage(async (c, server) => {
-      const location = getStartUrl(c, deps);
+      const location = getStartUrl(c, deps.oauth);
       if (location !== undefined) return { status: 302, html: '', location };
       const callbackRequest = { query: getQuery(c), cookieHeader: c.req.header('cookie'), requestId: getRequestId(c) };
       return deps.limitReturns(c.env.incoming, server.id, (onCodeRefused) =>
-        handleCallback(server, callbackRequest, { ...deps, onCodeRefused: onCodeRefused }),
+        handleCallback(server, callbackRequest, { ...deps.oauth, onUnexpected: deps.onUnexpected, onCodeRefused }),
       );
     }),
   );
@@ -163,7 +159,7 @@ function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
         server,
         await readForm(c, deps),
         { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
-        deps,
+        deps.oauth,
       ),
     ),
   );
@@ -184,7 +180,7 @@ function addClientEndpoints(http: Hono<Env>, deps: OAuthRouterDeps): void {
     };
   http.post(
     routes.register,
-    respondWithJson(async (c, server) => c.json(registerClient(server.id, await readJson(c, deps), deps), 201)),
+    respondWithJson(async (c, server) => c.json(registerClient(server.id, await readJson(c, deps), deps.oauth), 201)),
   );
   http.post(
     routes.token,
@@ -202,7 +198,7 @@ function addClientEndpoints(http: Hono<Env>, deps: OAuthRouterDeps): void {
 }
 
 function withNetwork(c: Context<Env>, deps: OAuthRouterDeps): RequestDeps {
-  return { ...deps, network: deps.getNetwork(c.env.incoming) };
+  return { ...deps.oauth, network: deps.getNetwork(c.env.incoming) };
 }
 
 function checkRate(c: Context<Env>, deps: OAuthRouterDeps): void {
@@ -266,7 +262,7 @@ function toErrorResponse(c: Context<Env>, caught: unknown, logMessage: string, d
   if (!(caught instanceof OAuthError)) deps.onUnexpected(caught, getRequestId(c));
   const error = caught instanceof OAuthError ? caught : new OAuthError('server_error', 'an internal error occurred');
   const { code, message, detail } = error;
-  if (detail !== undefined) deps.log(logMessage, { error: code, message, detail });
+  if (detail !== undefined) deps.oauth.log(logMessage, { error: code, message, detail });
   return { error, status: oauthErrorStatus[code] };
 }
 

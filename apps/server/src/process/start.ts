@@ -114,7 +114,7 @@ export async function start(
   closeSilentConnections(server, runtime.idleTimeoutMs);
   // Behind proxies, all connections are theirs.
   if (config.trustedProxies === 0)
-    limitConnections(server, runtime.maxConnections, (shedKind) => app?.observability.onGivenUp(shedKind));
+    limitConnections(server, runtime.maxConnections, (shedKind) => app?.observability.onShed(shedKind));
   // A process listens only when it can serve, so that a proxy in front sends it no call before. A free port is only
   // known by listening, and a port in use is reported before the database is touched.
   const usesFreePort = !primary && config.port === 0;

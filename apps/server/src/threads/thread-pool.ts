@@ -5,15 +5,19 @@ import type { MemoryBudget } from '@toolhost/limits/memory-budget';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
 import type { JobMessage, JobResult } from './thread.ts';
 
+export type JobTimes = {
+  /** Maximum running time, in ms in which this process ran. The thread is terminated after that. */
+  limitMs: number;
+  /** Maximum time in the queue, in ms. */
+  queueTimeoutMs: number;
+};
+
 export type JobRequest<Kind extends JobKind> = {
   kind: Kind;
   input: JobInput<Kind>;
   /** Workspace that owns the job, or the network of an unverified caller. Tenants take turns. */
   workspaceId: string;
-  /** Maximum running time, in ms in which this process ran. The thread is terminated after that. */
-  limitMs: number;
-  /** Maximum time in the queue, in ms. */
-  queueTimeoutMs: number;
+  times: JobTimes;
   /** Buffers of the input that are transferred, and then no longer usable here. */
   transfer?: readonly ArrayBuffer[];
   /**
@@ -107,7 +111,7 @@ export class ThreadPool {
       else if (!this.#queue.add(job.tenant, job)) refuse(job, 'too many jobs of this kind are queued');
       else {
         request.registerCancel?.(() => this.#cancel(job));
-        job.stopTimer = after(job.queueTimeoutMs, () => {
+        job.stopTimer = after(job.times.queueTimeoutMs, () => {
           if (this.#queue.remove(job.tenant, job)) refuse(job, 'it was queued too long for a thread');
         });
         this.#startNext();
@@ -156,12 +160,12 @@ export class ThreadPool {
   }
 
   /** Returns true if a job may run. With several threads, neither one tenant nor long jobs ever occupy all of them. */
-  #canRun(tenant: string, { limitMs }: Job): boolean {
+  #canRun(tenant: string, { times }: Job): boolean {
     const { threads, longJobMs } = this.#options;
     const maxShare = Math.max(1, threads - 1);
     const jobs = [...this.#threads].flatMap(({ job, isEnding }) => (job && !isEnding ? [job] : []));
     if (jobs.filter((job) => job.tenant === tenant).length >= maxShare) return false;
-    return limitMs <= longJobMs || jobs.filter((job) => job.limitMs > longJobMs).length < maxShare;
+    return times.limitMs <= longJobMs || jobs.filter((job) => job.times.limitMs > longJobMs).length < maxShare;
   }
 
   #startThread(): Thread {
@@ -197,7 +201,8 @@ export class ThreadPool {
   }
 
   #runOn(thread: Thread, job: Job): void {
-    const { kind, input, limitMs, transfer = [] } = job;
+    const { kind, input, transfer = [] } = job;
+    const { limitMs } = job.times;
     job.stopTimer();
     thread.stopIdle();
     thread.job = job;

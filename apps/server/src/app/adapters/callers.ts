@@ -1,34 +1,30 @@
-import type { QueryCharge, UnverifiedCallerLimits } from '@toolhost/credentials/client-request';
+import type { QueryCharge } from '@toolhost/credentials/client-request';
 import type { Scope } from '@toolhost/credentials/credential';
 import { getWidestNetwork } from '@toolhost/limits/call-limits';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createVerifiedCallers } from '../../gateway/callers/resolve-caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
-import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/actors.ts';
 import { createPersonActor } from '../../manage/people.ts';
 import type { ServerAgreement } from '../../oauth/passthrough.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
+import type { CallLimiters } from '../call-limiters.ts';
+import type { Foundation } from '../foundation.ts';
 import type { Logins } from '../logins.ts';
 
-type Addresses = {
-  networkOf: CallerOptions['getNetwork'];
-  unverifiedCallers: UnverifiedCallerLimits;
-  clock: () => number;
-};
-
 export function createCallerOptions(
-  { keys, grants, loginServerOf, oauthParts }: Pick<Caches, 'keys'> & Logins,
-  { networkOf: getNetwork, unverifiedCallers, clock }: Addresses,
-  log: Log,
+  { keys }: Caches,
+  { grants, getLoginServer, oauth }: Logins,
+  { getNetwork, unverifiedCallers }: CallLimiters['addresses'],
+  { runtime, log }: Foundation,
 ): CallerOptions {
   return {
     verifyApiKey: keys.verify,
-    verifiedCallers: createVerifiedCallers(clock),
+    verifiedCallers: createVerifiedCallers(runtime.clock),
     getNetwork: (visit) => getWidestNetwork(getNetwork(visit)),
     async findLogin(server, bearer, chargeQuery) {
-      const login = loginServerOf(server);
+      const login = getLoginServer(server);
       const openGrant = login && (await grants.open(login, bearer, chargeQuery));
       if (!login || !openGrant) return undefined;
       const { accessToken } = openGrant.tokens;
@@ -41,7 +37,7 @@ export function createCallerOptions(
       };
     },
     isOutdated: (server, bearer, chargeQuery) =>
-      oauthParts.passthroughTokens.isOutdated(toAgreedServer(server, loginServerOf), bearer, chargeQuery),
+      oauth.passthroughTokens.isOutdated(toAgreedServer(server, getLoginServer), bearer, chargeQuery),
     chargeUnknownBearer: unverifiedCallers.chargeUnknownBearer,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards bearer tokens; the request was rejected'),
@@ -49,9 +45,9 @@ export function createCallerOptions(
 }
 
 /** Returns the key of a server for agreements. A server without a login may have had one before. */
-function toAgreedServer(server: HostedServer, loginServerOf: Logins['loginServerOf']): ServerAgreement {
+function toAgreedServer(server: HostedServer, getLoginServer: Logins['getLoginServer']): ServerAgreement {
   const { id, workspaceId, config } = server;
-  return (config.oauth && loginServerOf(server)) ?? { id, workspaceId };
+  return (config.oauth && getLoginServer(server)) ?? { id, workspaceId };
 }
 
 /** Returns the credentials that the management server and the REST API accept. */
@@ -66,12 +62,12 @@ export function createManagerCredentials({ keys }: Pick<Caches, 'keys'>, logins:
 async function findPerson(
   bearer: string,
   chargeQuery: QueryCharge,
-  { grants, managementLogin, oauthParts }: Logins,
+  { grants, managementLogin, oauth }: Logins,
 ): Promise<Actor | undefined> {
   const openGrant = await grants.open(managementLogin, bearer, chargeQuery);
   if (!openGrant || openGrant.grant.user_id === null) return undefined;
   const grantedScopes = openGrant.grant.scope.split(' ') as Scope[];
-  return createPersonActor(oauthParts.db, {
+  return createPersonActor(oauth.db, {
     userId: openGrant.grant.user_id,
     workspaceId: openGrant.grant.workspace_id,
     grantId: openGrant.grant.id,

@@ -7,7 +7,7 @@ import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/check-config.ts';
 import type { RuleSource } from '../../operations/operation.ts';
 import { createCounterSource, createGauge, type Source } from '../../telemetry/metric.ts';
-import { ThreadPool } from '../../threads/thread-pool.ts';
+import { type JobTimes, ThreadPool } from '../../threads/thread-pool.ts';
 
 /**
  * Number of job threads. Two, so that neither one tenant nor imports ever occupy all of them. Each takes 15 to 20 MB.
@@ -22,8 +22,8 @@ const idleTimeoutMs = 10_000;
  * Time limits of jobs, in ms. They are many times the duration for the largest input, because a thread has a lower
  * priority than calls and may wait long for a processor. No call waits for an import.
  */
-export const jobTimes = { limitMs: 30_000, queueTimeoutMs: 20_000 };
-export const importTimes = { limitMs: 45_000, queueTimeoutMs: 60_000 };
+export const jobTimes: JobTimes = { limitMs: 30_000, queueTimeoutMs: 20_000 };
+export const importTimes: JobTimes = { limitMs: 45_000, queueTimeoutMs: 60_000 };
 
 /** Starts the job threads, and prepares this thread and the job threads to parse client input. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
@@ -42,17 +42,18 @@ export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadP
 /** Returns the jobs that the gateway runs on threads. */
 export function createThreadWork(threads: ThreadPool): ThreadWork {
   return {
-    checkArguments(input, options) {
+    checkArguments(input, { workspaceId, registerCancel, reservation }) {
       const kind = 'check-arguments';
-      return threads.run({ kind, input, ...jobTimes, ...options });
+      return threads.run({ kind, input, times: jobTimes, workspaceId, registerCancel, reservation });
     },
-    readResponse(input, options) {
+    readResponse(input, { workspaceId, registerCancel, reservation }) {
       const kind = 'read-answer';
-      return threads.run({ kind, input, ...jobTimes, transfer: toTransferable(input.body), ...options });
+      const transfer = toTransferable(input.body);
+      return threads.run({ kind, input, times: jobTimes, transfer, workspaceId, registerCancel, reservation });
     },
-    writeCapture(input, options) {
+    writeCapture(input, { workspaceId, registerCancel, reservation }) {
       const kind = 'write-capture';
-      return threads.run({ kind, input, ...jobTimes, ...options });
+      return threads.run({ kind, input, times: jobTimes, workspaceId, registerCancel, reservation });
     },
   };
 }
@@ -76,7 +77,7 @@ export function createThrowJobError(subject: string, advice: string): (error: un
 export function createCheckConfigOnThread(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
-    return threads.run({ kind, input: { ...input, rules }, ...jobTimes, workspaceId });
+    return threads.run({ kind, input: { ...input, rules }, times: jobTimes, workspaceId });
   };
 }
 
@@ -85,7 +86,7 @@ export function createDecodeOnThread(threads: ThreadPool): DecodeOnThread {
   return (input, { workspaceId, registerCancel, reservation }) => {
     const kind = 'decode-body';
     const transfer = toTransferable(input.body);
-    return threads.run({ kind, input, workspaceId, registerCancel, reservation, ...jobTimes, transfer });
+    return threads.run({ kind, input, workspaceId, registerCancel, reservation, times: jobTimes, transfer });
   };
 }
 

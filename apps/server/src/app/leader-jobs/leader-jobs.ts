@@ -5,29 +5,25 @@ import { type OperationDeps, requireServing } from '../../operations/operation.t
 import type { EndedLogins } from '../../store/audit-events.ts';
 import type { Database } from '../../store/database.ts';
 import { pruneIntervalMs, pruneTasks } from '../../store/pruning/prunings.ts';
-import type { FullConfig } from '../full-config.ts';
+import type { Foundation } from '../foundation.ts';
 import { startNotifier } from './deliver-notifications.ts';
 import { startEventDetection } from './detect-events.ts';
 import { type JobRound, type LeaderJob, startLeaderJob } from './leader-job.ts';
 import { startImportWatcher } from './watch-imports.ts';
 
 /** Starts the leader jobs. With several workers, the primary process deletes expired rows for all of them. */
-export function startLeaderJobs(
-  config: FullConfig,
-  database: Database,
-  log: Log,
-  deps: OperationDeps,
-  pollIntervalMs: number,
-) {
+export function startLeaderJobs({ config, store, log, runtime }: Foundation, deps: OperationDeps) {
+  const pollIntervalMs = runtime.leaderPollIntervalMs;
+  const { now, keyring, importer, defaultQuotas, baseUrl } = deps;
+  const { notifier } = requireServing(deps);
   const maintenance =
-    config.siblings === undefined ? startMaintenance(config, database, log, deps.now, pollIntervalMs) : undefined;
-  const importWatcher = startImportWatcher(database, log, { ...deps, pollIntervalMs });
-  const notificationDeps = { ...deps, ...requireServing(deps), pollIntervalMs };
-  const eventDetection = startEventDetection(database, log, notificationDeps);
-  const notifier = startNotifier(database, log, notificationDeps);
+    config.siblings === undefined ? startMaintenance(config, store, log, now, pollIntervalMs) : undefined;
+  const importWatcher = startImportWatcher(store, log, { keyring, importer, now, pollIntervalMs });
+  const eventDetection = startEventDetection(store, log, { now, defaultQuotas, notifier, pollIntervalMs });
+  const delivery = startNotifier(store, log, { keyring, now, baseUrl, notifier, pollIntervalMs });
   return {
     async stop() {
-      await Promise.all([maintenance?.stop(), importWatcher.stop(), eventDetection.stop(), notifier.stop()]);
+      await Promise.all([maintenance?.stop(), importWatcher.stop(), eventDetection.stop(), delivery.stop()]);
     },
   };
 }

@@ -1,55 +1,42 @@
-import type { HttpClient } from '@toolhost/safe-http/http-client';
-import type { CallLog } from '../../gateway/call/call-log.ts';
-import type { FileStore } from '../../gateway/files/stored-files.ts';
-import type { Circuits } from '../../gateway/limits/circuit-breakers.ts';
-import type { Limits } from '../../gateway/limits/limits.ts';
-import type { ContinuationStore } from '../../gateway/long-results/continuations.ts';
-import type { ConcurrencyLimiters } from '../../operations/quotas/concurrency-limiters.ts';
+import type { ServingRunner } from '../../operations/run-operation.ts';
 import type { Database } from '../../store/database.ts';
 import { findCompletionTimes } from '../../store/pruning/leases.ts';
 import { createCounterSource, createGauge, type Metric, type Source } from '../../telemetry/metric.ts';
-import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { createThreadMetrics } from '../adapters/threads.ts';
 import type { Caches } from '../caches.ts';
+import type { CallLimiters } from '../call-limiters.ts';
+import type { CallRecords } from '../call-records.ts';
+import type { Foundation } from '../foundation.ts';
+import type { Gateway } from '../gateway.ts';
 import type { Logins } from '../logins.ts';
-import type { Membership } from '../membership.ts';
-import type { Store } from '../open-store.ts';
 import type { Readiness } from '../readiness.ts';
 
 export type MetricInputs = {
-  http: HttpClient;
+  foundation: Foundation;
   caches: Caches;
   logins: Logins;
-  callLog: Pick<CallLog, 'waiting'>;
-  limits: Limits;
-  circuits: Circuits;
-  concurrencyLimiters: ConcurrencyLimiters;
-  threads: ThreadPool;
-  continuations: ContinuationStore;
-  files: FileStore;
+  limiters: CallLimiters;
+  callRecords: CallRecords;
+  gateway: Gateway;
+  runner: ServingRunner;
   readiness: Readiness;
-  presence: Membership;
-  errorCounts: Database['errorCounts'];
-  connections?: Database['connections'];
-  time: Store['time'];
-  /** Requests since the start that were rejected by the limit of their address. */
-  limitedByAddress: () => number;
 };
 
 /** Returns metrics whose values are held by other modules. */
 export function createMetricSources(inputs: MetricInputs): Source[] {
   return [
-    ...createOutboundSources(inputs),
-    ...createLimitSources(inputs),
-    ...createCacheSources(inputs),
-    ...createStoreSources(inputs),
-    ...createReportSources(inputs),
-    ...createThreadMetrics(inputs.threads),
-    ...createResultSources(inputs),
-  ];
+    createOutboundSources(inputs),
+    createLimitSources(inputs),
+    createCacheSources(inputs),
+    createStoreSources(inputs),
+    createReportSources(inputs),
+    createThreadMetrics(inputs.foundation.threads),
+    createResultSources(inputs),
+  ].flat();
 }
 
-function createResultSources({ continuations, files }: MetricInputs): Source[] {
+function createResultSources({ gateway }: MetricInputs): Source[] {
+  const { continuations, files } = gateway.callDeps;
   return [
     createCounterSource(
       'toolhost_long_results_total',
@@ -66,7 +53,7 @@ function createResultSources({ continuations, files }: MetricInputs): Source[] {
   ];
 }
 
-function createOutboundSources({ http }: MetricInputs): Source[] {
+function createOutboundSources({ foundation: { http } }: MetricInputs): Source[] {
   return [
     createGauge('toolhost_outbound_pools', 'Connection pools to upstreams and providers.', http.getPoolCount),
     createGauge(
@@ -91,12 +78,13 @@ function createOutboundSources({ http }: MetricInputs): Source[] {
   ];
 }
 
-function createLimitSources({ limits, circuits, limitedByAddress }: MetricInputs): Source[] {
+function createLimitSources({ limiters }: MetricInputs): Source[] {
+  const { limits, circuits, addresses } = limiters;
   return [
     createCounterSource(
       'toolhost_address_limit_refusals_total',
       'Requests that were rejected with 429, because too many earlier requests from their address were rejected.',
-      limitedByAddress,
+      addresses.unverifiedCallers.getLimitedCount,
     ),
     createGauge(
       'toolhost_calls_in_progress',
@@ -151,17 +139,13 @@ function createCacheSources({ caches: { servers, keys }, logins: { grants } }: M
 }
 
 function createStoreSources({
-  caches,
-  time,
-  callLog,
+  caches: { changes },
+  foundation: { store, membership },
+  callRecords,
   readiness,
-  presence,
-  errorCounts,
-  connections,
 }: MetricInputs): Source[] {
-  const { changes } = caches;
   return [
-    createGauge('toolhost_call_records_queued', 'Call records that are not written yet.', callLog.waiting),
+    createGauge('toolhost_call_records_queued', 'Call records that are not written yet.', callRecords.waiting),
     createGauge(
       'toolhost_database_up',
       '1 while the database responds to the poll for changes that runs every second.',
@@ -171,7 +155,7 @@ function createStoreSources({
     createCounterSource(
       'toolhost_database_errors_total',
       'Statements that failed in the database, by class of error.',
-      () => errorCounts,
+      () => store.errorCounts,
       {
         label: 'class',
       },
@@ -179,7 +163,7 @@ function createStoreSources({
     createGauge(
       'toolhost_database_connections',
       'With PostgreSQL, the connections of calls and operations (at most DATABASE_POOL): used, idle, and requests waiting for one.',
-      () => connections?.() ?? {},
+      () => store.connections?.() ?? {},
       { label: 'state' },
     ),
     createGauge(
@@ -191,13 +175,13 @@ function createStoreSources({
     createGauge(
       'toolhost_clock_skew_seconds',
       'Difference between the clock of this process and the database clock. On PostgreSQL, the process is not ready above 5 s while most other processes agree with the database.',
-      () => Math.abs(time.skewMs()) / 1000,
+      () => Math.abs(store.time.skewMs()) / 1000,
       { merge: 'max' },
     ),
     createGauge(
       'toolhost_serving_processes',
       'Processes that serve from the same database, as this one sees them.',
-      () => presence.count,
+      () => membership.count,
       { merge: 'max' },
     ),
     createGauge('toolhost_ready', '1 while the process can serve.', () => Number(readiness.isServing()), {
@@ -206,7 +190,8 @@ function createStoreSources({
   ];
 }
 
-function createReportSources({ concurrencyLimiters: { report } }: MetricInputs): Source[] {
+function createReportSources({ runner }: MetricInputs): Source[] {
+  const { report } = runner.concurrencyLimiters;
   return [
     createGauge(
       'toolhost_reports',

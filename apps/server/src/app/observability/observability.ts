@@ -29,7 +29,7 @@ export type Observability = {
   webRouterHooks: { onResponse: (status: number) => void; metrics: (request: IncomingMessage) => Promise<Response> };
   onBlocked: (addressClass: BlockedClass) => void;
   onLoginEvent: (event: LoginEvent) => void;
-  onGivenUp: OnShed;
+  onShed: OnShed;
   /** Counts dropped call records. */
   onDropped: (rows: number) => void;
   /** Adds metrics whose values are held by other modules, and stored metrics, which are the same in all processes. */
@@ -52,7 +52,7 @@ export async function startObservability(
   const calls = createCallMetrics();
   const requests = createRequestMetrics();
   const lag = startLagHistogram();
-  const { refused: rejected, blocked, logins, givenUp: shed } = createCounters();
+  const { refusals, blocked, logins, shed } = createCounters();
   let dropped = 0;
   const droppedSource = createCounterSource(
     'toolhost_call_records_dropped_total',
@@ -64,7 +64,7 @@ export async function startObservability(
   const read = () => [
     ...calls.read(),
     ...requests.read(),
-    ...[rejected, blocked, logins, shed, lag].map((source) => source.read()),
+    ...[refusals, blocked, logins, shed, lag].map((source) => source.read()),
     ...sources.map((read) => read()),
     createBuildInfo({ version, mode: config.mode, database }),
   ];
@@ -79,11 +79,11 @@ export async function startObservability(
   });
   return {
     callHooks: { observe: calls.observe, trace: traces?.traceCall },
-    mcpListenerHooks: { onResponse: requests.countMcp, onRefused: (kind) => rejected.count({ kind }) },
+    mcpListenerHooks: { onResponse: requests.countMcp, onRefused: (kind) => refusals.count({ kind }) },
     webRouterHooks: { onResponse: requests.countWeb, metrics },
     onBlocked: (addressClass) => blocked.count({ class: addressClass }),
     onLoginEvent: (event) => logins.count({ event }),
-    onGivenUp: (shedKind) => shed.count({ what: shedKind }),
+    onShed: (shedKind) => shed.count({ what: shedKind }),
     onDropped(rows) {
       dropped += rows;
     },
@@ -101,7 +101,7 @@ export async function startObservability(
 
 function createCounters() {
   return {
-    refused: createCounter(
+    refusals: createCounter(
       'toolhost_authentication_refusals_total',
       'Requests without a valid credential, by reason.',
       { kind: refusalKinds },
@@ -116,7 +116,7 @@ function createCounters() {
       'Logins through the OAuth proxy and refreshes at the providers, by event.',
       { event: loginEvents },
     ),
-    givenUp: createCounter(
+    shed: createCounter(
       'toolhost_load_shed_total',
       'Load that was shed to leave capacity for others, or because its client is too slow: connections, incoming bodies, unread responses, work that needs memory, and queued operations.',
       { what: shedKinds },

@@ -87,7 +87,7 @@ export class QuotaCounter {
         if (at < reservation.exhaustedUntil) {
           for (const earlier of countedReservations) earlier.availableCalls++;
           const { span, quota, endsAt } = reservation;
-          return { kind, span: span, limit: quota, waitMs: Math.max(0, endsAt - at) };
+          return { kind, span, limit: quota, waitMs: Math.max(0, endsAt - at) };
         }
         await this.#requestMore(reservation);
       }

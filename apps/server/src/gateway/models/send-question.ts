@@ -95,7 +95,7 @@ export async function sendQuestion(modelRequest: ModelRequest, deps: SendQuestio
     };
     const host = new URL(exchange.origin).host;
     const response = received.status === undefined ? undefined : { status: received.status };
-    const callData = { server, caller, toolCall: recordedCall, startedAt, outcome, reason, host, response: response };
+    const callData = { server, caller, toolCall: recordedCall, startedAt, outcome, reason, host, response };
     const row = toCallRecord({ ...callData, upstreamMs: slots && totalMs }, undefined, totalMs);
     const { input, output } = received.response.usage;
     const model: RecordedModel = { name: question.model.name, input_tokens: input, output_tokens: output };

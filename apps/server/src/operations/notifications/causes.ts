@@ -33,7 +33,7 @@ export async function findFailures({ db, workspaceId, now }: CheckedWorkspace): 
   const notifications = new Map<string, WorkspaceNotification>();
   for (const spanMs of spansMs) {
     const from = now - spanMs;
-    const troubled = await findFailingServers(db, workspaceId, { from, minCalls: minCalls });
+    const troubled = await findFailingServers(db, workspaceId, { from, minCalls });
     if (troubled.length === 0) continue;
     for (const [slug, calls] of await findNewestCalls(db, workspaceId, troubled, startOfPeriod(from, minuteMs))) {
       const failed = calls.filter(isUpstreamFailure).length;

@@ -133,7 +133,7 @@ function checkSteps(messages: readonly ModelMessage[]): void {
   const steps = messages.slice(lastQuestion).filter(({ role }) => role === 'model').length;
   if (steps < maxModelSteps) return;
   const message = `found ${steps} model messages after the last user message; allowed: ${maxModelSteps}; send a user message next`;
-  throw invalidInputError([{ path: 'messages', message: message }]);
+  throw invalidInputError([{ path: 'messages', message }]);
 }
 
 /** Parses the arguments of a call; returns none if the model wrote no object. */

@@ -17,14 +17,14 @@ export const reportQueue = { maxQueued: 32, queueTimeoutMs: 5000 };
 type ConcurrencyLimiterOptions = {
   maxConcurrentReports?: number;
   reportShare?: () => number;
-  waitingBytes?: number;
+  maxQueuedBytes?: number;
   onShed?: OnShed;
 };
 
 export function createConcurrencyLimiters({
   maxConcurrentReports = 1,
   reportShare,
-  waitingBytes: maxQueuedBytes,
+  maxQueuedBytes,
   onShed,
 }: ConcurrencyLimiterOptions = {}): ConcurrencyLimiters {
   const shared = { ...(maxQueuedBytes && { maxQueuedBytes }), onRefused: () => onShed?.('operation') };

@@ -62,7 +62,7 @@ export async function createServer(
     config: masked,
     version: 1,
     createdBy: context.actor.id,
-    createdAt: createdAt,
+    createdAt,
     updatedAt: createdAt,
   };
   checkToolQuota(context, config.tools.length, 0);

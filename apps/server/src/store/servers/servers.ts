@@ -136,7 +136,7 @@ export async function updateServer(
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   if (result.numUpdatedRows === 0n) return false;
-  await storeVersion(db, server, { config, createdBy: updatedBy, maxVersions: maxVersions });
+  await storeVersion(db, server, { config, createdBy: updatedBy, maxVersions });
   return true;
 }
 
@@ -374,7 +374,7 @@ export async function findSecretNeeds(
   slugs: readonly string[] | undefined,
   limit: number,
 ): Promise<{ id: string; slug: string; needs: SecretNeeds | undefined }[]> {
-  const page: Page = { limit: limit, after: undefined };
+  const page: Page = { limit, after: undefined };
   const rows = await selectServerPage(db, workspaceId, slugs, page).select(['id', 'slug', 'summary']).execute();
   const results = [];
   const yieldAfterRow = yieldBetweenRows();

@@ -1,48 +1,31 @@
 import type { ClientRequest } from '@toolhost/credentials/client-request';
-import type { Processes } from '@toolhost/limits/call-limits';
-import type { MemoryBudget, OnShed } from '@toolhost/limits/memory-budget';
-import type { HttpClient } from '@toolhost/safe-http/http-client';
-import type { Config } from '../config.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createUnreadResponses } from '../edge/unread-responses.ts';
 import { createUnverifiedCallers } from '../edge/unverified-callers.ts';
 import { QuotaCounter } from '../gateway/limits/call-quotas.ts';
 import { createCircuits } from '../gateway/limits/circuit-breakers.ts';
 import { Limits } from '../gateway/limits/limits.ts';
-import type { Log } from '../log.ts';
 import { settleQuotas, takeFromQuotas } from '../store/workspaces.ts';
-import type { Membership } from './membership.ts';
+import type { Foundation } from './foundation.ts';
 import { createOutageLog } from './observability/fault-log.ts';
-import type { Store } from './open-store.ts';
-import type { RuntimeOptions } from './runtime-options.ts';
-
-export type CallLimitDeps = {
-  config: Config;
-  store: Store;
-  membership: Membership;
-  http: HttpClient;
-  log: Log;
-  memory: MemoryBudget;
-  onGivenUp: OnShed;
-};
 
 /** Creates the limits between a call and its upstream, so that no workspace slows down another. */
-export function createCallLimits(
-  { config, store, membership, http, log, memory, onGivenUp: onShed }: CallLimitDeps,
-  runtime: RuntimeOptions,
-) {
-  const { clock, queueMs, createLoopLag } = runtime;
+export function createCallLimiters(foundation: Foundation) {
+  const { config, store, membership, log } = foundation;
+  const { clock, queueMs, createLoopLag } = foundation.runtime;
   const lag = createLoopLag(clock);
+  const outageLog = createOutageLog(
+    log,
+    'call quotas cannot be shared between processes; each process uses its own share',
+    'call quotas are shared between processes again',
+  );
   const quotas = new QuotaCounter({
     reserve: (requests) => takeFromQuotas(store.records, requests),
     settle: (uses) => settleQuotas(store.records, uses),
     processes: membership,
     now: store.time.now,
-    ...createOutageLog(
-      log,
-      'call quotas cannot be shared between processes; each process uses its own share',
-      'call quotas are shared between processes again',
-    ),
+    onError: outageLog.onError,
+    onSuccess: outageLog.onSuccess,
   });
   const limits = new Limits({
     concurrentPerKey: config.concurrentCallsPerKey,
@@ -56,13 +39,13 @@ export function createCallLimits(
   return {
     limits,
     circuits,
-    http: circuits.wrap(http),
-    presentUse: {
+    http: circuits.wrap(foundation.http),
+    currentUsage: {
       forServer: (id: string) => limits.getServerUsage(id),
       forWorkspace: (id: string) => limits.getWorkspaceUsage(id),
       getCircuit: circuits.getState,
     },
-    addresses: createAddressLimits(config, runtime, membership, { memory, onShed }),
+    addresses: createAddressLimiters(foundation),
     /** Work during startup is not overload, so measuring starts after it. */
     measureLag: lag.start,
     async stop() {
@@ -76,22 +59,15 @@ export function createCallLimits(
  * Creates the per-address limits: networks of requests, the limits of addresses whose requests are rejected
  * repeatedly, and the limit of unread responses, which anyone may cause.
  */
-function createAddressLimits(
-  { trustedProxies, refusalsPerMinute }: Config,
-  { clock, runningClock, slowReaderMs }: RuntimeOptions,
-  processes: Processes,
-  memoryDeps: { memory: MemoryBudget; onShed: OnShed },
-) {
+function createAddressLimiters({ config, runtime, membership, memory, observability }: Foundation) {
+  const { trustedProxies, refusalsPerMinute } = config;
+  const { clock, slowReaderMs } = runtime;
   const getNetwork = (request: ClientRequest) => clientNetwork(request, trustedProxies);
-  const unverifiedCallers = createUnverifiedCallers({ refusalsPerMinute, getNetwork: getNetwork, clock, processes });
   return {
-    unverifiedCallers,
-    networkOf: getNetwork,
-    limitedByAddress: unverifiedCallers.getLimitedCount,
-    memory: memoryDeps.memory,
-    unreadResponses: createUnreadResponses({ getNetwork: getNetwork, slowReaderMs, ...memoryDeps }),
-    clock,
-    runningClock,
-    processes,
+    getNetwork,
+    unverifiedCallers: createUnverifiedCallers({ refusalsPerMinute, getNetwork, clock, processes: membership }),
+    unreadResponses: createUnreadResponses({ getNetwork, slowReaderMs, memory, onShed: observability.onShed }),
   };
 }
+
+export type CallLimiters = ReturnType<typeof createCallLimiters>;
