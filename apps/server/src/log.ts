@@ -24,7 +24,7 @@ const redactedFields = [
  * Creates the structured log on standard error: JSON lines, or readable lines on a terminal. Lines are written
  * asynchronously. With `isSynchronous` a line is written before its function returns.
  */
-export function createLog(level: string, { isImmediate: isSynchronous = false } = {}): Log {
+export function createLog(level: string, { isSynchronous = false } = {}): Log {
   const options = {
     level,
     timestamp: pino.stdTimeFunctions.isoTime,

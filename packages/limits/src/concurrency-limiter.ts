@@ -81,7 +81,7 @@ export class ConcurrencyLimiter {
 
   #canRun(request: QueuedRequest): boolean {
     const { maxConcurrent, perTenant = maxConcurrent } = this.#options;
-    const { total, tenantCount, ofActor: actorCount } = countRequests(this.#running, request);
+    const { total, tenantCount, actorCount } = countRequests(this.#running, request);
     const limit = Math.min(perTenant, halfOfRemaining(maxConcurrent, total - tenantCount));
     return (
       this.#getDebtMs(request) === 0 &&
@@ -92,13 +92,7 @@ export class ConcurrencyLimiter {
 
   #canQueue(request: QueuedRequest): boolean {
     const { maxQueued = defaultMaxQueued, maxQueuedBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const {
-      total,
-      tenantCount,
-      ofActor: actorCount,
-      bytes,
-      ownBytes: tenantBytes,
-    } = countRequests(this.#queue, request);
+    const { total, tenantCount, actorCount, bytes, tenantBytes } = countRequests(this.#queue, request);
     const limit = halfOfRemaining(maxQueued, total - tenantCount);
     const fitsInQueue =
       request.bytes === 0 || tenantBytes + request.bytes <= halfOfRemaining(maxQueuedBytes, bytes - tenantBytes);
@@ -168,13 +162,13 @@ export class ConcurrencyLimiter {
 
 /** Returns counts and bytes: in total, of the tenant, and of the actor. */
 function countRequests(requests: ReadonlySet<QueuedRequest>, { tenant, actorId }: QueuedRequest) {
-  const count = { total: requests.size, tenantCount: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
+  const count = { total: requests.size, tenantCount: 0, actorCount: 0, bytes: 0, tenantBytes: 0 };
   for (const request of requests) {
     count.bytes += request.bytes;
     if (request.tenant !== tenant) continue;
     count.tenantCount++;
-    count.ownBytes += request.bytes;
-    if (request.actorId === actorId) count.ofActor++;
+    count.tenantBytes += request.bytes;
+    if (request.actorId === actorId) count.actorCount++;
   }
   return count;
 }

@@ -266,11 +266,15 @@ export function findFixedConflicts(config: ServerConfig): Warning[] {
 function createNameMatchers(tool: Tool) {
   const { kind, inQuery, inBody } = locateArguments(tool);
   const wireNames = new Map([...inBody, ...inQuery].map(({ name, wireName }) => [name, wireName]));
-  return { wireNames, ofQuery: createConstantMatcher(inQuery, 'query'), ofBody: createConstantMatcher(inBody, kind) };
+  return {
+    wireNames,
+    matchQuery: createConstantMatcher(inQuery, 'query'),
+    matchBody: createConstantMatcher(inBody, kind),
+  };
 }
 
 function toConflictWarnings(
-  { wireNames, ofQuery: matchQuery, ofBody: matchBody }: ReturnType<typeof createNameMatchers>,
+  { wireNames, matchQuery, matchBody }: ReturnType<typeof createNameMatchers>,
   fixed: string[],
   at: string,
 ): Warning[] {

@@ -30,7 +30,7 @@ export function Palette({ searchRequests }: { searchRequests: number }) {
   useEffect(() => spotlight.open(), [searchRequests]);
   const go: Navigate = (to) => void navigate(to);
   const ownGroups = useOwnGroups(go);
-  const { found: results, isBehind: isStale } = useSearchResults(query.trim());
+  const { found: results, isStale } = useSearchResults(query.trim());
   const groups = [
     ...(results ? toGroups(results, go) : []),
     ...ownGroups.map(([name, all]) => [name, filterEntries(all, query)] as const),
@@ -92,7 +92,7 @@ function useSearchResults(searchText: string) {
     enabled: query !== '',
     placeholderData: keepPreviousData,
   });
-  return { found: searchText === '' ? undefined : data, isBehind: isFetching || query !== searchText };
+  return { found: searchText === '' ? undefined : data, isStale: isFetching || query !== searchText };
 }
 
 function toGroups({ servers, tools, keys, calls }: SearchResults, go: Navigate): [string, Entry[]][] {

@@ -11,6 +11,6 @@ import { getDatabasePath } from './open-store.ts';
  */
 export async function acceptLostLog(env: NodeJS.ProcessEnv): Promise<void> {
   const { config } = readStoreConfig(env, (path) => readFileSync(path, 'utf8'));
-  const log = createLog('warn', { isImmediate: true });
+  const log = createLog('warn', { isSynchronous: true });
   if (config.engine === 'sqlite') await acceptLogLoss(getDatabasePath(config), (warning) => log.warn(warning));
 }

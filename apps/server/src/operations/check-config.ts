@@ -24,7 +24,7 @@ export type CheckedConfig = {
   problems: readonly Problem[];
   warnings: readonly Warning[];
   /** Set if the tool is a document of another program: a description of what it is. */
-  foreignDocument?: string | undefined;
+  foreignKind?: string | undefined;
 };
 
 /** Facts about a valid configuration. `secretScope` decides where its secrets are sent, with one tool for each host. */
@@ -187,7 +187,7 @@ function checkParsed({ stored, purpose, rules }: ConfigurationJob['input'], raw:
   if (purpose === 'warnings') return { problems: [], warnings: findWarnings(raw as ServerConfig, new Set(stored)) };
   const foreignKind =
     purpose === 'store-tool' ? describeForeignDocument((raw as { tools: unknown[] }).tools[0]) : undefined;
-  if (foreignKind !== undefined) return { problems: [], warnings: [], foreignDocument: foreignKind };
+  if (foreignKind !== undefined) return { problems: [], warnings: [], foreignKind };
   const { config, ...findings } = checkDirectly(raw, createConfigRules(rules), stored);
   if (!config) return findings;
   return purpose === 'report'

@@ -49,7 +49,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   const { examplePort, identity } = localComponents;
   const allReady = Promise.withResolvers<void>();
   let readyCount = 0;
-  let providesExample = localComponents.maintainsExample;
+  let maintainsExample = localComponents.maintainsExample;
 
   const pool = createWorkerPool({ PORT: String(port) }, log, (worker, message) =>
     handlers[message.kind](worker, message as never),
@@ -57,9 +57,9 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
   const metrics = createGatherMetrics();
   const handlers: { [Kind in FromWorker['kind']]: (worker: Worker, message: FromWorker & { kind: Kind }) => void } = {
     join(worker) {
-      sendToWorker(worker, { kind: 'start', ...(examplePort !== undefined && { examplePort }), providesExample });
+      sendToWorker(worker, { kind: 'start', ...(examplePort !== undefined && { examplePort }), maintainsExample });
       // Only one worker stores the example, because two would conflict over the slug.
-      providesExample = false;
+      maintainsExample = false;
     },
     ready(worker) {
       log.info({ worker: worker.process.pid }, 'worker is ready');

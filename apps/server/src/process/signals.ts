@@ -49,7 +49,7 @@ export function exitDespiteThreads(logLevel: string, { threads }: Pick<App, 'thr
   process.on('exit', (code) => {
     const { busy, ending } = threads.states();
     if (busy + ending === 0) return;
-    const log = createLog(logLevel, { isImmediate: true });
+    const log = createLog(logLevel, { isSynchronous: true });
     log.warn({ busy, ending }, 'the process exits without waiting for threads that are still busy');
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, logFlushMs);
     try {

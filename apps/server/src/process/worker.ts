@@ -18,7 +18,7 @@ export type FromWorker =
 
 /** Messages from the primary to a worker: replies, a request for metrics, and the order to stop. */
 export type ToWorker =
-  | { kind: 'start'; examplePort?: number; providesExample: boolean }
+  | { kind: 'start'; examplePort?: number; maintainsExample: boolean }
   | { kind: 'identity'; options?: IdentityOptions }
   | { kind: 'metrics'; all: Metric[][] }
   | { kind: 'report' }
@@ -73,7 +73,7 @@ export function connectToPrimary(): PrimaryProcess {
     async join(oidc) {
       const reply = waitFor('start');
       send({ kind: 'join' });
-      const { examplePort, providesExample: maintainsExample } = await reply;
+      const { examplePort, maintainsExample } = await reply;
       const identity = { find: oidc ? async () => oidc : findIdentity, host: getIdentityHost(oidc) };
       return { examplePort, maintainsExample, identity, close: async () => undefined };
     },

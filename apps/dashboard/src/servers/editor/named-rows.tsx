@@ -40,7 +40,7 @@ type Props<Value> = {
 /** Field for an object, with a row for each name and a button that adds one. */
 export function NamedRows<Value>(props: Props<Value>) {
   const { label, text, noun, placeholder, empty, children, renderBelow } = props;
-  const { field, rows, nameProblems, store: setRows, errorsOf: getErrors, errorsBeside: otherErrors } = useRows(props);
+  const { field, rows, nameProblems, setRows, getErrors, otherErrors } = useRows(props);
   return (
     <Input.Wrapper label={label} description={text} labelElement="div">
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
@@ -125,9 +125,9 @@ function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>)
     field,
     rows,
     nameProblems,
-    store: setRows,
-    errorsOf: (name: string) => (name === '' ? [] : messagesAt(problems, `${field.path}.${name}`, true)),
-    errorsBeside: messagesAt(otherProblems, field.path, true),
+    setRows,
+    getErrors: (name: string) => (name === '' ? [] : messagesAt(problems, `${field.path}.${name}`, true)),
+    otherErrors: messagesAt(otherProblems, field.path, true),
   };
 }
 

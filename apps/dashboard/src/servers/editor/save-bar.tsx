@@ -19,10 +19,10 @@ const pluralize = (count: number, noun: string) => `${count} ${noun}${count === 
 export function SaveBar({ saving, message }: Props) {
   const { store, isNew } = useEditor();
   const isChanged = useIsChanged();
-  const { problems, warnings, isBehind } = useEditorState((state) => ({
+  const { problems, warnings, isStale } = useEditorState((state) => ({
     problems: state.isRevealed ? countCertain(state.problems) + (state.draftProblem === undefined ? 0 : 1) : 0,
     warnings: countCertain(state.warnings),
-    isBehind: state.isStale,
+    isStale: state.isStale,
   }));
   const warningText = warnings > 0 ? `, ${pluralize(warnings, 'warning')}` : '';
   const statusText = isNew ? 'Not saved yet' : isChanged ? 'Unsaved changes' : 'All changes saved';
@@ -30,7 +30,7 @@ export function SaveBar({ saving, message }: Props) {
     store.reveal();
     const { draftProblem, problems: currentProblems, isBlocked, config } = store.getState();
     if (draftProblem !== undefined) return;
-    if (currentProblems.length === 0 || (isBehind && !isBlocked)) saving.mutate(config);
+    if (currentProblems.length === 0 || (isStale && !isBlocked)) saving.mutate(config);
     else goToField(currentProblems[0]?.path ?? '');
   };
   return (
@@ -40,7 +40,7 @@ export function SaveBar({ saving, message }: Props) {
         <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
           {problems > 0
             ? `${pluralize(problems, 'problem')} to fix`
-            : isBehind && isChanged
+            : isStale && isChanged
               ? 'Checking…'
               : statusText + warningText}
         </Text>

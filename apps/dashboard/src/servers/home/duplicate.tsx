@@ -41,7 +41,7 @@ function DuplicateForm({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [input, setInput] = useState<DuplicateInput>({ to: copies[0]?.slug ?? '' });
   const [secrets, setSecrets] = useState<Secrets>({});
-  const { plan, isBehind: isStale, error } = usePlan(server.slug, server.version, input);
+  const { plan, isStale, error } = usePlan(server.slug, server.version, input);
   const enteredSecrets = Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== ''));
   const isUpdate = plan !== undefined && plan.version > 0;
   const store = useAction({
@@ -178,7 +178,7 @@ function CopyFields({ plan, problems, input, onInput, secrets, onSecrets }: Fiel
   );
 }
 
-/** Fetches the plan of the copy. `isBehind` is true while the plan is for an older input. */
+/** Fetches the plan of the copy. `isStale` is true while the plan is for an older input. */
 function usePlan(slug: string, version: number, input: DuplicateInput) {
   const [settled] = useDebouncedValue(input, 250);
   const shouldFetch = settled.to.length > 2;
@@ -189,5 +189,5 @@ function usePlan(slug: string, version: number, input: DuplicateInput) {
     enabled: shouldFetch,
     gcTime: 0,
   });
-  return { ...(shouldFetch && { plan: data, error }), isBehind: settled !== input || isFetching };
+  return { ...(shouldFetch && { plan: data, error }), isStale: settled !== input || isFetching };
 }

@@ -35,7 +35,7 @@ async function toOutcome(request: Promise<Preview>): Promise<Outcome> {
 }
 
 /**
- * Previews the exact request for the arguments without sending it. `isBehind` is true while the preview is for older
+ * Previews the exact request for the arguments without sending it. `isStale` is true while the preview is for older
  * arguments.
  */
 export function usePreview({ slug, version, view, tool, values, isMissing }: PreviewInput) {
@@ -64,7 +64,7 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Pre
     failure: rejection ?? error ?? undefined,
     problems: isMissing ? [] : problems,
     isMissing,
-    isBehind: isStale,
+    isStale,
   };
 }
 
@@ -77,7 +77,7 @@ type Props = {
 };
 
 export function OutgoingRequest({ preview, slug, view, tool, args }: Props) {
-  const { request, failure, isMissing, isBehind: isStale } = preview;
+  const { request, failure, isMissing, isStale } = preview;
   return (
     <Section
       title="Outgoing request"

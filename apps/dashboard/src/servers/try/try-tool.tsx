@@ -58,7 +58,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const formErrors = getFormErrors(call, request);
   const submit = () => {
     setSubmitted(true);
-    if (problems.length > 0 && (!preview.isBehind || isMissing)) return;
+    if (problems.length > 0 && (!preview.isStale || isMissing)) return;
     if (!isReadOnly(tool)) setConfirming(true);
     else call.mutate(request);
   };
@@ -169,7 +169,7 @@ type ConfirmWriteProps = {
 
 /** Confirmation before calling a tool that is not read-only. */
 function ConfirmWrite({ tool, preview, isReplay, isOpen, onClose, onConfirm }: ConfirmWriteProps) {
-  const renderedRequest = preview.isBehind ? undefined : preview.request?.request;
+  const renderedRequest = preview.isStale ? undefined : preview.request?.request;
   // The configured URL, until the rendered one is known.
   const shownRequest = renderedRequest ?? { method: asText(tool.method), url: asText(tool.url) };
   return (

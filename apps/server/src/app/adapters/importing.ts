@@ -33,8 +33,8 @@ export function createImporting(deps: ImportDeps): Importer {
     noSlotMessage: 'other imports are in progress; try again in a few seconds',
     evictedMessage: 'the document was not fetched: its host was slow while other imports were waiting; try again',
   });
-  const fetchInSlot = ({ evicted, runPreemptible: runPreemptibly }: PreemptibleSlot, request: DocumentRequest) =>
-    runPreemptibly(() => {
+  const fetchInSlot = ({ evicted, runPreemptible }: PreemptibleSlot, request: DocumentRequest) =>
+    runPreemptible(() => {
       const signal = request.signal ? AbortSignal.any([request.signal, evicted]) : evicted;
       return fetchWithFiles(deps, { ...request, signal });
     });

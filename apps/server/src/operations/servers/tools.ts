@@ -69,11 +69,7 @@ async function precheckTool(
  */
 export async function requireValidTool(context: Context, current: StoredServer, toolEdit: ToolInput): Promise<Tool> {
   refuseForeignDocument(describeForeignDocument(mergeToolFields(toolEdit.input, toolEdit.before)));
-  const {
-    config,
-    problems,
-    foreignDocument: foreignKind,
-  } = await checkConfig(context, configToCheck(current, toolEdit), { current });
+  const { config, problems, foreignKind } = await checkConfig(context, configToCheck(current, toolEdit), { current });
   refuseForeignDocument(foreignKind);
   const tool = config?.tools[0];
   if (tool) return tool;
