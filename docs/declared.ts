@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { maxCallQuota, maxLimit } from '@toolhost/limits/call-limits';
-import { serverConfigJsonSchema } from '@toolhost/server/operations/describe';
 import { bodyEncodings } from '@toolhost/tool-config/destinations';
 import { methods } from '@toolhost/tool-config/http/headers';
 import { mask } from '@toolhost/tool-config/server-config';
+import { createConfigJsonSchema } from '@toolhost/tool-config/server-file';
 
 type JsonSchema = {
   properties?: Record<string, JsonSchema>;
@@ -24,7 +24,7 @@ export const declaredFile = join(import.meta.dirname, '..', 'apps', 'dashboard',
  * declarations themselves, because the schema library is larger than its pages.
  */
 export function formatDeclarations(): string {
-  const schema = serverConfigJsonSchema('') as JsonSchema;
+  const schema = createConfigJsonSchema('') as JsonSchema;
   const names: Record<string, string[]> = {};
   const values: Record<string, unknown[]> = {};
   collect(schema, '', names, values);

@@ -86,6 +86,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...settings,
   ],
   process: ['app', 'local', 'edge', 'manage', 'telemetry', 'http', ...settings],
+  'command-line.ts': ['app', 'process', ...settings],
 };
 
 /** Returns the folder of a server file, or the file itself if it is next to the folders. */
@@ -260,6 +261,23 @@ describe('the packages', () => {
         .map((target) => `${path} imports ${target}`),
     );
     assertNone(deep, 'Import `@toolhost/…` instead of a path into another package');
+  });
+
+  it('give the command line one entry to the server, next to the catalog of operations', () => {
+    const entries = [`${serverFolder}command-line.ts`, `${serverFolder}operations/index.ts`];
+    const faults = sources
+      .filter(({ unit }) => unit === 'apps/cli')
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter((target) => target.startsWith(serverFolder) && !entries.includes(target))
+          .map((target) => `${path} imports ${target}`),
+      );
+    assertNone(
+      faults,
+      'Add what the command line needs to its entry, with `import()` unless every start loads it anyway',
+    );
+    const users = server.filter(({ imports }) => imports.includes(entries[0] as string)).map(({ path }) => path);
+    assertNone(users, 'Import from the file that declares; only the command line uses its entry');
   });
 
   it('import only packages below them', () => {
@@ -444,7 +462,7 @@ describe('the house', () => {
     assertNone(lines, 'Use the standard term, and begin with the verb or the noun');
   });
 
-  it('are loaded at a start only as far as calls need them', () => {
+  it('loads at a start only the modules that calls need', () => {
     const loaded = loadedWith('apps/server/src/process/serve.ts');
     assert.ok(loaded.has('apps/server/src/gateway/call/call-tool.ts') && loaded.size > 100, String(loaded.size));
     const rare =
@@ -452,6 +470,23 @@ describe('the house', () => {
     assertNone(
       [...loaded].filter((path) => rare.test(path)),
       'Load with `import()` what a service needs only later, or import only its types',
+    );
+    const entry = 'apps/server/src/command-line.ts';
+    assertNone(
+      [...loadedWith('apps/cli/src/main.ts')].filter(
+        (path) => !path.startsWith('apps/cli/') && path !== entry && !loaded.has(path),
+      ),
+      'Load with `import()` what `toolhost serve` does not need',
+    );
+  });
+
+  it('keeps the service out of commands that do not run it', () => {
+    const loaded = loadedWith('apps/cli/src/program.ts');
+    assert.ok(loaded.has('apps/server/src/command-line.ts') && loaded.size > 100, String(loaded.size));
+    const service = /^apps\/server\/src\/(?:app|edge|gateway|local|manage|oauth|process|telemetry|threads)\//;
+    assertNone(
+      [...loaded].filter((path) => service.test(path)),
+      'Load it with `import()` when its command runs',
     );
   });
 });

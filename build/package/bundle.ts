@@ -8,9 +8,8 @@ const root = join(import.meta.dirname, '..', '..');
 /** Folders of our own code. A module's `id` is its real path, even if it is imported by package name. */
 const ownFolders = [join(root, 'apps'), join(root, 'packages')];
 
-/** Match files that are started as a thread or required by path. Each becomes an entry point of the bundle. */
+/** Matches files that are started as a thread. Each becomes an entry point of the bundle. */
 const threadFilePattern = /(?<=new URL\()'\.[\w./-]*?([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
-const requiredFilePattern = /(?<=createRequire\(import\.meta\.url\)\()'\.[\w./-]*?([\w-]+)\.ts'/g;
 /** Matches the declaration of `require`. The bundler only recognizes `require` without it. */
 const requireDeclaration = /^const require = createRequire\(import\.meta\.url\);$/m;
 
@@ -42,15 +41,14 @@ export async function writeBundle(folder: string, commit: string): Promise<strin
   return output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []));
 }
 
-/** Returns the entry points: the command line, and the files that are started or required by path. */
+/** Returns the entry points: the command line, and the files that are started as threads. */
 function getEntryPoints(): Record<string, string> {
-  const referencedFiles = globSync('{apps,packages}/*/src/**/*.ts', { cwd: root }).flatMap((path) => {
+  const threadFiles = globSync('{apps,packages}/*/src/**/*.ts', { cwd: root }).flatMap((path) => {
     const code = readFileSync(join(root, path), 'utf8');
-    const matches = [...code.matchAll(threadFilePattern), ...code.matchAll(requiredFilePattern)];
-    return matches.map(([quotedPath]) => join(path, '..', quotedPath.slice(1, -1)));
+    return [...code.matchAll(threadFilePattern)].map(([quotedPath]) => join(path, '..', quotedPath.slice(1, -1)));
   });
   return Object.fromEntries(
-    ['apps/cli/src/main.ts', ...referencedFiles].map((path) => [basename(path, '.ts'), join(root, path)]),
+    ['apps/cli/src/main.ts', ...threadFiles].map((path) => [basename(path, '.ts'), join(root, path)]),
   );
 }
 
@@ -64,10 +62,7 @@ function flattenImports(commit: string): Plugin {
         return { code: JSON.stringify({ name, version, commit }), map: null };
       }
       if (!ownFolders.some((folder) => id.startsWith(folder))) return undefined;
-      const flattenedCode = code
-        .replace(threadFilePattern, "'./$1.js'")
-        .replace(requiredFilePattern, "'./$1.js'")
-        .replace(requireDeclaration, '');
+      const flattenedCode = code.replace(threadFilePattern, "'./$1.js'").replace(requireDeclaration, '');
       return { code: flattenedCode, map: null };
     },
   };

@@ -1,3 +1,4 @@
+import { loadLogRecovery } from '@toolhost/server/command-line';
 import type { Command } from 'commander';
 
 /** Adds `--accept-loss`, an option of every command that opens the database. */
@@ -7,7 +8,7 @@ export function addAcceptLossOption(command: Command): Command {
     .conflicts(['url', 'key', 'profile']);
   return command.addOption(option).hook('preAction', async () => {
     if (!command.opts<{ acceptLoss?: true }>().acceptLoss) return;
-    const { acceptLostLog } = await import('@toolhost/server/app/accept-loss');
+    const { acceptLostLog } = await loadLogRecovery();
     await acceptLostLog(process.env);
   });
 }

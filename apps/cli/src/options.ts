@@ -1,6 +1,5 @@
-import { describeAsJsonSchema } from '@toolhost/server/operations/describe';
-import type { Operation } from '@toolhost/server/operations/operation';
-import { parseServiceUrl } from '@toolhost/server/setting-addresses';
+import { parseServiceUrl } from '@toolhost/server/command-line';
+import type { Operation } from '@toolhost/server/operations';
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { addAcceptLossOption } from './accept-loss.ts';
 import { usageErrorCode } from './print.ts';
@@ -134,10 +133,11 @@ export function lowercaseStart(text: string): string {
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
 
-export function getFieldSchema({ input }: Operation, field: string): FieldSchema {
-  const fieldType = input.shape[field];
-  if (!fieldType) throw new Error(`the operation has no field ${field}`);
-  return describeAsJsonSchema(fieldType, 'input');
+export function getFieldSchema(operation: Operation, field: string): FieldSchema {
+  const { properties = {} } = operation.inputSchema() as { properties?: Record<string, FieldSchema> };
+  const schema = properties[field];
+  if (!schema) throw new Error(`the operation has no field ${field}`);
+  return schema;
 }
 
 /** Flags of an option, with a description and a parser where those of the operation catalog do not fit. */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { AppError } from '@toolhost/errors/errors';
-import { commit, version } from '@toolhost/server/version';
+import { commit, version } from '@toolhost/server/command-line';
 import { Command, CommanderError, type Option } from 'commander';
 import { addCall, addPreview } from './commands/call.ts';
 import { addBackup, addMasterKey } from './commands/database.ts';

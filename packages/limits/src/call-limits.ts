@@ -8,6 +8,21 @@ export type LimitName = keyof CallLimits;
 export const maxLimit = 100_000;
 export const maxCallQuota = 1_000_000_000;
 
+/** Public names of the limits, in display order. */
+export const limitFields = {
+  calls_per_second: { name: 'callsPerSecond', max: maxLimit, label: 'Calls per second' },
+  concurrent_calls: { name: 'concurrentCalls', max: maxLimit, label: 'Concurrent calls' },
+  calls_per_minute: { name: 'callsPerMinute', max: maxCallQuota, label: 'Calls per minute (UTC)' },
+  calls_per_day: { name: 'callsPerDay', max: maxCallQuota, label: 'Calls per day (UTC)' },
+} as const satisfies Record<string, { name: LimitName; max: number; label: string }>;
+
+export type LimitField = keyof typeof limitFields;
+export const limitFieldNames = Object.keys(limitFields) as LimitField[];
+/** Limits that a single key may have. */
+export const keyLimitFieldNames = ['calls_per_second', 'calls_per_minute', 'calls_per_day'] as const;
+
+export type LimitInputs = { [Field in LimitField]?: number | null | undefined };
+
 /** Limits of a single key, in addition to the limits of every key. */
 export type KeyLimits = CallQuotas & { callsPerSecond?: number };
 

@@ -1,7 +1,13 @@
-import type { BackupReport } from '@toolhost/server/app/backups';
-import type { KeyOperator, MasterKeyStatus } from '@toolhost/server/app/keys/master-keys';
-import type { ResealResult } from '@toolhost/server/app/keys/reseal';
-import { programName } from '@toolhost/server/version';
+import {
+  type BackupReport,
+  type KeyOperator,
+  loadBackups,
+  loadMasterKeys,
+  loadResealing,
+  type MasterKeyStatus,
+  programName,
+  type ResealResult,
+} from '@toolhost/server/command-line';
 import { type Command, InvalidArgumentError } from 'commander';
 import { addAcceptLossOption } from '../accept-loss.ts';
 import { jsonOption } from '../options.ts';
@@ -66,7 +72,7 @@ Examples:
 }
 
 async function runBackup(file: string, { json, withoutRecords }: Options): Promise<void> {
-  const { createBackup } = await import('@toolhost/server/app/backups');
+  const { createBackup } = await loadBackups();
   const backupInfo = await createBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
   // Standard output carries the backup itself.
   const report = file === '-' ? printMessage : print;
@@ -84,7 +90,7 @@ const unsignedWarning =
   'The backup is not signed, because no master key is set, so restoring it requires --unverified. Set MASTER_KEY or MASTER_KEY_FILE as for the service.';
 
 async function runRestore(file: string, { json, unverified }: Options): Promise<void> {
-  const { restoreBackup } = await import('@toolhost/server/app/backups');
+  const { restoreBackup } = await loadBackups();
   const restored = await restoreBackup(process.env, file, { unverified: unverified === true });
   if (json) return printJson(restored);
   print(
@@ -101,7 +107,7 @@ const revokedWarning =
   'API keys, logins, and members that were removed after the backup was made are restored, too. Remove them again.';
 
 async function runVerify(file: string, { json }: Options): Promise<void> {
-  const { verifyBackup } = await import('@toolhost/server/app/backups');
+  const { verifyBackup } = await loadBackups();
   const verification = await verifyBackup(process.env, file);
   if (json) printJson(verification);
   else
@@ -192,7 +198,7 @@ function parseKeyId(text: string): string {
 }
 
 async function withKeyOperator(work: (operator: KeyOperator) => Promise<void>): Promise<void> {
-  const { openKeyOperator } = await import('@toolhost/server/app/keys/master-keys');
+  const { openKeyOperator } = await loadMasterKeys();
   const operator = await openKeyOperator(process.env);
   try {
     await work(operator);
@@ -203,7 +209,7 @@ async function withKeyOperator(work: (operator: KeyOperator) => Promise<void>): 
 
 async function showStatus({ json }: Options): Promise<void> {
   await withKeyOperator(async (operator) => {
-    const { getMasterKeyStatus } = await import('@toolhost/server/app/keys/master-keys');
+    const { getMasterKeyStatus } = await loadMasterKeys();
     const keyStatus = await getMasterKeyStatus(operator);
     if (json) printJson(keyStatus);
     else print(formatStatus(keyStatus));
@@ -230,9 +236,9 @@ function formatState({ in_ring, opens, seals }: MasterKeyStatus['keys'][number])
 
 async function runReseal({ json, discard }: Options): Promise<void> {
   await withKeyOperator(async (operator) => {
-    const resealing = await import('@toolhost/server/app/keys/reseal');
-    const discarded = discard === undefined ? undefined : await resealing.discardKey(operator, discard);
-    const resealed = await resealing.reseal(operator);
+    const { discardKey, reseal } = await loadResealing();
+    const discarded = discard === undefined ? undefined : await discardKey(operator, discard);
+    const resealed = await reseal(operator);
     if (json) printJson({ ...resealed, ...(discarded && { discarded }) });
     else print(formatResealed(resealed, discarded));
     if (resealed.left.length > 0) process.exitCode = 1;

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { AppError } from '@toolhost/errors/errors';
 import { decodeDocument } from '@toolhost/json/document-text';
 import type { DescriptionFile } from '@toolhost/openapi-to-tools/bundle';
-import { formatUserAgent } from '@toolhost/server/version';
+import { formatUserAgent } from '@toolhost/server/command-line';
 import { getHeaderNameProblem, isHeaderValue } from '@toolhost/tool-config/http/headers';
 import { explainNoResponse } from '../connection/rest-client.ts';
 import { readTextFile } from '../files/server-files.ts';

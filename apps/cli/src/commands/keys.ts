@@ -1,8 +1,8 @@
 import { hasScope, type KeyScope, keyScopes } from '@toolhost/credentials/credential';
+import { keyLimitFieldNames } from '@toolhost/limits/call-limits';
 import { getClaudeCodeCommand } from '@toolhost/mcp-clients/client';
+import { programName } from '@toolhost/server/command-line';
 import { type Input, type Output, operations } from '@toolhost/server/operations';
-import { keyFieldNames } from '@toolhost/server/operations/limits';
-import { programName } from '@toolhost/server/version';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type TargetOptions, withTarget } from '../connection/connect.ts';
 import { addTargetOptions, collectValue, type JsonOption } from '../options.ts';
@@ -17,7 +17,7 @@ export const onDatabasePhrase = 'directly on the database (DATA_DIR or DATABASE_
 export const onDatabaseOrServicePhrase = `${onDatabasePhrase}, or on the service of --profile, --url, or --key`;
 
 const limitFlags = Object.fromEntries(
-  keyFieldNames.map((field) => [field, `--${field.replaceAll('_', '-')} <number>`] as const),
+  keyLimitFieldNames.map((field) => [field, `--${field.replaceAll('_', '-')} <number>`] as const),
 );
 
 export function addKeys(program: Command): void {

@@ -1,9 +1,8 @@
+import { limitFieldNames, limitFields } from '@toolhost/limits/call-limits';
 import { type Input, type Output, operations, operatorOperations } from '@toolhost/server/operations';
-import { limitFieldNames, limitFields } from '@toolhost/server/operations/limits';
-import { quotaKinds, quotaNames } from '@toolhost/server/quotas';
 import type { Command } from 'commander';
 import { type TargetOptions, withTarget } from '../connection/connect.ts';
-import { addTargetOptions, type JsonOption } from '../options.ts';
+import { addTargetOptions, formatFieldDescription, type JsonOption } from '../options.ts';
 import { formatTable, print, printJson } from '../print.ts';
 import { onDatabaseOrServicePhrase, rejectEmptyChange } from './keys.ts';
 import { addFieldOptions, collectFields } from './operation-command.ts';
@@ -87,6 +86,9 @@ function formatLimits(limits: Output<'getWorkspaceLimits'>): string {
   });
 }
 
+const { setWorkspaceQuotas } = operatorOperations;
+const quotaNames = Object.keys(setWorkspaceQuotas.input.shape) as (keyof Input<'setWorkspaceQuotas'>)[];
+
 export function addQuotas(program: Command): void {
   const quotas = program
     .command('quotas')
@@ -98,7 +100,7 @@ export function addQuotas(program: Command): void {
       'reset quotas to the defaults, which QUOTAS sets',
     ],
     fields: quotaNames,
-    operation: operatorOperations.setWorkspaceQuotas,
+    operation: setWorkspaceQuotas,
     examples: `  toolhost quotas set --workspace wsp_… --servers 5000 --megabytes 1000
   toolhost quotas set --writes 0`,
     addOptions: addTargetOptions,
@@ -121,6 +123,6 @@ function formatQuotas(quotas: Output<'getWorkspaceQuotas'>): string {
     limit: (name) => quotas[name].limit ?? 'none',
     used: (name) => quotas[name].used ?? '',
     from: (name) => (quotas[name].from === 'set' ? 'set' : 'environment default'),
-    of: (name) => quotaKinds[name].description,
+    of: (name) => formatFieldDescription(setWorkspaceQuotas.output.shape[name]),
   });
 }

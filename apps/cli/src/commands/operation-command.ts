@@ -1,5 +1,4 @@
-import { type Input, type OperationName, type Output, operations } from '@toolhost/server/operations';
-import type { Operation } from '@toolhost/server/operations/operation';
+import { type Input, type Operation, type OperationName, type Output, operations } from '@toolhost/server/operations';
 import type { Command } from 'commander';
 import { confirmAction } from '../ask.ts';
 import { connect, type OperatorTarget, type TargetOptions, withTarget } from '../connection/connect.ts';

@@ -1,4 +1,5 @@
-import { createRequire, flushCompileCache } from 'node:module';
+import { flushCompileCache } from 'node:module';
+import { loadService, variableDescriptions } from '@toolhost/server/command-line';
 import type { Command } from 'commander';
 import { addAcceptLossOption } from '../accept-loss.ts';
 
@@ -11,17 +12,14 @@ export function addServe(program: Command): void {
 
 /** Starts the service. Resolves when it accepts requests. @throws ConfigError, AppError conflict */
 export async function runServe(): Promise<void> {
-  const { serve } = await import('@toolhost/server/process/serve');
+  const { serve } = await loadService();
   await serve();
   // Saved now, because a killed process could not save its compile cache at exit.
   flushCompileCache();
 }
 
-/** Formats the settings for the help. Uses `require`, because Commander builds help synchronously. */
+/** Formats the settings for the help. */
 function formatSettings(): string {
-  const { variableDescriptions } = createRequire(import.meta.url)(
-    '../../../server/src/variables.ts',
-  ) as typeof import('@toolhost/server/variables');
   const lines = variableDescriptions.map(({ name, fallback, meaning }) => {
     return `  ${name.padEnd(24)} ${meaning}${fallback === '' ? '' : ` (default: ${fallback})`}`;
   });

@@ -1,8 +1,6 @@
 import { AppError } from '@toolhost/errors/errors';
-import type { Operator } from '@toolhost/server/app/operator';
+import { loadOperator, type Operator, parseServiceUrl, programName } from '@toolhost/server/command-line';
 import type { Input, OperationName, Output } from '@toolhost/server/operations';
-import { parseServiceUrl } from '@toolhost/server/setting-addresses';
-import { programName } from '@toolhost/server/version';
 import { type ConnectionOptions, serviceUrlRule } from '../options.ts';
 import { printMessage } from '../print.ts';
 import { type ConnectedClient, createRestClient, getServiceTime, type ServiceConnection } from './rest-client.ts';
@@ -111,7 +109,7 @@ export async function withTarget(
   if ((url ?? key ?? profile) !== undefined) return work(await createServiceTarget(options));
   // Read before anything changes, so that an invalid setting cannot prevent a new key from being shown.
   const serviceUrl = getServiceUrl();
-  const { openOperator } = await import('@toolhost/server/app/operator');
+  const { openOperator } = await loadOperator();
   const operator = await openOperator(process.env, { ...(workspace !== undefined && { workspace }), createsDatabase });
   if (operator.isNew)
     printMessage(`created a new database ${operator.database}; start the service with the same DATA_DIR`);

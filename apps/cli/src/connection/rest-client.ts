@@ -2,11 +2,8 @@ import { AppError, type ErrorKind, errorKinds, getErrorMessage } from '@toolhost
 import { parseJson } from '@toolhost/json/json';
 import { scanJson } from '@toolhost/json/json-scan';
 import { getConnectionReason } from '@toolhost/mcp-doctor/web';
-import { type Input, type OperationName, type Output, operations } from '@toolhost/server/operations';
-import { buildRestRequest } from '@toolhost/server/operations/routes';
-import { problemShape } from '@toolhost/server/operations/shapes';
-import { apiPath } from '@toolhost/server/routes';
-import { programName, version } from '@toolhost/server/version';
+import { apiPath, programName, version } from '@toolhost/server/command-line';
+import { buildRestRequest, type Input, type OperationName, type Output, operations } from '@toolhost/server/operations';
 import { z } from 'zod';
 
 /** Service URL and the credential for it. */
@@ -102,7 +99,10 @@ function toUnreachableError(url: string, error: unknown): AppError {
     : connectionError(url, error);
 }
 
-const problemSchema = z.object({ detail: z.string(), problems: z.array(problemShape).optional() });
+const problemSchema = z.object({
+  detail: z.string(),
+  problems: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
 /** Maximum length of a message and number of problems that are shown. Real services stay below both. */
 const problemLimits = { characters: 4000, problems: 100 };
 

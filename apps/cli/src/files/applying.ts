@@ -1,6 +1,6 @@
 import { AppError } from '@toolhost/errors/errors';
+import { programName } from '@toolhost/server/command-line';
 import type { Input, Output } from '@toolhost/server/operations';
-import { programName } from '@toolhost/server/version';
 import { type ListedServer, readServerList } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { type ReadyServer, readSecrets, type SecretSource, type Sources } from './secret-values.ts';

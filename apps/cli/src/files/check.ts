@@ -1,8 +1,5 @@
 import type { Problem } from '@toolhost/errors/errors';
-import { getConfigRules } from '@toolhost/server/app/operator';
-import { describeToolExcess } from '@toolhost/server/operations/quotas/quotas';
-import { findWarnings } from '@toolhost/server/warnings';
-import { checkServerConfig } from '@toolhost/tool-config/server-config';
+import { type ConfigCheck, loadOperator } from '@toolhost/server/command-line';
 import { getServiceUrl } from '../connection/connect.ts';
 import type { JsonOption } from '../options.ts';
 import { print, printJson } from '../print.ts';
@@ -20,7 +17,8 @@ import {
 type Verdict = { file: string; valid: boolean; problems: readonly Problem[]; warnings: readonly Problem[] };
 
 export async function checkFiles(paths: readonly string[], options: JsonOption): Promise<void> {
-  const checkConfig = await createCheck();
+  const { createConfigCheck } = await loadOperator();
+  const checkConfig = createConfigCheck(process.env, getServiceUrl());
   const verdicts: Verdict[] = [];
   for (const path of paths) verdicts.push(...(await checkPath(path, checkConfig)));
   const valid = verdicts.every((verdict) => verdict.valid);
@@ -40,21 +38,6 @@ async function checkPath(fileOrFolder: string, checkConfig: ConfigCheck): Promis
     for (const document of documents) verdicts.push(checkDocument(document, checkConfig, slugs));
   }
   return verdicts;
-}
-
-/** Checks a configuration. `secrets` are the names of the secrets that the file has a source for. */
-type ConfigCheck = (config: unknown, secrets: readonly string[]) => Pick<Verdict, 'problems' | 'warnings'>;
-
-/** Creates a check with the rules of the service that this environment would start. */
-async function createCheck(): Promise<ConfigCheck> {
-  const { rules, quotas } = getConfigRules(process.env, getServiceUrl());
-  return (raw, secrets) => {
-    const { config: checked, problems } = checkServerConfig(raw, rules);
-    const toolLimitProblem = checked && describeToolExcess(checked.tools.length, quotas);
-    if (toolLimitProblem !== undefined)
-      return { problems: [{ path: 'tools', message: toolLimitProblem }], warnings: [] };
-    return { problems, warnings: checked ? findWarnings(checked, new Set(secrets)) : [] };
-  };
 }
 
 /** Checks one document. `slugs` maps the slugs of the previous documents to their files. */

@@ -1,6 +1,5 @@
-import { serverFileJsonSchema } from '@toolhost/server/operations/applying/server-file';
-import { allowSchemaField } from '@toolhost/server/operations/describe';
-import { routes } from '@toolhost/server/routes';
+import { routes } from '@toolhost/server/command-line';
+import { allowSchemaField, createFileJsonSchema } from '@toolhost/tool-config/server-file';
 import type { Command } from 'commander';
 import { getServiceUrl } from '../connection/connect.ts';
 import {
@@ -127,7 +126,7 @@ Example:
   toolhost schema > server.schema.json`,
     )
     .action(() => {
-      const schema = allowSchemaField(serverFileJsonSchema(getServiceUrl() + routes.serverFileSchema));
+      const schema = allowSchemaField(createFileJsonSchema(getServiceUrl() + routes.serverFileSchema));
       print(JSON.stringify(schema, undefined, 2));
     });
 }

@@ -1,8 +1,7 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { getErrorMessage } from '@toolhost/errors/errors';
-import { startDevService, stopDevOnSignals } from '@toolhost/server/process/dev';
-import { buildUrl, routes } from '@toolhost/server/routes';
+import { buildUrl, loadDevService, routes } from '@toolhost/server/command-line';
 import { print, printMessage } from '../print.ts';
 import { applyServer, planServers, type ServerOutcome } from './applying.ts';
 import type { Sources } from './secret-values.ts';
@@ -19,6 +18,7 @@ export type DevOptions = { port?: number; env?: string[] };
 
 export async function runDev(paths: readonly string[], options: DevOptions): Promise<void> {
   const port = options.port === undefined ? {} : { PORT: String(options.port) };
+  const { startDevService, stopDevOnSignals } = await loadDevService();
   const service = await startDevService({ ...process.env, ...port });
   const readAndApply = createFileSync(service.servers, paths, { allowedVariables: options.env ?? [] });
   let isStopped = false;

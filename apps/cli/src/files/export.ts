@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { parseJson } from '@toolhost/json/json';
 import { yamlNumberOptions } from '@toolhost/json/yaml-numbers';
-import { limitFieldNames } from '@toolhost/server/operations/limits';
-import { routes } from '@toolhost/server/routes';
+import { limitFieldNames } from '@toolhost/limits/call-limits';
+import { routes } from '@toolhost/server/command-line';
 import { sealedFields } from '@toolhost/tool-config/authentication';
 import {
   configSecrets,

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { AppError } from '@toolhost/errors/errors';
 import { parseJson } from '@toolhost/json/json';
-import type { SecretReference } from '@toolhost/server/operations/applying/server-file';
 import { secretNamePattern } from '@toolhost/tool-config/http/placeholders';
 import { configSecrets, normalizeConfig, serverConfigSchema } from '@toolhost/tool-config/server-config';
+import type { SecretReference } from '@toolhost/tool-config/server-file';
 import { createSecretOriginResolver } from '@toolhost/tool-config/server-wide';
 import {
   type ConfigFields,

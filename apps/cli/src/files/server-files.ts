@@ -8,10 +8,10 @@ import { toProblems } from '@toolhost/errors/problems';
 import { decodeDocument } from '@toolhost/json/document-text';
 import { parseJson } from '@toolhost/json/json';
 import { yamlNumberOptions } from '@toolhost/json/yaml-numbers';
-import { fileSections, type SecretReference } from '@toolhost/server/operations/applying/server-file';
-import type { LimitInputs } from '@toolhost/server/operations/limits';
+import type { LimitInputs } from '@toolhost/limits/call-limits';
 import { sealedFields } from '@toolhost/tool-config/authentication';
 import { configSecrets, mask, normalizeConfig, serverConfigSchema } from '@toolhost/tool-config/server-config';
+import { fileSections, type SecretReference } from '@toolhost/tool-config/server-file';
 
 /** Document of a file. `at` is its name in messages, with a number if the file has several documents. */
 export type FileDocument = { file: string; at: string; index: number; value: unknown };

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { AppError } from '@toolhost/errors/errors';
 import { createWebClient } from '@toolhost/mcp-doctor/web';
-import { apiPath } from '@toolhost/server/routes';
-import { programName } from '@toolhost/server/version';
+import { apiPath, programName } from '@toolhost/server/command-line';
 import { z } from 'zod';
 import { LoginExpiredError, requestTokens, revokeToken } from '../login/authorization-server.ts';
 import { writeFileAtomically } from '../whole-file.ts';

@@ -1,8 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
-import { parseServiceUrl } from '@toolhost/server/setting-addresses';
-import { programName } from '@toolhost/server/version';
+import { parseServiceUrl, programName } from '@toolhost/server/command-line';
 import { parse, stringify } from 'yaml';
 import { isValidProfileName, profileNameRule, serviceUrlRule } from '../options.ts';
 import { writeFileAtomically } from '../whole-file.ts';

@@ -2,18 +2,19 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { newId } from '@toolhost/credentials/ids';
-import { AppError } from '@toolhost/errors/errors';
+import { AppError, type Problem } from '@toolhost/errors/errors';
 import { MemoryBudget } from '@toolhost/limits/memory-budget';
-import type { ConfigRules } from '@toolhost/tool-config/server-config';
+import { checkServerConfig } from '@toolhost/tool-config/server-config';
 import { type Config, localWorkspace, readConfig } from '../config.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
 import { createOperatorActor } from '../operations/operation.ts';
 import { createConcurrencyLimiters } from '../operations/quotas/concurrency-limiters.ts';
+import { describeToolExcess } from '../operations/quotas/quotas.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
-import type { Quotas } from '../quotas.ts';
 import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
 import { findWorkspace } from '../store/workspaces.ts';
+import { findWarnings } from '../warnings.ts';
 import { getDatabasePath, openStore } from './open-store.ts';
 import { createOperationDeps } from './operation-deps.ts';
 import { processClocks } from './runtime-options.ts';
@@ -108,8 +109,14 @@ export function rejectMissingDatabase(config: Config): void {
   );
 }
 
-/** Returns the rules that the service of this environment applies to configurations. @throws ConfigError */
-export function getConfigRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules: ConfigRules; quotas: Quotas } {
+/** Checks a configuration. `secrets` are the names of the secrets that will have a value. */
+export type ConfigCheck = (
+  config: unknown,
+  secrets: readonly string[],
+) => { problems: readonly Problem[]; warnings: readonly Problem[] };
+
+/** Creates a check with the rules of the service of this environment. @throws ConfigError */
+export function createConfigCheck(env: NodeJS.ProcessEnv, baseUrl: string): ConfigCheck {
   const { EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS } = env;
   const { config } = readConfig({ EGRESS_ALLOW, MANAGEMENT_SLUG, QUOTAS }, readNothing);
   const { rules, defaultQuotas } = createOperationDeps(
@@ -117,7 +124,12 @@ export function getConfigRules(env: NodeJS.ProcessEnv, baseUrl: string): { rules
     createTemporaryKeyring(),
     processClocks.now,
   );
-  return { rules, quotas: defaultQuotas };
+  return (raw, secrets) => {
+    const { config: checked, problems } = checkServerConfig(raw, rules);
+    const toolExcess = checked && describeToolExcess(checked.tools.length, defaultQuotas);
+    if (toolExcess !== undefined) return { problems: [{ path: 'tools', message: toolExcess }], warnings: [] };
+    return { problems, warnings: checked ? findWarnings(checked, new Set(secrets)) : [] };
+  };
 }
 
 const readNothing = () => '';

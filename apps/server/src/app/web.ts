@@ -40,7 +40,7 @@ type WebDeps = {
 /** Modules that the routes import. Evaluated together, they would block the event loop for 30 ms. */
 const routeModules: readonly (() => Promise<unknown>)[] = [
   () => import('@hono/node-server'),
-  () => import('../operations/applying/server-file.ts'),
+  () => import('@toolhost/tool-config/server-file'),
   () => import('../manage/rest.ts'),
   () => import('../manage/dashboard.ts'),
 ];

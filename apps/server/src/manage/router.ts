@@ -2,12 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import type { UnverifiedCallerLimits } from '@toolhost/credentials/client-request';
 import { AppError } from '@toolhost/errors/errors';
+import { allowSchemaField, createConfigJsonSchema, createFileJsonSchema } from '@toolhost/tool-config/server-file';
 import { type Context, Hono } from 'hono';
 import { NONCE, secureHeaders } from 'hono/secure-headers';
 import { acceptsPage } from '../http/page.ts';
 import { createErrorResponse } from '../http/problem.ts';
-import { serverFileJsonSchema } from '../operations/applying/server-file.ts';
-import { allowSchemaField, serverConfigJsonSchema } from '../operations/describe.ts';
 import { getBasePath } from '../own-hosts.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
@@ -80,8 +79,8 @@ export function createWebRouter(deps: WebDeps): (request: IncomingMessage, respo
   web.get(routes.metrics, (c) => deps.metrics(c.env.incoming));
   const publicDocuments = {
     [routes.apiMetadata]: deps.apiMetadata,
-    [routes.serverSchema]: () => allowSchemaField(serverConfigJsonSchema(deps.baseUrl + routes.serverSchema)),
-    [routes.serverFileSchema]: () => allowSchemaField(serverFileJsonSchema(deps.baseUrl + routes.serverFileSchema)),
+    [routes.serverSchema]: () => allowSchemaField(createConfigJsonSchema(deps.baseUrl + routes.serverSchema)),
+    [routes.serverFileSchema]: () => allowSchemaField(createFileJsonSchema(deps.baseUrl + routes.serverFileSchema)),
   };
   for (const [route, createDocument] of Object.entries(publicDocuments)) {
     const serve = staticDocument(createDocument);

@@ -2,7 +2,7 @@ import { hasScope, keyScopes } from '@toolhost/credentials/credential';
 import { formatApiKey, hashSecret } from '@toolhost/credentials/ids';
 import { AppError, invalidInputError, type Problem } from '@toolhost/errors/errors';
 import { createSuggestionBudget, suggestNearestOrList } from '@toolhost/errors/problems';
-import type { KeyLimits } from '@toolhost/limits/call-limits';
+import { type KeyLimits, keyLimitFieldNames, type LimitInputs, limitFields } from '@toolhost/limits/call-limits';
 import { singleLineText } from '@toolhost/tool-config/tool';
 import { z } from 'zod';
 import {
@@ -28,10 +28,7 @@ import { findActorNames } from './actor-names.ts';
 import {
   applyLimitChanges,
   areLimitsEqual,
-  keyFieldNames,
   keyLimitInputs,
-  type LimitInputs,
-  limitFields,
   limitInputs,
   toKeyLimits,
   toLimitFields,
@@ -400,7 +397,7 @@ function boundedExpiry(requested: number | undefined, field: string, { expiresAt
 /** Refuses limits above those of the actor, and the removal of limits that the actor has. @throws AppError invalid */
 function refuseLimitsAboveActor(input: LimitInputs, { limits }: KeyBounds, outcome: string): void {
   const problems: Problem[] = [];
-  for (const field of keyFieldNames) {
+  for (const field of keyLimitFieldNames) {
     const ownLimit = limits[limitFields[field].name];
     const value = input[field];
     if (ownLimit === undefined || value === undefined || (value !== null && value <= ownLimit)) continue;

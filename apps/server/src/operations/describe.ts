@@ -1,6 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { fieldSchema } from '@toolhost/tool-config/input-schema';
-import { serverConfigSchema } from '@toolhost/tool-config/server-config';
 import { z } from 'zod';
 import type { Operation } from './operation.ts';
 import { schemaNames } from './schema-names.ts';
@@ -38,28 +36,4 @@ function boundTuple({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }
   if (jsonSchema.items !== false || !jsonSchema.prefixItems) return;
   delete jsonSchema.items;
   jsonSchema.maxItems = jsonSchema.prefixItems.length;
-}
-
-/** Returns the published schema of a configuration file, for completion in editors. */
-export function serverConfigJsonSchema(id: string): JsonObject {
-  const { $defs, ...field } = describeAsJsonSchema(fieldSchema, 'input');
-  const schema = z.toJSONSchema(serverConfigSchema, { io: 'input' }) as unknown as JsonObject & {
-    properties: { tools: { items: { properties: { input_schema: JsonObject } } } };
-  };
-  const tool = schema.properties.tools.items.properties;
-  tool.input_schema = {
-    description: tool.input_schema.description,
-    anyOf: [
-      { type: 'object', properties: { type: { const: 'object' } }, required: ['type'] },
-      { type: 'object', additionalProperties: field },
-    ],
-    default: {},
-  };
-  return { ...schema, $id: id, title: 'Toolhost server configuration', $defs };
-}
-
-/** Allows `$schema` in a published schema for files. */
-export function allowSchemaField(schema: JsonObject): JsonObject {
-  const $schema = { type: 'string', description: 'URL of this schema, for editors. It is not stored.' };
-  return { ...schema, properties: { $schema, ...Object(schema.properties) } };
 }

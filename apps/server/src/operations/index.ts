@@ -88,4 +88,5 @@ type FromJson<T> = [z.core.util.JSONType] extends [T]
     ? { [Key in keyof T]: FromJson<Exclude<T[Key], undefined>> }
     : T;
 
-export type { Actor } from './operation.ts';
+export type { Actor, Operation } from './operation.ts';
+export { buildRestRequest } from './routes.ts';

@@ -2,11 +2,13 @@ import {
   type ConfiguredLimits,
   circuitStates,
   type KeyLimits,
-  type LimitName,
+  type keyLimitFieldNames,
+  type LimitField,
+  type LimitInputs,
   type LimitUse,
+  limitFieldNames,
+  limitFields,
   limitSources,
-  maxCallQuota,
-  maxLimit,
   resolveServerLimit,
   resolveWorkspaceLimit,
   type SourcedLimit,
@@ -23,21 +25,7 @@ import { nameSchema } from './schema-names.ts';
 import { publishChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 
-/** Public names of the limits, in display order. */
-export const limitFields = {
-  calls_per_second: { name: 'callsPerSecond', max: maxLimit, label: 'Calls per second' },
-  concurrent_calls: { name: 'concurrentCalls', max: maxLimit, label: 'Concurrent calls' },
-  calls_per_minute: { name: 'callsPerMinute', max: maxCallQuota, label: 'Calls per minute (UTC)' },
-  calls_per_day: { name: 'callsPerDay', max: maxCallQuota, label: 'Calls per day (UTC)' },
-} as const satisfies Record<string, { name: LimitName; max: number; label: string }>;
-
-export type LimitField = keyof typeof limitFields;
-export const limitFieldNames = Object.keys(limitFields) as LimitField[];
-/** Limits that a single key may have. */
-export const keyFieldNames = ['calls_per_second', 'calls_per_minute', 'calls_per_day'] as const;
-type KeyField = (typeof keyFieldNames)[number];
-
-export type LimitInputs = { [Field in LimitField]?: number | null | undefined };
+type KeyField = (typeof keyLimitFieldNames)[number];
 
 const boundedLimit = (field: LimitField) => z.int().min(1).max(limitFields[field].max);
 

@@ -1,6 +1,6 @@
 import { hasScope } from '@toolhost/credentials/credential';
 import { AppError, invalidInputError, type Problem } from '@toolhost/errors/errors';
-import type { ConfiguredLimits } from '@toolhost/limits/call-limits';
+import type { ConfiguredLimits, LimitInputs } from '@toolhost/limits/call-limits';
 import { diffConfigs, type FieldChange, findOverwrittenPaths } from '@toolhost/tool-config/config-changes';
 import { type ServerConfig, splitSecrets } from '@toolhost/tool-config/server-config';
 import type { Warning } from '@toolhost/tool-config/warning';
@@ -9,7 +9,7 @@ import { findSecrets } from '../../store/servers/secrets.ts';
 import { findVersion } from '../../store/servers/server-versions.ts';
 import { isSlugTaken, type StoredServer, setAppliedVersion, updateServerLimits } from '../../store/servers/servers.ts';
 import { checkConfig, precheck } from '../check-config.ts';
-import { type LimitInputs, limitInputs, toLimitFields, toStoredLimits } from '../limits.ts';
+import { limitInputs, toLimitFields, toStoredLimits } from '../limits.ts';
 import { type Context, operation } from '../operation.ts';
 import { maxSecrets, secretNameInput, secretNameProblem, secretValueInput, storeSecret } from '../servers/secrets.ts';
 import {

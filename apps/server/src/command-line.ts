@@ -1,0 +1,22 @@
+/**
+ * Entry for the command line. A part of the service is loaded only by the command that runs it, so this file imports
+ * nothing that `toolhost serve` does not need before its first call.
+ */
+
+export type { BackupReport } from './app/backups.ts';
+export type { KeyOperator, MasterKeyStatus } from './app/keys/master-keys.ts';
+export type { ResealResult } from './app/keys/reseal.ts';
+export type { ConfigCheck, Operator } from './app/operator.ts';
+export { apiPath, buildUrl, routes } from './routes.ts';
+export { parseServiceUrl } from './setting-addresses.ts';
+export { variableDescriptions } from './variables.ts';
+export { commit, formatUserAgent, programName, version } from './version.ts';
+
+export const loadService = () => import('./process/serve.ts');
+export const loadDevService = () => import('./process/dev.ts');
+/** Operations directly on the database, and the check of a configuration with the rules of an environment. */
+export const loadOperator = () => import('./app/operator.ts');
+export const loadBackups = () => import('./app/backups.ts');
+export const loadMasterKeys = () => import('./app/keys/master-keys.ts');
+export const loadResealing = () => import('./app/keys/reseal.ts');
+export const loadLogRecovery = () => import('./app/accept-loss.ts');
