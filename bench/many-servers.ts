@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { version } from '@toolhost/server/version';
 import { checkServerConfig, type ServerConfig } from '@toolhost/tool-config/server-config';
 import { openDatabase } from '../apps/server/src/store/database.ts';
 import { insertServer } from '../apps/server/src/store/servers/servers.ts';
 import { insertWorkspace } from '../apps/server/src/store/workspaces.ts';
+import { version } from '../apps/server/src/version.ts';
 import { post } from './post.ts';
 import { getResidentMb, root } from './processes.ts';
 import { median } from './rounds.ts';

@@ -1,7 +1,7 @@
 /** Builds the requests of `--reports`: every read operation of the catalog with each of its inputs. */
 import { operationList } from '@toolhost/server/operations';
-import type { Operation } from '@toolhost/server/operations/operation';
 import { buildRestRequest, type RestRequest } from '@toolhost/server/operations/routes';
+import type { Operation } from '../apps/server/src/operations/operation.ts';
 
 /** Request of an operation. `mayBeNotFound`: a 404 is possible, because two inputs may contradict or one may name nothing. */
 export type ReportRequest = RestRequest & { operation: string; input: object; mayBeNotFound: boolean };

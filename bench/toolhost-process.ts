@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { quotaNames } from '@toolhost/server/quotas';
+import { quotaNames } from '../apps/server/src/quotas.ts';
 import type { Target } from './load.ts';
 import { type Child, cores, getResidentMb, root, startChild, startTimeoutMs } from './processes.ts';
 

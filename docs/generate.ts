@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { operationList } from '@toolhost/server/operations';
-import { toOutputSchema } from '@toolhost/server/operations/describe';
-import type { Operation } from '@toolhost/server/operations/operation';
-import { variableDescriptions } from '@toolhost/server/variables';
 import { reservedSlugs } from '@toolhost/tool-config/slug';
 import { z } from 'zod';
+import { toOutputSchema } from '../apps/server/src/operations/describe.ts';
+import type { Operation } from '../apps/server/src/operations/operation.ts';
 import { configurationParts } from '../apps/server/src/operations/servers/describe-configuration.ts';
+import { variableDescriptions } from '../apps/server/src/variables.ts';
 import { requirements } from '../test/requirements.ts';
 import { clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';

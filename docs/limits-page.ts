@@ -9,8 +9,6 @@ import { maxBundleCharacters, maxFiles } from '@toolhost/openapi-to-tools/bundle
 import { maxDocumentCharacters } from '@toolhost/openapi-to-tools/plan-outline';
 import { maxModelSteps } from '@toolhost/server/model';
 import { maxNotificationsPerDay, maxWebhooks, notificationRetentionMs } from '@toolhost/server/notification-events';
-import { quotaKinds, quotaNames } from '@toolhost/server/quotas';
-import { variables } from '@toolhost/server/variables';
 import { fileChunkBytes, fileRetentionMs, maxInlineBytes } from '@toolhost/tool-config/file-names';
 import { maxHeaderLength, maxParameters, maxRequestTargetLength } from '@toolhost/tool-config/http/values';
 import { maxArguments } from '@toolhost/tool-config/input-schema';
@@ -76,6 +74,7 @@ import {
 } from '../apps/server/src/operations/quotas/concurrency-limiters.ts';
 import { maxSecrets } from '../apps/server/src/operations/servers/secrets.ts';
 import { defaultRuntimeOptions, maxClientConnections, shutdownTimeoutMs } from '../apps/server/src/process/start.ts';
+import { quotaKinds, quotaNames } from '../apps/server/src/quotas.ts';
 import { maxCachedKeys, maxKeyChainLength } from '../apps/server/src/store/api-keys.ts';
 import {
   maxDetailCharsPerDay,
@@ -98,6 +97,7 @@ import { maxEndedKeys } from '../apps/server/src/store/pruning/prune-people.ts';
 import { restorePeriodMs } from '../apps/server/src/store/servers/deleted-servers.ts';
 import { maxImports } from '../apps/server/src/store/servers/imports.ts';
 import { maxVersionBytes } from '../apps/server/src/store/servers/server-versions.ts';
+import { variables } from '../apps/server/src/variables.ts';
 import { documentLimits } from '../packages/openapi-to-tools/src/document/parse-document.ts';
 import { maxOperations } from '../packages/openapi-to-tools/src/read-description.ts';
 import {

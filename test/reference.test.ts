@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
-import { variables } from '@toolhost/server/variables';
+import { variables } from '../apps/server/src/variables.ts';
 import { declaredFile, formatDeclarations } from '../docs/declared.ts';
 import { referencePages } from '../docs/generate.ts';
 

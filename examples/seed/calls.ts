@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { newId } from '@toolhost/credentials/ids';
-import type { OperationDeps } from '@toolhost/server/operations/operation';
 import type { Store } from '../../apps/server/src/app/open-store.ts';
 import { localWorkspace } from '../../apps/server/src/config.ts';
+import type { OperationDeps } from '../../apps/server/src/operations/operation.ts';
 import { createCredentialUses } from '../../apps/server/src/store/api-keys.ts';
 import { batchRows, type CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
 import { insertCaptures } from '../../apps/server/src/store/calls/captures.ts';

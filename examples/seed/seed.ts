@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '@toolhost/errors/errors';
 import { MemoryBudget } from '@toolhost/limits/memory-budget';
-import { variables } from '@toolhost/server/variables';
 import { openKeyring } from '../../apps/server/src/app/keys/keyring.ts';
 import { openStore, type Store } from '../../apps/server/src/app/open-store.ts';
 import { createOperationDeps } from '../../apps/server/src/app/operation-deps.ts';
@@ -15,6 +14,7 @@ import { createConcurrencyLimiters } from '../../apps/server/src/operations/quot
 import type { Runner } from '../../apps/server/src/operations/run-operation.ts';
 import { dayMs } from '../../apps/server/src/store/calls/call-writer.ts';
 import { findServer, isSlugTaken } from '../../apps/server/src/store/servers/servers.ts';
+import { variables } from '../../apps/server/src/variables.ts';
 import { writeCalls } from './calls.ts';
 import { makeHistory } from './history.ts';
 import { insertLogins } from './logins.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { requireServing } from '@toolhost/server/operations/operation';
 import { pino } from 'pino';
 import { startNotifier } from '../../apps/server/src/app/leader-jobs/deliver-notifications.ts';
 import { startEventDetection } from '../../apps/server/src/app/leader-jobs/detect-events.ts';
+import { requireServing } from '../../apps/server/src/operations/operation.ts';
 import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { assertFieldError, button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { operations } from '@toolhost/server/operations';
-import { toOutputSchema } from '@toolhost/server/operations/describe';
+import { toOutputSchema } from '../../apps/server/src/operations/describe.ts';
 import { type ManagementAgent, startManagementAgent } from '../support/oauth/management-agent.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { requireServing } from '@toolhost/server/operations/operation';
 import { pino } from 'pino';
 import { startNotifier } from '../../apps/server/src/app/leader-jobs/deliver-notifications.ts';
 import { startEventDetection } from '../../apps/server/src/app/leader-jobs/detect-events.ts';
 import type { LeaderJob } from '../../apps/server/src/app/leader-jobs/leader-job.ts';
+import { requireServing } from '../../apps/server/src/operations/operation.ts';
 import { engines } from '../sets.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';

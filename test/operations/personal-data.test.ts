@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { hasScope } from '@toolhost/credentials/credential';
 import { operationList } from '@toolhost/server/operations';
-import type { Operation } from '@toolhost/server/operations/operation';
+import type { Operation } from '../../apps/server/src/operations/operation.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { type ProductionWorld, startProductionWorld } from '../support/oauth/production-world.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';

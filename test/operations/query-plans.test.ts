@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { AppError } from '@toolhost/errors/errors';
-import type { Actor } from '@toolhost/server/operations/operation';
 import { CompiledQuery, type RootOperationNode, sql } from 'kysely';
+import type { Actor } from '../../apps/server/src/operations/operation.ts';
 import { runOperation } from '../../apps/server/src/operations/run-operation.ts';
 import type { Db } from '../../apps/server/src/store/db.ts';
 import { getKnownInputs } from '../../bench/reports-inputs.ts';

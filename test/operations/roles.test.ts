@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { getRoleScopes, hasScope } from '@toolhost/credentials/credential';
 import { operationList } from '@toolhost/server/operations';
-import type { Operation } from '@toolhost/server/operations/operation';
+import type { Operation } from '../../apps/server/src/operations/operation.ts';
 import { createPersonSession, type Person } from '../support/browser/dashboard.ts';
 import { buildMinimalInput, toRestRequest } from '../support/operation-inputs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

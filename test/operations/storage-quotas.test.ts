@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { defaultQuotas, type QuotaName } from '@toolhost/server/quotas';
 import { readConfig } from '../../apps/server/src/config.ts';
+import { defaultQuotas, type QuotaName } from '../../apps/server/src/quotas.ts';
 import { engines } from '../sets.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';

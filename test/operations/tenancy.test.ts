@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { operationList } from '@toolhost/server/operations';
-import type { Operation } from '@toolhost/server/operations/operation';
+import type { Operation } from '../../apps/server/src/operations/operation.ts';
 import { buildMinimalInput, toRestRequest } from '../support/operation-inputs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';

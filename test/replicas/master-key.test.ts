@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import type { MasterKeyStatus } from '@toolhost/server/app/keys/master-keys';
-import type { ResealResult } from '@toolhost/server/app/keys/reseal';
+import type { MasterKeyStatus } from '../../apps/server/src/app/keys/master-keys.ts';
+import type { ResealResult } from '../../apps/server/src/app/keys/reseal.ts';
 import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
 import { saveSecret } from '../../apps/server/src/store/servers/secrets.ts';
 import { findServer } from '../../apps/server/src/store/servers/servers.ts';

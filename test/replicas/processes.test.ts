@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { version } from '@toolhost/server/version';
+import { version } from '../../apps/server/src/version.ts';
 import { eventually } from '../support/eventually.ts';
 import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';

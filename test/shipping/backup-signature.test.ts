@@ -3,7 +3,7 @@ import { appendFileSync, copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import type { BackupReport, BackupResult } from '@toolhost/server/app/backups';
+import type { BackupReport, BackupResult } from '../../apps/server/src/app/backups.ts';
 import { root } from '../files.ts';
 import { readBackupLines, writeBackup } from '../support/store/backup-text.ts';
 import { type BackupFixture, masterKey, startBackupFixture } from '../support/toolhost/backup-fixture.ts';

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, it } from 'node:test';
 import { createGzip } from 'node:zlib';
-import type { BackupReport } from '@toolhost/server/app/backups';
+import type { BackupReport } from '../../apps/server/src/app/backups.ts';
 import { engines } from '../sets.ts';
 import { readBackupLines, readBackupRows, writeBackup } from '../support/store/backup-text.ts';
 import { type BackupFixture, masterKey, startBackupFixture } from '../support/toolhost/backup-fixture.ts';

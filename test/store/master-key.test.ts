@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { ResealResult } from '@toolhost/server/app/keys/reseal';
+import type { ResealResult } from '../../apps/server/src/app/keys/reseal.ts';
 import { createKeyring, sealedColumns } from '../../apps/server/src/store/sealing/sealing.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';

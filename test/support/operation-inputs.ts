@@ -1,4 +1,4 @@
-import type { Operation } from '@toolhost/server/operations/operation';
+import type { Operation } from '../../apps/server/src/operations/operation.ts';
 import type { Json } from './toolhost/toolhost.ts';
 
 function minimalValue(schema: Json): unknown {

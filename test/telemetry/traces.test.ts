@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import type { Resolve } from '@toolhost/safe-http/connector';
-import { version } from '@toolhost/server/version';
+import { version } from '../../apps/server/src/version.ts';
 import { eventually } from '../support/eventually.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';

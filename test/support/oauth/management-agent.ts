@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Schema, Validator } from '@cfworker/json-schema';
 import { operationList } from '@toolhost/server/operations';
-import { toOutputSchema } from '@toolhost/server/operations/describe';
+import { toOutputSchema } from '../../../apps/server/src/operations/describe.ts';
 import type { Json, TestToolhost, ToolCallResult } from '../toolhost/toolhost.ts';
 
 export type Tool = { name: string; description: string; inputSchema: Schema; annotations: Json };

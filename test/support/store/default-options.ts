@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { version } from '@toolhost/server/version';
 import type { DatabaseOptions } from '../../../apps/server/src/store/database.ts';
+import { version } from '../../../apps/server/src/version.ts';
 import { root } from '../../files.ts';
 
 /** Callbacks for tests that ignore the reports of the database. */
