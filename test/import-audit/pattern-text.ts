@@ -4,7 +4,7 @@ import type { Random } from './random.ts';
 /** Thrown for a pattern for which no string can be generated. */
 export class UnsupportedPattern extends Error {}
 
-/** Generates a string that may still violate the pattern, so the caller must check it. @throws NoPatternText */
+/** Generates a string that may still violate the pattern, so the caller must check it. @throws UnsupportedPattern */
 export function makePatternText(pattern: string, random: Random, minLength = 0): string {
   const parser = { pattern, at: 0 };
   const make = readAlternatives(parser, random, minLength);

@@ -15,7 +15,7 @@ export type Work = { described: AuditDocument; operation: Operation; tool: Tool;
 /** `unplaced` lists the inputs without an argument. */
 export type Prepared = { inputs: Inputs; args: JsonObject; unplaced: string[] };
 
-/** @throws UndefinedForm if no value was found for a required input */
+/** @throws UndefinedSerialization if no value was found for a required input */
 export function prepareCall(work: Work): Prepared {
   const { described, operation, tool, random } = work;
   const prepared: Prepared = { inputs: { parameters: new Map() }, args: {}, unplaced: [] };

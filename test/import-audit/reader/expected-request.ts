@@ -17,7 +17,7 @@ export type Inputs = {
   };
 };
 
-/** @throws UndefinedForm if no standard defines the serialization of a value */
+/** @throws UndefinedSerialization if no standard defines the serialization of a value */
 export function buildExpectedRequest(operation: Operation, basePath: string, inputs: Inputs): WireRequest {
   const headers = new Map<string, string>();
   const cookies: [string, string][] = [];

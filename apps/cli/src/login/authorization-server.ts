@@ -13,7 +13,7 @@ export class LoginExpiredError extends AppError {
   }
 }
 
-/** Posts a form to the token endpoint (RFC 6749, 4.1.3 and 6). @throws LoginEnded, AppError */
+/** Posts a form to the token endpoint (RFC 6749, 4.1.3 and 6). @throws LoginExpiredError, AppError */
 export async function requestTokens(
   web: WebClient,
   endpoint: string,
