@@ -1,12 +1,9 @@
-import { readdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
 
 export const root = join(import.meta.dirname, '..');
 
-/** Returns the paths of all test files, relative to `test/`. */
+/** Returns the paths of all test files, relative to the repository: those in `test/`, and unit tests beside the code. */
 export function testFiles(): string[] {
-  return readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.test.ts'))
-    .map((name) => relative(import.meta.dirname, join(import.meta.dirname, name)))
-    .toSorted();
+  return globSync('{test,packages,apps}/**/*.test.ts', { cwd: root, exclude: ['**/node_modules'] }).toSorted();
 }

@@ -30,25 +30,28 @@ function resolveImport(path: string, specifier: string): string | undefined {
   return file === undefined ? undefined : join(manifest?.folder ?? '', file);
 }
 
-function readSources(pattern: string): Source[] {
-  return globSync(pattern, { cwd: root })
-    .filter((path) => !path.endsWith('.test.ts'))
-    .map((path) => {
-      const text = readFileSync(join(root, path), 'utf8');
-      const toPaths = (specifiers: (string | undefined)[]) =>
-        specifiers.map((specifier = '') => resolveImport(path, specifier)).filter((target) => target !== undefined);
-      const lazy = [...text.matchAll(/import\(\s*'((?:\.|@toolhost\/)[^']+)'/g)].map(([, target]) => target);
-      const statements = [...text.matchAll(/^(?:import|export)\s([^;']*?)from '((?:\.|@toolhost\/)[^']+)'/gm)];
-      const ofValues = statements.filter(([, names = '']) => !importsOnlyTypes(names)).map(([, , target]) => target);
-      return {
-        path,
-        unit: path.split('/').slice(0, 2).join('/'),
-        text,
-        imports: toPaths([...statements.map(([, , target]) => target), ...lazy]),
-        values: toPaths([...ofValues, ...lazy]),
-        evaluated: toPaths(ofValues),
-      };
-    });
+function readSources(paths: readonly string[]): Source[] {
+  return paths.map((path) => {
+    const text = readFileSync(join(root, path), 'utf8');
+    const toPaths = (specifiers: (string | undefined)[]) =>
+      specifiers.map((specifier = '') => resolveImport(path, specifier)).filter((target) => target !== undefined);
+    const lazy = [...text.matchAll(/import\(\s*'((?:\.|@toolhost\/)[^']+)'/g)].map(([, target]) => target);
+    const statements = [...text.matchAll(/^(?:import|export)\s([^;']*?)from '((?:\.|@toolhost\/)[^']+)'/gm)];
+    const ofValues = statements.filter(([, names = '']) => !importsOnlyTypes(names)).map(([, , target]) => target);
+    return {
+      path,
+      unit: getUnit(path),
+      text,
+      imports: toPaths([...statements.map(([, , target]) => target), ...lazy]),
+      values: toPaths([...ofValues, ...lazy]),
+      evaluated: toPaths(ofValues),
+    };
+  });
+}
+
+/** Returns the package or app of a file. */
+function getUnit(path: string): string {
+  return path.split('/').slice(0, 2).join('/');
 }
 
 /** Returns true for an import of types alone, of which nothing is left at run time. */
@@ -56,7 +59,8 @@ function importsOnlyTypes(names: string): boolean {
   return names.startsWith('type ') || (names.startsWith('{') && !/[{,]\s*(?!type\s)\w/.test(names));
 }
 
-const sources = readSources('{packages,apps}/*/src/**/*.{ts,tsx}');
+const sources = readSources(globSync('{packages,apps}/*/src/**/*.{ts,tsx}', { cwd: root, exclude: ['**/*.test.ts'] }));
+const unitTests = readSources(testFiles().filter((path) => !path.startsWith('test/')));
 const server = sources.filter(({ unit }) => unit === 'apps/server');
 const serverFolder = 'apps/server/src/';
 
@@ -65,6 +69,17 @@ const packages = [
   ...['errors', 'json', 'json-schema', 'credentials', 'limits', 'tool-config', 'tool-search', 'mcp-protocol'],
   ...['mcp-clients', 'openapi-to-tools', 'safe-http', 'mcp-doctor'],
 ];
+
+/** Returns the imports of a package that lead to a package above it, or to an app. */
+function findUpwardImports({ path, unit, imports }: Source): string[] {
+  return imports
+    .filter((target) => /^(packages|apps)\//.test(target) && getUnit(target) !== unit)
+    .filter((target) => {
+      const [kind, name = ''] = target.split('/');
+      return kind !== 'packages' || packages.indexOf(name) > packages.indexOf(unit.slice('packages/'.length));
+    })
+    .map((target) => `${path} imports ${target}`);
+}
 
 const settings = ['config.ts', 'variables.ts', 'master-keys.ts', 'setting-addresses.ts'];
 
@@ -257,7 +272,7 @@ describe('the packages', () => {
     const deep = sources.flatMap(({ path, unit, text }) =>
       [...text.matchAll(/from '(\.[^']+)'/g)]
         .map(([, target = '']) => join(dirname(path), target))
-        .filter((target) => /^(packages|apps)\//.test(target) && !target.startsWith(`${unit}/`))
+        .filter((target) => /^(packages|apps|test)\//.test(target) && !target.startsWith(`${unit}/`))
         .map((target) => `${path} imports ${target}`),
     );
     assertNone(deep, 'Import `@toolhost/…` instead of a path into another package');
@@ -281,18 +296,8 @@ describe('the packages', () => {
   });
 
   it('import only packages below them', () => {
-    const faults = sources
-      .filter(({ unit }) => unit.startsWith('packages/'))
-      .flatMap(({ path, unit, imports }) =>
-        imports
-          .filter((target) => !target.startsWith(`${unit}/`))
-          .filter((target) => {
-            const [kind, name = ''] = target.split('/');
-            return kind !== 'packages' || packages.indexOf(name) > packages.indexOf(unit.slice('packages/'.length));
-          })
-          .map((target) => `${path} imports ${target}`),
-      );
-    assertNone(faults, 'Pass the value as an argument, or move the module down');
+    const inPackages = [...sources, ...unitTests].filter(({ unit }) => unit.startsWith('packages/'));
+    assertNone(inPackages.flatMap(findUpwardImports), 'Pass the value as an argument, or move the module down');
   });
 
   it('have a README that shows how to import each of them', () => {
@@ -304,6 +309,30 @@ describe('the packages', () => {
       })
       .map(({ folder }) => folder);
     assertNone(missing, 'Write a README of one screen with the public API and an example');
+  });
+});
+
+describe('the unit tests', () => {
+  it('import their package by path, other packages through exports, and code for tests from test/support', () => {
+    const shared = /^test\/(support\/|sets\.ts$|files\.ts$)/;
+    const faults = unitTests.flatMap(({ path, unit, text }) =>
+      [...text.matchAll(/(?:from|import\() ?'(\.[^']+)'/g)]
+        .map(([, target = '']) => join(dirname(path), target))
+        .filter((target) => !target.startsWith(`${unit}/`) && !shared.test(target))
+        .map((target) => `${path} imports ${target}`),
+    );
+    assertNone(faults, 'Import `@toolhost/…`, or move the test to test/');
+  });
+
+  it('start no service', () => {
+    const support = readSources(globSync('test/support/**/*.ts', { cwd: root }));
+    const graph = graphOf([...unitTests, ...support].map(({ path, values }) => ({ from: path, to: values })));
+    // The starters are processes that only open a database.
+    const service = /^test\/support\/(?:toolhost\/(?!starters\.ts$)|browser\/|oauth\/|agents\/)/;
+    const faults = unitTests.flatMap(({ path }) =>
+      [...addReachable(path, graph)].filter((target) => service.test(target)).map((target) => `${path}: ${target}`),
+    );
+    assertNone(faults, 'Move the test to test/: the tests there go through public entry points');
   });
 });
 
@@ -396,7 +425,7 @@ describe('the house', () => {
     const luck =
       /(?:performance|Date)\.now\(\) - \w+ <|const (\w+) = await startListener\(\);\s+(?:\w+ = \1\.port;\s+)?await \1\.close/;
     assertNone(
-      testFiles().filter((file) => luck.test(readFileSync(join(root, 'test', file), 'utf8'))),
+      testFiles().filter((file) => luck.test(readFileSync(join(root, file), 'utf8'))),
       'Check the time with `onTime`, and take the port from `freePort`',
     );
   });

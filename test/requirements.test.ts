@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { testFiles } from './files.ts';
+import { root, testFiles } from './files.ts';
 import { requirements } from './requirements.ts';
 import { runsOnEveryChange } from './sets.ts';
 
@@ -11,7 +11,7 @@ const citationPattern = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|play|r
 /** Returns every citation in a test title, with its file. */
 function findCitations(): { id: string; file: string }[] {
   return testFiles().flatMap((file) =>
-    [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(citationPattern)].map((match) => ({
+    [...readFileSync(join(root, file), 'utf8').matchAll(citationPattern)].map((match) => ({
       id: match[1] as string,
       file,
     })),

@@ -44,7 +44,7 @@ process.exitCode = (await runAll(files)) ? 0 : 1;
 async function runAll(selectedFiles: readonly string[]): Promise<boolean> {
   const durations = readDurations();
   // The duration of a file that never ran is estimated from its size.
-  const getExpectedDuration = (file: string) => durations[file] ?? statSync(join(root, 'test', file)).size / 2_000;
+  const getExpectedDuration = (file: string) => durations[file] ?? statSync(join(root, file)).size / 2_000;
   const queue = selectedFiles.toSorted((a, b) => getExpectedDuration(b) - getExpectedDuration(a));
   const startedAt = performance.now();
   const results: FileResult[] = [];
@@ -134,7 +134,7 @@ function runFile(worker: ChildProcess, file: string, onFailure: (text: string) =
 
 function formatResult({ file, tests, failures, seconds }: FileResult, remaining: number): string {
   const mark = failures > 0 ? '✖' : '✔';
-  return `${mark} ${file.padEnd(48)} ${String(tests).padStart(4)} tests ${seconds.toFixed(1).padStart(6)} s, ${remaining} files left\n`;
+  return `${mark} ${file.padEnd(56)} ${String(tests).padStart(4)} tests ${seconds.toFixed(1).padStart(6)} s, ${remaining} files left\n`;
 }
 
 function indent(text: string): string {

@@ -15,7 +15,7 @@ function fingerprint(): string {
   for (const entry of readdirSync(import.meta.dirname, { recursive: true, withFileTypes: true }).sort((a, b) =>
     join(a.parentPath, a.name) < join(b.parentPath, b.name) ? -1 : 1,
   )) {
-    if (entry.isFile()) add(join(entry.parentPath, entry.name));
+    if (entry.isFile() && !entry.name.endsWith('.test.ts')) add(join(entry.parentPath, entry.name));
   }
   add(join(root, 'apps', 'server', 'src', 'operations', 'routes.ts'));
   const gallery = join(root, 'examples', 'gallery');

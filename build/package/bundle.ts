@@ -43,10 +43,12 @@ export async function writeBundle(folder: string, commit: string): Promise<strin
 
 /** Returns the entry points: the command line, and the files that are started as threads. */
 function getEntryPoints(): Record<string, string> {
-  const threadFiles = globSync('{apps,packages}/*/src/**/*.ts', { cwd: root }).flatMap((path) => {
-    const code = readFileSync(join(root, path), 'utf8');
-    return [...code.matchAll(threadFilePattern)].map(([quotedPath]) => join(path, '..', quotedPath.slice(1, -1)));
-  });
+  const threadFiles = globSync('{apps,packages}/*/src/**/*.ts', { cwd: root, exclude: ['**/*.test.ts'] }).flatMap(
+    (path) => {
+      const code = readFileSync(join(root, path), 'utf8');
+      return [...code.matchAll(threadFilePattern)].map(([quotedPath]) => join(path, '..', quotedPath.slice(1, -1)));
+    },
+  );
   return Object.fromEntries(
     ['apps/cli/src/main.ts', ...threadFiles].map((path) => [basename(path, '.ts'), join(root, path)]),
   );

@@ -11,7 +11,7 @@ export const endOfFile = 'the end of the file';
 
 process.on('message', async (file: string) => {
   try {
-    await import(join(root, 'test', file));
+    await import(join(root, file));
   } catch (error) {
     test('loads', () => {
       throw error;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -10,6 +10,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
 import { eventually } from '../support/eventually.ts';
+import { findTestCode } from '../support/find-test-code.ts';
 import { createCleanRootCommand } from '../support/image/clean-root.ts';
 import { type BuiltImage, runImageSteps } from '../support/image/image-steps.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
@@ -36,6 +37,12 @@ describe('the container image', () => {
     const { stdout } = await execFileAsync(program, args);
     assert.match(stdout, new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(commit ${commit}\\)\n$`));
     assert.deepEqual(readdirSync(join(image.root, 'app')).toSorted(), ['LICENSE', 'bin', 'lib', 'package.json']);
+  });
+
+  it('[ship 2] contains no test, and neither do the sources from which it is built', () => {
+    assert.deepEqual(findTestCode(join(image.root, 'app')), []);
+    // The folder has all stages.
+    assert.deepEqual(globSync('**/*.test.ts', { cwd: folder, exclude: ['**/node_modules'] }), []);
   });
 
   it('[ship 2] is smaller than 100 MB when compressed', async (t) => {

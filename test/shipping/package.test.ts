@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
+import { findTestCode } from '../support/find-test-code.ts';
 import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
@@ -79,6 +80,10 @@ describe('the npm package', () => {
     );
     for (const file of ['deploy/systemd/toolhost.service', 'docs/operations/alerts.yml'])
       assert.ok(existsSync(join(modules, 'toolhost', file)), file);
+  });
+
+  it('[ship 1] contains no test, although unit tests are beside the code', () => {
+    assert.deepEqual(findTestCode(join(packedToolhost.folder, 'node_modules', 'toolhost')), []);
   });
 
   it('[ship 1] lists every included package with its hash (CycloneDX) and its license', () => {

@@ -15,15 +15,18 @@ const file = join(root, 'test', 'yardstick.json');
 /** Measures the cost of reading the code: how much of it a request executes, and how many lines it has. */
 export async function measureAll(): Promise<Measure[]> {
   const budgets = JSON.parse(readFileSync(file, 'utf8')) as Budgets;
+  const lines: [string, number][] = ['packages', 'apps/server', 'apps/cli', 'apps/dashboard/src'].map((folder) => [
+    `lines of ${folder}`,
+    countLines(`${folder}/**/*.{ts,tsx}`, { exclude: ['**/*.test.ts'] }),
+  ]);
+  const testLines = countLines('test/**/*.ts') + countLines('{packages,apps}/**/*.test.ts');
   const numbers = [
     ...Object.entries(await countRequests()).flatMap(([name, { files, functions }]): [string, number][] => [
       [`${name}: files`, files],
       [`${name}: functions`, functions],
     ]),
-    ...['packages', 'apps/server', 'apps/cli', 'apps/dashboard/src', 'test'].map((folder): [string, number] => [
-      `lines of ${folder}`,
-      countLines(folder),
-    ]),
+    ...lines,
+    ['lines of test', testLines] as const,
   ];
   return numbers.map(([name, now]) => ({ name, now, budget: budgets[name] ?? 0 }));
 }
@@ -44,9 +47,9 @@ async function countRequests(): Promise<RequestCounts> {
   return counts;
 }
 
-/** Counts the lines of the TypeScript files below a folder. All of them are in git; nothing is generated there. */
-function countLines(folder: string): number {
-  return globSync(`${folder}/**/*.{ts,tsx}`, { cwd: root })
+/** Counts the lines of the files that match a pattern. All of them are in git; nothing is generated there. */
+function countLines(pattern: string, { exclude = [] }: { exclude?: string[] } = {}): number {
+  return globSync(pattern, { cwd: root, exclude: ['**/node_modules', ...exclude] })
     .map((path) => readFileSync(join(root, path), 'utf8').split('\n').length - 1)
     .reduce((sum, lines) => sum + lines, 0);
 }

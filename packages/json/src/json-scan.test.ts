@@ -3,10 +3,10 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { scanJson } from '@toolhost/json/json-scan';
 import fc from 'fast-check';
-import { sourceHash } from '../../packages/json/src/json-wasm.ts';
-import { getRunCount } from '../sets.ts';
+import { getRunCount } from '../../../test/sets.ts';
+import { scanJson } from './json-scan.ts';
+import { sourceHash } from './json-wasm.ts';
 
 const isJson = (text: string) => {
   try {
@@ -90,7 +90,7 @@ describe('JSON validation without parsing', () => {
   });
 
   it('runs the module that npm run wasm compiled from its source', () => {
-    const source = readFileSync(join(import.meta.dirname, '..', '..', 'build', 'wasm', 'json.ts'));
+    const source = readFileSync(join(import.meta.dirname, '..', '..', '..', 'build', 'wasm', 'json.ts'));
     assert.equal(sourceHash, hash('sha256', source, 'hex'));
   });
 
