@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
+import {
+  getOnlyTool,
+  getValidConfig,
+  listOutcomes,
+  openApi,
+  planDocument,
+} from '../../../../test/support/import/import-plans.ts';
 
 const swagger = (paths: object, fields: object = {}) => ({
   swagger: '2.0',

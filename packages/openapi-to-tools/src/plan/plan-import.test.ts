@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getValidConfig, openApi, planDocument } from '../support/import/import-plans.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { getValidConfig, openApi, planDocument } from '../../../../test/support/import/import-plans.ts';
+import type { Json } from '../../../../test/support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
 

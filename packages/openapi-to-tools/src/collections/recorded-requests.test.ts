@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getValidConfig, planDocument } from '../support/import/import-plans.ts';
+import { getValidConfig, planDocument } from '../../../../test/support/import/import-plans.ts';
 
 const shown = (text: string, answers: Record<string, string> = {}) => {
   const config = getValidConfig(planDocument(text, { include: ['*'], answers }));
