@@ -134,7 +134,7 @@ function runFile(worker: ChildProcess, file: string, onFailure: (text: string) =
 
 function formatResult({ file, tests, failures, seconds }: FileResult, remaining: number): string {
   const mark = failures > 0 ? '✖' : '✔';
-  return `${mark} ${file.padEnd(56)} ${String(tests).padStart(4)} tests ${seconds.toFixed(1).padStart(6)} s, ${remaining} files left\n`;
+  return `${mark} ${file.padEnd(68)} ${String(tests).padStart(4)} tests ${seconds.toFixed(1).padStart(6)} s, ${remaining} files left\n`;
 }
 
 function indent(text: string): string {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getLiteralAddress, isPublicAddress } from '@toolhost/safe-http/address';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
+import { getRunCount } from '../../../test/sets.ts';
+import { getLiteralAddress, isPublicAddress } from './address.ts';
 
 /** IANA's special-purpose registry and additional rejected ranges. Deliberately separate from the product's code. */
 const refusedV4: [network: number[], bits: number][] = [

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import {
-  createChoice,
-  getFieldState,
-  toggleField,
-  toResponseFields,
-} from '../../apps/dashboard/src/servers/try/save-tokens/field-choice.ts';
-import { getRunCount } from '../sets.ts';
+import { getRunCount } from '../../../../../../test/sets.ts';
+import { createChoice, getFieldState, toggleField, toResponseFields } from './field-choice.ts';
 
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
 const fields = paths.map((path) => ({ path, bytes: 8, times: 1, objects: 0, around: 0 }));

@@ -3,10 +3,10 @@ import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
 import { toExactNumber } from '@toolhost/json/json';
 import { readJson } from '@toolhost/json/json-reader';
-import { compileSchema } from '@toolhost/json-schema/compile-schema';
-import { StepBudget, StepLimitExceeded } from '@toolhost/json-schema/step-budget';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
+import { getRunCount } from '../../../test/sets.ts';
+import { compileSchema } from './compile-schema.ts';
+import { StepBudget, StepLimitExceeded } from './step-budget.ts';
 
 const scalars = fc.constantFrom<unknown>(
   null,

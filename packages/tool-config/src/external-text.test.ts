@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseUrl } from '@toolhost/tool-config/http/read-url';
-import { normalizeText } from '@toolhost/tool-config/normalized-text';
 import fc from 'fast-check';
+import { parseUrl } from './http/read-url.ts';
+import { normalizeText } from './normalized-text.ts';
 
 const forms = ['NFC', 'NFKC', 'NFKD'] as const;
 

@@ -10,21 +10,21 @@ import tls from 'node:tls';
 import { getTenantId, newWorkspaceId } from '@toolhost/credentials/ids';
 import { OutboundError } from '@toolhost/errors/errors';
 import { createFairCache } from '@toolhost/limits/fair-cache';
-import { parseEgressAllow } from '@toolhost/safe-http/egress';
-import type { Exchange } from '@toolhost/safe-http/exchange';
-import { createHttpClient, type HttpClient } from '@toolhost/safe-http/http-client';
 import { hopHeader } from '@toolhost/tool-config/http/headers';
-import { decodeOnThread } from '../support/decode-inline.ts';
-import { eventually } from '../support/eventually.ts';
-import { createSelfSigned } from '../support/upstreams/certificate.ts';
+import { decodeOnThread } from '../../../test/support/decode-inline.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { createSelfSigned } from '../../../test/support/upstreams/certificate.ts';
 import {
   type EchoingUpstream,
   formatEcho,
   formatJsonResponse,
   startEchoingUpstream,
-} from '../support/upstreams/echoing-upstream.ts';
-import { startListener } from '../support/upstreams/listener.ts';
-import { formatRawResponse } from '../support/upstreams/raw-responses.ts';
+} from '../../../test/support/upstreams/echoing-upstream.ts';
+import { startListener } from '../../../test/support/upstreams/listener.ts';
+import { formatRawResponse } from '../../../test/support/upstreams/raw-responses.ts';
+import { parseEgressAllow } from './egress.ts';
+import type { Exchange } from './exchange.ts';
+import { createHttpClient, type HttpClient } from './http-client.ts';
 
 /** Enough calls to make an upstream trusted, and enough time to make an untrusted one usable again. */
 const trustingCalls = 110;

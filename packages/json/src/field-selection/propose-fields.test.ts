@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseDotPath } from '@toolhost/errors/dot-path';
 import { ToolFailure } from '@toolhost/errors/errors';
-import { type FieldStats, mergeStats } from '@toolhost/json/field-selection/field-statistics';
-import { measureFields } from '@toolhost/json/field-selection/measure-fields';
-import { getKeptBytes, proposeFields } from '@toolhost/json/field-selection/propose-fields';
-import { buildFieldTree, selectFields } from '@toolhost/json/response-fields';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
+import { getRunCount } from '../../../../test/sets.ts';
+import { buildFieldTree, selectFields } from '../response-fields.ts';
+import { type FieldStats, mergeStats } from './field-statistics.ts';
+import { measureFields } from './measure-fields.ts';
+import { getKeptBytes, proposeFields } from './propose-fields.ts';
 
 const names = ['a', 'b', 'id', 'html_url', 'self_url', 'é"\\', 'a.b', ' x', '', '_links', 'avatar'];
 const anyValue = fc.letrec<{ value: unknown }>((tie) => ({

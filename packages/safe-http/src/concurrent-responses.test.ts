@@ -8,12 +8,12 @@ import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
 import { getTenantId } from '@toolhost/credentials/ids';
 import { createFairCache } from '@toolhost/limits/fair-cache';
-import { parseEgressAllow } from '@toolhost/safe-http/egress';
-import { createHttpClient, type HttpClient } from '@toolhost/safe-http/http-client';
 import { hopHeader } from '@toolhost/tool-config/http/headers';
 import fc from 'fast-check';
-import { decodeOnThread } from '../support/decode-inline.ts';
-import { createSelfSigned } from '../support/upstreams/certificate.ts';
+import { decodeOnThread } from '../../../test/support/decode-inline.ts';
+import { createSelfSigned } from '../../../test/support/upstreams/certificate.ts';
+import { parseEgressAllow } from './egress.ts';
+import { createHttpClient, type HttpClient } from './http-client.ts';
 
 /** Returns a body that differs from the body of every other path in every 32 bytes. */
 function createBody(path: string, length: number): Buffer {
