@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Caller } from '../../apps/server/src/gateway/callers/caller.ts';
-import { createVerifiedCallers } from '../../apps/server/src/gateway/callers/resolve-caller.ts';
+import type { Caller } from './caller.ts';
+import { createVerifiedCallers } from './resolve-caller.ts';
 
 /** A cache of the process: stores the nth value of an owner, and reports if it still has it. */
 type OwnedCache = {

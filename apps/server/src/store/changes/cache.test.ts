@@ -3,15 +3,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { formatApiKey } from '@toolhost/credentials/ids';
 import fc from 'fast-check';
-import { createHostedServers } from '../../apps/server/src/gateway/hosted/hosted-servers.ts';
-import { createApiKeyCheck, findApiKey, insertApiKey, markKeyRevoked } from '../../apps/server/src/store/api-keys.ts';
-import { createReadThroughCache } from '../../apps/server/src/store/changes/cache.ts';
-import type { Db } from '../../apps/server/src/store/db.ts';
-import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
-import { insertServer, updateServer } from '../../apps/server/src/store/servers/servers.ts';
-import { insertWorkspace } from '../../apps/server/src/store/workspaces.ts';
-import { buildApiKey, buildServer } from '../support/store/rows.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { buildApiKey, buildServer } from '../../../../../test/support/store/rows.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { createHostedServers } from '../../gateway/hosted/hosted-servers.ts';
+import { createApiKeyCheck, findApiKey, insertApiKey, markKeyRevoked } from '../api-keys.ts';
+import type { Db } from '../db.ts';
+import { createKeyring } from '../sealing/sealing.ts';
+import { insertServer, updateServer } from '../servers/servers.ts';
+import { insertWorkspace } from '../workspaces.ts';
+import { createReadThroughCache } from './cache.ts';
 
 const minute = 60_000;
 

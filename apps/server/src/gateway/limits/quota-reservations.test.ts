@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { QuotaCounter } from '../../apps/server/src/gateway/limits/call-quotas.ts';
-import { type LimitedServer, LimiterRegistry } from '../../apps/server/src/gateway/limits/limiter-registry.ts';
-import { Limits } from '../../apps/server/src/gateway/limits/limits.ts';
-import { openDatabase } from '../../apps/server/src/store/database.ts';
-import { type QuotaRequest, settleQuotas, takeFromQuotas } from '../../apps/server/src/store/workspaces.ts';
-import { eventually } from '../support/eventually.ts';
-import { defaultDatabaseOptions } from '../support/store/default-options.ts';
-import { generousLimits, withConnectTimeout } from '../support/store/generous-limits.ts';
-import { startDedicatedPostgres } from '../support/store/postgres.ts';
-import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { defaultDatabaseOptions } from '../../../../../test/support/store/default-options.ts';
+import { generousLimits, withConnectTimeout } from '../../../../../test/support/store/generous-limits.ts';
+import { startDedicatedPostgres } from '../../../../../test/support/store/postgres.ts';
+import { startPostgresProxy } from '../../../../../test/support/store/postgres-proxy.ts';
+import { openDatabase } from '../../store/database.ts';
+import { type QuotaRequest, settleQuotas, takeFromQuotas } from '../../store/workspaces.ts';
+import { QuotaCounter } from './call-quotas.ts';
+import { type LimitedServer, LimiterRegistry } from './limiter-registry.ts';
+import { Limits } from './limits.ts';
 
 describe('quota reservations', () => {
   it('[find C6] of several processes never exceed the quota (property)', async () => {

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type CallLog, createCallLog } from '../../apps/server/src/gateway/call/call-log.ts';
-import { type CredentialUses, createCredentialUses, insertApiKey } from '../../apps/server/src/store/api-keys.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import type { CallRow } from '../../apps/server/src/store/schema.ts';
-import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
-import { insertWorkspace } from '../../apps/server/src/store/workspaces.ts';
-import { engines } from '../sets.ts';
-import { buildApiKey, buildCall } from '../support/store/rows.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { engines } from '../../../../../test/sets.ts';
+import { buildApiKey, buildCall } from '../../../../../test/support/store/rows.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { type CredentialUses, createCredentialUses, insertApiKey } from '../../store/api-keys.ts';
+import type { Database } from '../../store/database.ts';
+import type { CallRow } from '../../store/schema.ts';
+import { createKeyring } from '../../store/sealing/sealing.ts';
+import { insertWorkspace } from '../../store/workspaces.ts';
+import { type CallLog, createCallLog } from './call-log.ts';
 
 for (const engine of engines) {
   describe(`the call log under load on ${engine}`, () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { operationList } from '@toolhost/server/operations';
 import type { z } from 'zod';
+import { operationList } from './index.ts';
 
 type Def = { type: string; [field: string]: unknown };
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { JobError } from '@toolhost/errors/errors';
 import { setRunningTimeout } from '@toolhost/limits/running-time';
-import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../apps/server/src/threads/thread-pool.ts';
-import { eventually } from '../support/eventually.ts';
-import { createHangingJob, type HangingJob, hangingJobOptions } from '../support/hanging-job.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { createHangingJob, type HangingJob, hangingJobOptions } from '../../../../test/support/hanging-job.ts';
+import { type JobRequest, ThreadPool, type ThreadPoolOptions } from './thread-pool.ts';
 
 const megabyte = 1024 * 1024;
 
