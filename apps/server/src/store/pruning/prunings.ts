@@ -39,7 +39,7 @@ export type PruneRound = {
 
 type PruneTask = readonly [tables: readonly (keyof Tables)[], prune: (round: PruneRound) => Promise<unknown>];
 
-/** Tables whose rows are deleted after a time. `test/store/storage-bounds.test.ts` lists the bound of every table. */
+/** Tables whose rows are deleted after a time. `storage-bounds.test.ts` lists the bound of every table. */
 export const pruneTasks: readonly PruneTask[] = [
   [['calls'], ({ records, callsRetainedFrom, pause }) => pruneCalls(records, callsRetainedFrom, pause)],
   [

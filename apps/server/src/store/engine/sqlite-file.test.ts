@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
-import { eventually } from '../support/eventually.ts';
-import { buildCall } from '../support/store/rows.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
-import { findWorkspaceIds, insertWorkspace } from '../support/store/workspace-rows.ts';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { buildCall } from '../../../../../test/support/store/rows.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { findWorkspaceIds, insertWorkspace } from '../../../../../test/support/store/workspace-rows.ts';
+import { type Database, openDatabase } from '../database.ts';
 
 /** Connections of a database that are opened at their first use. */
 const connectionUses: { [connection: string]: (database: Database) => Promise<unknown> } = {

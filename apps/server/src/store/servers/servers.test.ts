@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Db } from '../../apps/server/src/store/db.ts';
-import { decodeCursor, type Page } from '../../apps/server/src/store/page.ts';
-import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
-import { deleteServer, purgeServer } from '../../apps/server/src/store/servers/deleted-servers.ts';
-import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../apps/server/src/store/servers/secrets.ts';
-import { findVersion, findVersions } from '../../apps/server/src/store/servers/server-versions.ts';
+import { buildServer } from '../../../../../test/support/store/rows.ts';
+import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import type { Db } from '../db.ts';
+import { decodeCursor, type Page } from '../page.ts';
+import { createKeyring } from '../sealing/sealing.ts';
+import { insertWorkspace } from '../workspaces.ts';
+import { deleteServer, purgeServer } from './deleted-servers.ts';
+import { findSecrets, openSecrets, removeSecret, saveSecret } from './secrets.ts';
+import { findVersion, findVersions } from './server-versions.ts';
 import {
   findServer,
   findServingServer,
@@ -14,10 +17,7 @@ import {
   listServers,
   type StoredServer,
   updateServer,
-} from '../../apps/server/src/store/servers/servers.ts';
-import { insertWorkspace } from '../../apps/server/src/store/workspaces.ts';
-import { buildServer } from '../support/store/rows.ts';
-import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
+} from './servers.ts';
 
 const keyring = createKeyring([Buffer.alloc(32, 1)]);
 const firstPage: Page = { limit: 10, after: undefined };

@@ -3,12 +3,12 @@ import { after, before, describe, it } from 'node:test';
 import { outcomes } from '@toolhost/errors/errors';
 import { callerKinds } from '@toolhost/tool-config/server-wide';
 import fc from 'fast-check';
-import type { CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
-import { type CallFilter, findCalls } from '../../apps/server/src/store/calls/calls.ts';
-import { decodeCursor, type Page } from '../../apps/server/src/store/page.ts';
-import { engines, getRunCount } from '../sets.ts';
-import { buildCall } from '../support/store/rows.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { engines, getRunCount } from '../../../../../test/sets.ts';
+import { buildCall } from '../../../../../test/support/store/rows.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { decodeCursor, type Page } from '../page.ts';
+import type { CallRecord } from './call-writer.ts';
+import { type CallFilter, findCalls } from './calls.ts';
 
 const slugs = ['one', 'two', 'three'];
 const tools = ['get', 'put', 'list'];

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type ControlledTransaction, type Kysely, sql } from 'kysely';
-import { createReadChanges, recordChange } from '../../apps/server/src/store/changes/follow-changes.ts';
-import { openDatabase } from '../../apps/server/src/store/database.ts';
-import type { Tables } from '../../apps/server/src/store/schema.ts';
-import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { type DedicatedPostgres, startDedicatedPostgres } from '../../../../../test/support/store/postgres.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { openDatabase } from '../database.ts';
+import type { Tables } from '../schema.ts';
+import { createReadChanges, recordChange } from './follow-changes.ts';
 
 const writerCount = 4;
 const readerCount = 2;

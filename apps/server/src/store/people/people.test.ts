@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Db } from '../../apps/server/src/store/db.ts';
+import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import type { Db } from '../db.ts';
+import { findWorkspace, insertWorkspace, renameWorkspace } from '../workspaces.ts';
 import {
   consumeInvitations,
   deleteInvitation,
@@ -8,17 +10,9 @@ import {
   listInvitations,
   listMembers,
   saveInvitation,
-} from '../../apps/server/src/store/people/members.ts';
-import {
-  deleteSession,
-  findSession,
-  insertSession,
-  moveSession,
-  pruneSessions,
-} from '../../apps/server/src/store/people/sessions.ts';
-import { findJoinedWorkspaces, findUser, saveMember, saveUser } from '../../apps/server/src/store/people/users.ts';
-import { findWorkspace, insertWorkspace, renameWorkspace } from '../../apps/server/src/store/workspaces.ts';
-import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
+} from './members.ts';
+import { deleteSession, findSession, insertSession, moveSession, pruneSessions } from './sessions.ts';
+import { findJoinedWorkspaces, findUser, saveMember, saveUser } from './users.ts';
 
 const firstPage = { limit: 10, after: undefined };
 

@@ -2,6 +2,11 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { fileChunkBytes, fileRetentionMs } from '@toolhost/tool-config/file-names';
+import { engines } from '../../../../../test/sets.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import type { Database } from '../database.ts';
+import { countUnreadable, resealBatch } from '../sealing/master-keys.ts';
+import { createKeyring, sealedColumns } from '../sealing/sealing.ts';
 import {
   type FileRow,
   findFile,
@@ -10,12 +15,7 @@ import {
   mostOfFiles,
   pruneFiles,
   reserveFile,
-} from '../../apps/server/src/store/calls/files.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import { countUnreadable, resealBatch } from '../../apps/server/src/store/sealing/master-keys.ts';
-import { createKeyring, sealedColumns } from '../../apps/server/src/store/sealing/sealing.ts';
-import { engines } from '../sets.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+} from './files.ts';
 
 const master = randomBytes(32);
 const keyring = createKeyring([master]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { AppError } from '@toolhost/errors/errors';
 import fc from 'fast-check';
-import { createKeyring, type Keyring } from '../../apps/server/src/store/sealing/sealing.ts';
+import { createKeyring, type Keyring } from './sealing.ts';
 
 const [first, second] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const ring = createKeyring([first]);

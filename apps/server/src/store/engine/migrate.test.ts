@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
-import { splitStatements } from '../../apps/server/src/store/engine/migrate.ts';
-import { eventually } from '../support/eventually.ts';
-import { migrationsFolder } from '../support/store/default-options.ts';
-import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
-import { startDatabaseOpeners } from '../support/toolhost/starters.ts';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { migrationsFolder } from '../../../../../test/support/store/default-options.ts';
+import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { startDatabaseOpeners } from '../../../../../test/support/toolhost/starters.ts';
+import { type Database, openDatabase } from '../database.ts';
+import { splitStatements } from './migrate.ts';
 
 const migrationNames = readdirSync(migrationsFolder).sort();
 

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { remainderRetentionMs } from '@toolhost/tool-config/read-more';
+import { engines } from '../../../../../test/sets.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import type { Database } from '../database.ts';
+import { createKeyring } from '../sealing/sealing.ts';
 import {
   findResultChunks,
   insertResultChunks,
   maxStored,
   pruneResultChunks,
   trimResultChunks,
-} from '../../apps/server/src/store/calls/result-chunks.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
-import { engines } from '../sets.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+} from './result-chunks.ts';
 
 const keyring = createKeyring([randomBytes(32)]);
 const now = 1_000_000_000_000;

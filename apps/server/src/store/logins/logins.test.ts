@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import {
-  type EndedLogins,
-  findAuditEvents,
-  insertLoginEvent,
-  type LoginEventRow,
-} from '../../apps/server/src/store/audit-events.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
+import { engines } from '../../../../../test/sets.ts';
+import { buildGrant } from '../../../../../test/support/store/rows.ts';
+import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { type EndedLogins, findAuditEvents, insertLoginEvent, type LoginEventRow } from '../audit-events.ts';
+import type { Database } from '../database.ts';
+import { transact } from '../engine/watched-dialect.ts';
+import { endGrantsOverByteLimit, pruneEndedGrants, pruneOAuth } from '../pruning/prune-logins.ts';
 import {
   type Authorization,
   breakGrant,
@@ -33,21 +32,13 @@ import {
   rotateGrant,
   type StoredToken,
   saveRefreshedTokens,
-} from '../../apps/server/src/store/logins/grants.ts';
+} from './grants.ts';
 import {
   findPassthroughAgreement,
   hasOtherAgreement,
   prunePassthroughTokens,
   savePassthroughToken,
-} from '../../apps/server/src/store/logins/passthrough-tokens.ts';
-import {
-  endGrantsOverByteLimit,
-  pruneEndedGrants,
-  pruneOAuth,
-} from '../../apps/server/src/store/pruning/prune-logins.ts';
-import { engines } from '../sets.ts';
-import { buildGrant } from '../support/store/rows.ts';
-import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
+} from './passthrough-tokens.ts';
 
 const login: Authorization = {
   id: 'state',

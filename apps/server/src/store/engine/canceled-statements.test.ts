@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
-import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
-import { blockThread } from '../support/block-thread.ts';
-import { eventually } from '../support/eventually.ts';
-import { generousLimits } from '../support/store/generous-limits.ts';
-import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { blockThread } from '../../../../../test/support/block-thread.ts';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { generousLimits } from '../../../../../test/support/store/generous-limits.ts';
+import { type PostgresProxy, startPostgresProxy } from '../../../../../test/support/store/postgres-proxy.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { type Database, openDatabase } from '../database.ts';
+import { transact } from './watched-dialect.ts';
 
 /** Time limit that the first statement of a test waits for. The next statement must not reach it. */
 const reportMs = 8000;

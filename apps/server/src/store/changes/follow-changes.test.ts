@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { engines } from '../../../../../test/sets.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import type { Database } from '../database.ts';
 import {
   type ChangeFollower,
   changesRetentionMs,
@@ -9,10 +12,7 @@ import {
   nextPosition,
   pruneChanges,
   recordChange,
-} from '../../apps/server/src/store/changes/follow-changes.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import { engines } from '../sets.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+} from './follow-changes.ts';
 
 const staleMs = 60_000;
 const minute = 60_000;

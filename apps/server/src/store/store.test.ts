@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Role } from '@toolhost/credentials/credential';
-import {
-  createCredentialUses,
-  findApiKey,
-  findApiKeys,
-  insertApiKey,
-  markKeyRevoked,
-} from '../../apps/server/src/store/api-keys.ts';
-import { type AuditEvent, findAuditEvents, insertAuditEvent } from '../../apps/server/src/store/audit-events.ts';
-import { type CallFilter, findCalls } from '../../apps/server/src/store/calls/calls.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import type { Db } from '../../apps/server/src/store/db.ts';
-import { decodeCursor, type Page } from '../../apps/server/src/store/page.ts';
-import { findJoinedWorkspaces, saveMember, saveUser } from '../../apps/server/src/store/people/users.ts';
-import { pruneCalls } from '../../apps/server/src/store/pruning/prunings.ts';
-import { findWorkspace, insertWorkspace } from '../../apps/server/src/store/workspaces.ts';
-import { buildApiKey, buildCall } from '../support/store/rows.ts';
-import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
+import { buildApiKey, buildCall } from '../../../../test/support/store/rows.ts';
+import { bothEngines, type Stores, startStores } from '../../../../test/support/store/stores.ts';
+import { createCredentialUses, findApiKey, findApiKeys, insertApiKey, markKeyRevoked } from './api-keys.ts';
+import { type AuditEvent, findAuditEvents, insertAuditEvent } from './audit-events.ts';
+import { type CallFilter, findCalls } from './calls/calls.ts';
+import type { Database } from './database.ts';
+import type { Db } from './db.ts';
+import { decodeCursor, type Page } from './page.ts';
+import { findJoinedWorkspaces, saveMember, saveUser } from './people/users.ts';
+import { pruneCalls } from './pruning/prunings.ts';
+import { findWorkspace, insertWorkspace } from './workspaces.ts';
 
 /** Follows the cursors to the last page. */
 async function collectPages<Row>(

@@ -2,25 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { outcomes } from '@toolhost/errors/errors';
 import fc from 'fast-check';
-import { durationBuckets, getDurationBucket } from '../../apps/server/src/duration-classes.ts';
-import {
-  type CallScope,
-  countByInterval,
-  countByServer,
-  findMostCalled,
-} from '../../apps/server/src/store/calls/call-statistics.ts';
-import {
-  batchRows,
-  type CallRecord,
-  dayMs,
-  hourMs,
-  minuteMs,
-  startOfPeriod,
-} from '../../apps/server/src/store/calls/call-writer.ts';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import { engines, getRunCount } from '../sets.ts';
-import { buildCall } from '../support/store/rows.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { engines, getRunCount } from '../../../../../test/sets.ts';
+import { buildCall } from '../../../../../test/support/store/rows.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { durationBuckets, getDurationBucket } from '../../duration-classes.ts';
+import type { Database } from '../database.ts';
+import { type CallScope, countByInterval, countByServer, findMostCalled } from './call-statistics.ts';
+import { batchRows, type CallRecord, dayMs, hourMs, minuteMs, startOfPeriod } from './call-writer.ts';
 
 const epoch = Date.parse('2026-11-18T22:30:00Z');
 const workspaces = ['ours', 'theirs'];

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { after, before, describe, it } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import type { Database, DatabaseOptions } from '../../apps/server/src/store/database.ts';
-import { openDatabase } from '../../apps/server/src/store/database.ts';
-import { DatabaseError } from '../../apps/server/src/store/engine/database-errors.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
-import { findWorkspaceIds, insertWorkspace } from '../support/store/workspace-rows.ts';
+import { type Stores, startStores } from '../../../../test/support/store/stores.ts';
+import { findWorkspaceIds, insertWorkspace } from '../../../../test/support/store/workspace-rows.ts';
+import type { Database, DatabaseOptions } from './database.ts';
+import { openDatabase } from './database.ts';
+import { DatabaseError } from './engine/database-errors.ts';
 
 describe('the thread that runs the transactions of operations', () => {
   let stores: Stores;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import type { Database } from '../../apps/server/src/store/database.ts';
-import { pruneTasks } from '../../apps/server/src/store/pruning/prunings.ts';
-import { engines } from '../sets.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { engines } from '../../../../../test/sets.ts';
+import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import type { Database } from '../database.ts';
+import { pruneTasks } from './prunings.ts';
 
 type Row = { tables: string[]; bound: string; deletedBy: string };
 
