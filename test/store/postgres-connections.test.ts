@@ -4,11 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import fc from 'fast-check';
 import pg from 'pg';
 import { defaultRuntimeOptions, start } from '../../apps/server/src/process/start.ts';
-import { findPostgresUrlProblems, toPostgresConfig } from '../../apps/server/src/store/engine/postgres-url.ts';
-import { getRunCount } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startDedicatedPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
@@ -216,43 +213,6 @@ describe('an invalid DATABASE_URL', () => {
       assert.match(message, errorPattern, text);
       assert.doesNotMatch(message, /hidden|hid\Wden/, text);
     }
-  });
-});
-
-describe('any DATABASE_URL', () => {
-  it('[find C3] refuses a DATABASE_URL with an error message unless the driver understands it', () => {
-    const fragment = fc.oneof(
-      fc.constantFrom(
-        '/',
-        '@',
-        ':',
-        '?',
-        '#',
-        '&',
-        '=',
-        '%',
-        '%20',
-        '%ff',
-        ',',
-        '[',
-        ']',
-        ' ',
-        '\\',
-        'a',
-        'host=',
-        '5432',
-      ),
-      fc.string({ maxLength: 4 }),
-    );
-    const texts = fc.array(fragment, { maxLength: 12 }).map((fragments) => `postgres://${fragments.join('')}`);
-    fc.assert(
-      fc.property(texts, (text) => {
-        const problems = findPostgresUrlProblems(text, false);
-        if (problems.length === 0) new pg.Client(toPostgresConfig(text, undefined));
-        else assert.match(problems.join(), /^DATABASE_(URL|CA_FILE): \S/);
-      }),
-      { numRuns: getRunCount(5000) },
-    );
   });
 });
 

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import pg from 'pg';
+import { getRunCount } from '../../../../../test/sets.ts';
+import { findPostgresUrlProblems, toPostgresConfig } from './postgres-url.ts';
+
+describe('any DATABASE_URL', () => {
+  it('[find C3] refuses a DATABASE_URL with an error message unless the driver understands it', () => {
+    const fragment = fc.oneof(
+      fc.constantFrom(
+        '/',
+        '@',
+        ':',
+        '?',
+        '#',
+        '&',
+        '=',
+        '%',
+        '%20',
+        '%ff',
+        ',',
+        '[',
+        ']',
+        ' ',
+        '\\',
+        'a',
+        'host=',
+        '5432',
+      ),
+      fc.string({ maxLength: 4 }),
+    );
+    const texts = fc.array(fragment, { maxLength: 12 }).map((fragments) => `postgres://${fragments.join('')}`);
+    fc.assert(
+      fc.property(texts, (text) => {
+        const problems = findPostgresUrlProblems(text, false);
+        if (problems.length === 0) new pg.Client(toPostgresConfig(text, undefined));
+        else assert.match(problems.join(), /^DATABASE_(URL|CA_FILE): \S/);
+      }),
+      { numRuns: getRunCount(5000) },
+    );
+  });
+});

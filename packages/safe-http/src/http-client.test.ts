@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { setImmediate as immediate } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { getTenantId } from '@toolhost/credentials/ids';
+import { OutboundError } from '@toolhost/errors/errors';
+import { createFairCache } from '@toolhost/limits/fair-cache';
+import { MemoryBudget } from '@toolhost/limits/memory-budget';
+import { hopHeader } from '@toolhost/tool-config/http/headers';
+import { decodeOnThread } from '../../../test/support/decode-inline.ts';
+import {
+  type AdversarialUpstream,
+  startAdversarialUpstream,
+} from '../../../test/support/upstreams/adversarial-upstream.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../../../test/support/upstreams/recording-upstream.ts';
+import { type Resolve, resolveWithSystem } from './connector.ts';
+import { parseEgressAllow } from './egress.ts';
+import type { Exchange } from './exchange.ts';
+import { createHttpClient, type HttpClient } from './http-client.ts';
+
+describe('the HTTP client', () => {
+  let upstream: RecordingUpstream;
+  let adversary: AdversarialUpstream;
+  let http: HttpClient;
+  let resolvedAddresses: string[] | undefined;
+  const resolve: Resolve = (hostname, callback) => {
+    if (resolvedAddresses)
+      callback(
+        null,
+        resolvedAddresses.map((address) => ({ address, family: 4 })),
+      );
+    else resolveWithSystem(hostname, callback);
+  };
+  beforeEach(async () => {
+    [upstream, adversary] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
+    const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${adversary.port}`);
+    http = createHttpClient({
+      containsOwnCredential: () => false,
+      decodeOnThread,
+      createCache: createFairCache,
+      getTenant: getTenantId,
+      allow,
+      getResolver: () => resolve,
+      hopHeader,
+    });
+  });
+  afterEach(() => Promise.all([http.close(), upstream.close(), adversary.close()]));
+
+  const createExchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
+    workspaceId: 'w',
+    origin,
+    credentialHash: '',
+    path,
+    method: 'GET',
+    headers: [],
+    body: undefined,
+    timeoutMs: 5000,
+    limitBytes: 100_000,
+    ...more,
+  });
+  const getReason = async (sent: Promise<unknown>) => {
+    const error = await sent.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(error instanceof OutboundError, String(error));
+    return error.reason;
+  };
+
+  it('[find A7] charges a response by its decoded size', async () => {
+    const budget = new MemoryBudget(200_000);
+    const reservations = [0, 1, 2].map(() => budget.reserve('w'));
+    const send = (at: number, bytes: number) => {
+      upstream.on('GET /packed', () => ({
+        headers: { 'content-encoding': 'gzip' },
+        body: gzipSync(Buffer.alloc(bytes, 'a')),
+      }));
+      return http.send(createExchange(upstream.url, '/packed', { reservation: reservations[at] }));
+    };
+    assert.equal((await send(0, 90_000)).body.length, 90_000);
+    assert.equal(await getReason(send(1, 20_000)), 'no_memory');
+    assert.equal((await send(2, 10_000)).body.length, 10_000);
+    assert.deepEqual(
+      reservations.map(({ bytes }) => bytes),
+      [90_000, 0, 0],
+    );
+    for (const reservation of reservations) reservation.release();
+    assert.equal(budget.bytes, 0);
+  });
+
+  it('[sec B4] calls a name while it resolves to a permitted address, and no longer', async () => {
+    upstream.on('GET /once', () => ({ headers: { connection: 'close' }, body: { ok: true } }));
+    const sent = createExchange(`http://named.example:${upstream.port}`, '/once');
+    resolvedAddresses = ['127.0.0.1'];
+    assert.equal((await http.send(sent)).status, 200);
+    const { connections } = upstream;
+    resolvedAddresses = ['127.0.0.1', '10.0.0.1'];
+    assert.equal(await getReason(http.send(sent)), 'blocked');
+    resolvedAddresses = [];
+    assert.equal(await getReason(http.send(sent)), 'dns');
+    assert.equal(upstream.connections, connections);
+    resolvedAddresses = undefined;
+  });
+
+  for (const [event, sent, reason] of [
+    ['a deadline', { path: '/silence', timeoutMs: 100 }, 'timeout'],
+    ['a deadline in the middle of the response', { path: '/drip', timeoutMs: 200, limitBytes: 2e9 }, 'timeout'],
+    ['a response that is too large', { path: '/endless' }, 'oversize'],
+  ] as const) {
+    it(`[sec G1] closes the connection after ${event} and opens no spare one`, async () => {
+      const { path, ...more } = sent;
+      assert.equal(await getReason(http.send(createExchange(adversary.url, path, more))), reason);
+      await (await adversary.waitForRequest()).closed;
+      assert.equal((await http.send(createExchange(adversary.url, '/status/200'))).status, 200);
+      assert.equal(adversary.openSockets, 1);
+    });
+  }
+
+  it('[find C5] returns a response that arrived in time, although the process was too busy to read it by then', async () => {
+    upstream.on('GET /busy', () => 'hold');
+    // Less than the half second that counts as a pause of the process.
+    const timeoutMs = 400;
+    const sent = http.send(createExchange(upstream.url, '/busy', { timeoutMs }));
+    const request = await upstream.waitForRequest();
+    request.release({ body: { fine: true } });
+    // The response is written now, and the event loop reads it in its next iteration.
+    await immediate();
+    for (const until = performance.now() + timeoutMs + 50; performance.now() < until; );
+    assert.equal((await sent).status, 200);
+  });
+
+  it('[sec G3] closes the connection when the call is canceled, and opens no spare one', async () => {
+    const disconnected = Promise.withResolvers<void>();
+    const registerCancel = (cancel: () => void) => void disconnected.promise.then(cancel);
+    const sent = getReason(http.send(createExchange(adversary.url, '/silence', { registerCancel })));
+    const request = await adversary.waitForRequest();
+    disconnected.resolve();
+    assert.equal(await sent, 'cancelled');
+    await request.closed;
+    assert.equal(adversary.openSockets, 0);
+    assert.equal((await http.send(createExchange(adversary.url, '/status/200'))).status, 200);
+    assert.equal(adversary.openSockets, 1);
+  });
+
+  it('decodes known content codings, and rejects unknown ones', async () => {
+    const body = gzipSync('{"zipped":true}');
+    upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
+    upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
+    upstream.on('GET /twice', () => ({ headers: { 'Content-Encoding': ['gzip', 'gzip'] }, body }));
+    assert.equal((await http.send(createExchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
+    assert.equal(await getReason(http.send(createExchange(upstream.url, '/own'))), 'malformed');
+    assert.equal(await getReason(http.send(createExchange(upstream.url, '/twice'))), 'malformed');
+  });
+
+  it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', (data) => {
+        const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n';
+        const finalResponses: Record<string, string> = {
+          '/upgrade': upgrade,
+          '/bare-upgrade': 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
+          '/continue': 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
+          '/no-status': 'HTTP/1.1 000 X\r\ncontent-length: 2\r\n\r\nok',
+        };
+        const finalResponse =
+          finalResponses[data.toString().split(' ')[1] ?? ''] ?? 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+        socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${finalResponse}`);
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const client = createHttpClient({
+      containsOwnCredential: () => false,
+      decodeOnThread,
+      createCache: createFairCache,
+      getTenant: getTenantId,
+      allow: parseEgressAllow(`127.0.0.1:${port}`),
+      getResolver: () => resolve,
+      hopHeader,
+    });
+    for (const path of ['/', '/continue']) {
+      const response = await client.send(createExchange(`http://127.0.0.1:${port}`, path));
+      assert.deepEqual([response.status, response.body.toString()], [200, 'ok']);
+    }
+    for (const path of ['/upgrade', '/bare-upgrade', '/no-status']) {
+      const reason = await getReason(client.send(createExchange(`http://127.0.0.1:${port}`, path)));
+      assert.equal(reason, 'malformed', path);
+    }
+    await client.close();
+    server.close();
+  });
+});
