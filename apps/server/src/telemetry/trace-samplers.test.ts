@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ToolCall } from '@toolhost/mcp-protocol/mcp';
 import { version } from '../version.ts';
+import { startTracing } from './tracing.ts';
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const call: ToolCall = {
