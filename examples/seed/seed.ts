@@ -80,7 +80,7 @@ function withExample(config: Config): Config {
 }
 
 function createRunner({ db }: Store, ownDeps: ReturnType<typeof createOperationDeps>): Runner {
-  const deps = { ...ownDeps, random: randomBytes, serving: undefined };
+  const deps = { ...ownDeps, random: randomBytes };
   return {
     db,
     transactions: db,
@@ -88,8 +88,7 @@ function createRunner({ db }: Store, ownDeps: ReturnType<typeof createOperationD
     reports: db,
     concurrencyLimiters: createConcurrencyLimiters(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
-    // Seeding has no credential that could expire.
-    createAuthorizationSnapshot: () => ({ isStale: () => false, refresh: () => undefined }),
+    clock: processClocks.clock,
     onCommitted: async () => undefined,
   };
 }

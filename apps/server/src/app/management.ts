@@ -1,4 +1,3 @@
-import { createAuthorizationSnapshot } from '@toolhost/mcp-protocol/mcp';
 import { getExposedTools } from '../gateway/hosted/served.ts';
 import { createTryOut } from '../gateway/try-out.ts';
 import type { Serving } from '../operations/operation.ts';
@@ -47,7 +46,7 @@ export function createManagement(foundation: Foundation, deps: ManagementDeps): 
     }),
     memory: foundation.memory,
     readLongBody: createReadLongBody(threads, maxQueuedBytes),
-    createAuthorizationSnapshot: (decide) => createAuthorizationSnapshot(decide, runtime.clock),
+    clock: runtime.clock,
     onCommitted: deps.caches.changes.pollAfterCommit,
   };
 }

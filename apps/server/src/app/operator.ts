@@ -70,8 +70,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, options: OperatorOpti
     reports: db,
     concurrencyLimiters: createConcurrencyLimiters(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
-    // The operator at the machine has no credential that could end.
-    createAuthorizationSnapshot: () => ({ isStale: () => false, refresh: () => undefined }),
+    clock: processClocks.clock,
     onCommitted: async () => undefined,
   };
   const actor = createOperatorActor(workspaceId);

@@ -9,7 +9,7 @@ import { countLargeValueBytes, LargeValue } from '@toolhost/json/large-value';
 import { coerceValue } from '@toolhost/json-schema/coerce-value';
 import type { JsonSchema } from '@toolhost/json-schema/json-schema';
 import type { MemoryBudget } from '@toolhost/limits/memory-budget';
-import type { AuthorizationSnapshot } from '@toolhost/mcp-protocol/mcp';
+import { createAuthorizationSnapshot } from '@toolhost/mcp-protocol/mcp';
 import type { Kysely, Transaction } from 'kysely';
 import type { Quotas } from '../quotas.ts';
 import { findApiKey } from '../store/api-keys.ts';
@@ -37,8 +37,8 @@ export type Runner = {
   reports: Kysely<Tables>;
   concurrencyLimiters: ConcurrencyLimiters;
   memory: MemoryBudget;
-  /** Creates a snapshot of an authorization decision, which is valid from now on and stale after half a second. */
-  createAuthorizationSnapshot: (decide: () => Promise<void>) => AuthorizationSnapshot<void>;
+  /** Returns monotonic ms. */
+  clock: () => number;
   /** Called after a commit, so that the change takes effect in this process immediately. */
   onCommitted: () => Promise<void>;
 };
@@ -62,8 +62,9 @@ export async function runOperation<Op extends Operation>(
 ): Promise<OperationOutput<Op>> {
   authorize(op, actor, raw);
   const { concurrencyLimiters, deps } = runner;
-  const authorization = runner.createAuthorizationSnapshot(async () =>
-    checkScope(op, await refreshActor(runner.db, actor, deps.now())),
+  const authorization = createAuthorizationSnapshot(
+    async () => checkScope(op, await refreshActor(runner.db, actor, deps.now())),
+    runner.clock,
   );
   const bytes = countLargeValueBytes(raw ?? {});
   const work = async () => {
