@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { absentId, assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import { sendRawRequest, sendUntilClosed } from '../support/upstreams/raw-request.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const mebibyte = 1024 * 1024;
@@ -21,18 +20,11 @@ function getCpuMs(startUsage: NodeJS.CpuUsage): number {
 }
 
 describe('the HTTP listener under adversarial requests', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
   let host: string;
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     host = new URL(toolhost.url).host;
     await toolhost.createServer(buildEchoConfig(upstream.url));
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
   });
 
   const post = (body: string) => toolhost.post('echo', body, { token });

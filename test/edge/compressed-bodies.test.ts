@@ -1,24 +1,23 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { absentId, assertRefused, buildEchoConfig } from '../support/mcp.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 const json = 'application/json';
 const form = 'application/x-www-form-urlencoded';
 
 describe('a compressed request body', () => {
-  let toolhost: TestToolhost;
+  const toolhost = useStarted(startToolhost);
   let key: string;
   before(async () => {
-    toolhost = await startToolhost();
     key = await toolhost.createKey();
     await toolhost.createServer(buildEchoConfig('https://api.example'));
   });
-  after(() => toolhost.stop());
 
   /** Sends a request head without its body and returns the response head. */
   async function fetchResponseHead(path: string, type: string): Promise<string> {

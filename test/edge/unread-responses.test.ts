@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { divideProcessMemory } from '../../apps/server/src/app/process-memory.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -52,20 +52,13 @@ const wideConfig = (url: string) => {
 };
 
 describe('a response that the client does not read', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const divideMemory = () => ({ ...divideProcessMemory(1), work: 73 * mebibyte });
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { divideMemory } });
   let key: string;
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => ({ body: { text: '"'.repeat(4 * mebibyte) } }));
-    const divideMemory = () => ({ ...divideProcessMemory(1), work: 73 * mebibyte });
-    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { divideMemory } });
     key = await toolhost.createKey();
     await toolhost.createServer(buildEchoConfig(upstream.url));
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
   });
 
   const call = (token: string) =>
@@ -89,18 +82,11 @@ describe('a response that the client does not read', () => {
 });
 
 describe('a client that reads nothing and keeps sending bytes', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { slowReaderMs: 200 } });
   let key: string;
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { slowReaderMs: 200 } });
     key = await toolhost.createKey();
     await toolhost.createServer(wideConfig(upstream.url));
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
   });
 
   // Larger than the socket buffers between client and server.

@@ -45,9 +45,7 @@ describe('example gallery', () => {
     const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: key, ...secrets };
     const applied = await runToolhostCommand(
       ['apply', folder, ...Object.keys(secrets).flatMap((name) => ['--env', name])],
-      {
-        env,
-      },
+      { env },
     );
     assert.equal(applied.code, 0, applied.stdout + applied.stderr);
   });

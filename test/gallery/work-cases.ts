@@ -127,12 +127,7 @@ const slack: GalleryExample = {
       args: { channel: 'C123456', text: "Here's a *message*", thread_ts: '1503435956.000247' },
       request: 'POST /api/chat.postMessage',
       headers: { 'content-type': 'application/json; charset=utf-8' },
-      body: {
-        channel: 'C123456',
-        text: "Here's a *message*",
-        thread_ts: '1503435956.000247',
-        unfurl_links: false,
-      },
+      body: { channel: 'C123456', text: "Here's a *message*", thread_ts: '1503435956.000247', unfurl_links: false },
       response: { ok: true, channel: 'C123456', ts: '1503435956.000248', message: { text: "Here's a *message*" } },
       result: { ok: true, channel: 'C123456', ts: '1503435956.000248' },
     },

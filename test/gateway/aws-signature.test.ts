@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { signRequest } from '../../apps/server/src/gateway/call/credentials-of-call.ts';
-import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 import suite from './aws-sigv4-vectors.json' with { type: 'json' };
@@ -89,13 +90,11 @@ describe('AWS Signature Version 4', () => {
 });
 
 describe('a request to an upstream with AWS signatures', () => {
-  let fixture: OneToolFixture;
+  const fixture = useStarted(startOneTool);
   let key: string;
   before(async () => {
-    fixture = await startOneTool();
     key = await fixture.toolhost.createKey();
   });
-  after(() => fixture.stop());
 
   const authentication = (service: string, overrides: Json = {}) => ({
     type: 'AwsSigV4',

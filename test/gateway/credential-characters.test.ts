@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getNextUrl } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const visible = Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => String.fromCharCode(0x21 + index));
@@ -29,12 +29,9 @@ const schemes: [Json, (headers: NodeJS.Dict<string | string[]>, url: string) => 
 ];
 
 describe('an upstream credential of any visible characters', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
   const slugs: string[] = [];
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     for (const [authentication] of schemes) {
       for (const overrides of [{}, { oauth }]) {
         const slug = `any-${slugs.length}`;
@@ -44,7 +41,6 @@ describe('an upstream credential of any visible characters', () => {
     }
   });
   beforeEach(() => void upstream.take());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const send = (slug: string, headers: Record<string, string>): Promise<Reply> =>
     toolhost.post(slug, call, { headers });

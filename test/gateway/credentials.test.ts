@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { before, beforeEach, describe, it } from 'node:test';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 
 describe('access to a hosted server and its upstream credentials', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
   let key: string;
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     key = await toolhost.createKey();
   });
   beforeEach(() => void upstream.take());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   let count = 0;
   const create = async (overrides: Json = {}) => {

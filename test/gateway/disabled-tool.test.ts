@@ -1,19 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { describe, it } from 'node:test';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
 
 describe('a disabled tool', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  const { toolhost, upstream } = useToolhostWithUpstream();
 
   const tool = (name: string, overrides: Json = {}) =>
     buildToolConfig({ name, url: `${upstream.url}/${name}`, ...overrides });

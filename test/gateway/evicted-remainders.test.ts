@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 describe('the storage of result remainders', () => {
-  let fixture: OneToolFixture;
-  before(async () => {
-    fixture = await startOneTool({ env: { TRUSTED_PROXIES: '1' } });
-  });
-  after(() => fixture.stop());
+  const fixture = useStarted(() => startOneTool({ env: { TRUSTED_PROXIES: '1' } }));
 
   const callTool = async (slug: string, clientIp: string, token: string, name: string, args: object = {}) => {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };

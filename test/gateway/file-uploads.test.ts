@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 const megabyte = 1024 * 1024;
 const file = { type: 'string', content: 'base64' };
 
 describe('a file upload by file URL', () => {
-  let fixture: OneToolFixture;
+  const fixture = useStarted(startOneTool);
   let fileServer: string;
   let wholeBodyServer: string;
   let multipartServer: string;
   let bytes: Buffer;
   before(async () => {
-    fixture = await startOneTool();
     const headers = {
       'content-type': 'application/pdf',
       'content-disposition': 'attachment; filename="Bericht ü.pdf"',
@@ -38,7 +38,6 @@ describe('a file upload by file URL', () => {
       await fixture.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'secret' } });
     key = await fixture.toolhost.createKey();
   });
-  after(() => fixture.stop());
 
   let key: string;
   const call = (slug: string, args: Json, token = key) => fixture.toolhost.callTool(slug, token, 'run', args);

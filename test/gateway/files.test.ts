@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
@@ -12,15 +13,13 @@ const inlineBytes = 256 * 1024;
 const statefulHeaders = { 'mcp-protocol-version': '2025-06-18' };
 
 describe('a file in a tool result', () => {
-  let fixture: OneToolFixture;
+  const fixture = useStarted(startOneTool);
   let slug: string;
   let upstreamResponse: CannedResponse;
   before(async () => {
-    fixture = await startOneTool();
     fixture.upstream.on('GET /file', () => upstreamResponse);
     slug = await fixture.createToolServer({ url: '/file' });
   });
-  after(() => fixture.stop());
 
   const call = async (headers: Record<string, string> = statefulHeaders, targetSlug = slug, token = callerToken) => {
     const { body, status, text } = await fixture.toolhost.rpc(

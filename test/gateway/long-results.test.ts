@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
@@ -13,8 +13,7 @@ const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) =>
 const getCursor = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
 
 describe('a result with max_response_tokens', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
   let upstreamResponse: { body: unknown; headers?: Record<string, string>; status?: number };
 
   const serve = (slug: string, server: Json = {}, tool: Json = {}) =>
@@ -29,13 +28,10 @@ describe('a result with max_response_tokens', () => {
     toolhost.callTool(slug, bearer, name, args);
 
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('*', () => upstreamResponse);
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     for (const tokens of [200, 500, 20_000])
       await serve(`most-${tokens}`, { max_response_tokens: tokens, authentication: { type: 'Bearer' } });
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Reads all chunks of a result, checks each against the limit, and returns each with the position from its note. */
   async function readChunks(tokens: number): Promise<{ text: string; position: string }[]> {

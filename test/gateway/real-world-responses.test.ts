@@ -1,20 +1,17 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 
 const requestSentNote = /the request itself was carried out/;
 
 describe('the handling of real-world API responses', () => {
-  let fixture: OneToolFixture;
-  before(async () => {
-    fixture = await startOneTool();
-  });
-  after(() => fixture.stop());
+  const fixture = useStarted(startOneTool);
 
   let routeCount = 0;
   const callWithBody = async (

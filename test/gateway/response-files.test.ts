@@ -1,23 +1,22 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { deflateRawSync, deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG, WAV } from '../support/upstreams/content-upstream.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 describe('the content type of a tool result', () => {
-  let fixture: OneToolFixture;
+  const fixture = useStarted(startOneTool);
   let slug: string;
   let upstreamResponse: CannedResponse;
   before(async () => {
-    fixture = await startOneTool();
     fixture.upstream.on('GET /answer', () => upstreamResponse);
     slug = await fixture.createToolServer({ url: '/answer' });
   });
-  after(() => fixture.stop());
 
   const callForContent = async (type: string, body: string | Buffer, extraHeaders: CannedResponse['headers'] = {}) => {
     upstreamResponse = { headers: { 'content-type': type, ...extraHeaders }, body };

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 describe('response_headers of a tool', () => {
-  let fixture: OneToolFixture;
-  before(async () => {
-    fixture = await startOneTool();
-  });
-  after(() => fixture.stop());
+  const fixture = useStarted(startOneTool);
 
   let routeCount = 0;
   const callWithResponse = async (
@@ -88,10 +85,7 @@ describe('response_headers of a tool', () => {
   it('[conf 5] shows the headers after the status if the response has no body', async () => {
     const accepted = await callWithResponse(
       { status: 202, headers: { location: '/jobs/7?token=t', 'retry-after': '5' } },
-      {
-        method: 'POST',
-        response_headers: ['Location', 'Retry-After'],
-      },
+      { method: 'POST', response_headers: ['Location', 'Retry-After'] },
     );
     const expectedText = '202 Accepted: the response has no body\nLocation: /jobs/7?token=t\nRetry-After: 5';
     assert.deepEqual(accepted, { content: [text(expectedText)] });

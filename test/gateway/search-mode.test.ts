@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
@@ -10,8 +10,7 @@ const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) =>
 const getText = (reply: ToolCallResult) => getTexts(reply).join('\n');
 
 describe('a server in search mode', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { now: createNoonClock() } });
 
   const tool = (name: string, description: string, overrides: Json = {}) =>
     buildToolConfig({ name, description, url: `${upstream.url}/${name}`, ...overrides });
@@ -30,12 +29,9 @@ describe('a server in search mode', () => {
   const call = (slug: string, name: string, args: Json = {}) => toolhost.callTool(slug, token, name, args);
 
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('*', ({ method, url }) => ({ body: { method, url } }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { now: createNoonClock() } });
     await toolhost.createServer(buildServerConfig({ slug: 'shop', tool_mode: 'search', tools: shop() }));
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const listTools = async (slug: string) => {
     const replies = [

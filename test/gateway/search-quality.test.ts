@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { type Api, apis, buildTools, readQuestions } from '../support/api-catalogs/read-catalogs.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const token = 'of-the-caller';
 
 describe('the tool search of real APIs', () => {
-  let toolhost: TestToolhost;
+  const toolhost = useStarted(startToolhost);
   before(async () => {
-    toolhost = await startToolhost();
     for (const api of apis) {
       const tools = buildTools(api, 'https://api.example.com');
       await toolhost.createServer({ name: api, slug: `api-${api}`, tool_mode: 'search', tools });
     }
   });
-  after(() => toolhost.stop());
 
   async function searchNames(api: Api, query: string): Promise<string[]> {
     const reply = await toolhost.callTool(`api-${api}`, token, 'search_tools', { query });

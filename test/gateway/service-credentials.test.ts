@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { before, beforeEach, describe, it } from 'node:test';
 import { formatApiKey } from '@toolhost/credentials/ids';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { callerToken, getErrorText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { callerToken, getErrorText, startOneTool } from '../support/one-tool.ts';
+import { useStarted, useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const oauth = {
@@ -23,14 +23,10 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
 
-/** Changes of a key. A whole key is also detected without its prefix, by its checksum. */
-const keyChanges: ((key: string) => string)[] = [
-  (key) => key,
-  (key) => key.toUpperCase(),
-  (key) => key.toLowerCase(),
-  (key) => `T${key.slice(1)}`,
-  (key) => key.slice(4),
-];
+/** Returns changed forms of a key. A whole key is also detected without its prefix, by its checksum. */
+const changeKey = (key: string) => [key, key.toUpperCase(), key.toLowerCase(), `T${key.slice(1)}`, key.slice(4)];
+const base64Url = (text: string) => Buffer.from(text).toString('base64url');
+const toHex = (text: string) => Buffer.from(text).toString('hex');
 
 /** Texts that contain a key, without a space. */
 const wrappers: ((key: string) => string)[] = [
@@ -39,8 +35,8 @@ const wrappers: ((key: string) => string)[] = [
   (key) => `a,${key}`,
   (key) => `user:${key}`,
   (key) => `abc${key}def`,
-  (key) => base64(key),
-  (key) => Buffer.from(key).toString('base64url'),
+  base64,
+  base64Url,
   (key) => base64(`user:${key}`),
   (key) => base64(`${key}:x-oauth-basic`),
   (key) => encodeURIComponent(base64(`user??:${key}`)),
@@ -51,30 +47,19 @@ const wrappers: ((key: string) => string)[] = [
 ];
 
 /** Encodings, each of which may be applied to the output of another. */
-const encodings: ((text: string) => string)[] = [
-  base64,
-  (text) => Buffer.from(text).toString('base64url'),
-  (text) => Buffer.from(text).toString('hex'),
-  percent,
-  (text) => text.replaceAll('%', '%25'),
-];
+const encodings = [base64, base64Url, toHex, percent, (text: string) => text.replaceAll('%', '%25')];
 
 /** Patterns that identify a credential of this service by its format alone. */
 const serviceCredentialPatterns = [/^(?:[Tt]h[akrpc]|TH[AKRPC])_/, /th[ar]_[0-9A-Za-z]{43}(?![0-9A-Za-z])/];
 
 describe('a credential of this service, plain or in one layer of encoding', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream({ env: { REFUSALS_PER_MINUTE: '0' } });
   let key: string;
   const forwardingServers: string[] = [];
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { REFUSALS_PER_MINUTE: '0' } });
     key = await toolhost.createKey();
     const schemes: Json[] = [
-      { authentication: { type: 'Bearer' } },
-      { authentication: { type: 'Basic' } },
-      { authentication: { type: 'QueryParam' } },
+      ...['Bearer', 'Basic', 'QueryParam'].map((type) => ({ authentication: { type } })),
       { authentication: apikey },
       { authentication: apikey, oauth },
     ];
@@ -84,7 +69,6 @@ describe('a credential of this service, plain or in one layer of encoding', () =
     }
   });
   beforeEach(() => void upstream.take());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const assertRejected = async (slug: string, headers: Record<string, string>) => {
     const { status, text } = await toolhost.post(slug, call, { headers });
@@ -101,8 +85,8 @@ describe('a credential of this service, plain or in one layer of encoding', () =
 
   it('[find B3] is sent to no upstream as a wrapped API key, and the 401 explains why', async () => {
     await assertRejectedEverywhere(key);
-    for (const change of [...keyChanges, ...wrappers])
-      await assertRejected('own-0', { authorization: `Bearer ${change(key)}` });
+    for (const text of [...changeKey(key), ...wrappers.map((wrap) => wrap(key))])
+      await assertRejected('own-0', { authorization: `Bearer ${text}` });
     assert.match(await assertRejected('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
   });
 
@@ -116,18 +100,11 @@ describe('a credential of this service, plain or in one layer of encoding', () =
   });
 
   it('[find B3] reaches no upstream as an arbitrarily wrapped API key (property)', async () => {
-    const surroundingText = fc.string({
-      unit: fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"'),
-      maxLength: 50,
-    });
+    const unit = fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"');
+    const surroundingText = fc.string({ unit, maxLength: 50 });
+    const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
     const wrapped = fc
-      .tuple(
-        fc.uint8Array({ minLength: 9, maxLength: 9 }),
-        fc.uint8Array({ minLength: 32, maxLength: 32 }),
-        fc.constantFrom(...wrappers),
-        surroundingText,
-        surroundingText,
-      )
+      .tuple(bytes(9), bytes(32), fc.constantFrom(...wrappers), surroundingText, surroundingText)
       .map(([id, secret, wrap, start, end]) => wrap(`${start}${formatApiKey(id, secret).key}${end}`));
     await fc.assert(
       fc.asyncProperty(wrapped, fc.constantFrom(...forwardingServers), async (text, slug) => {
@@ -136,6 +113,12 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       { numRuns: getRunCount(300) },
     );
   });
+
+  const assertForwarded = async (token: string) => {
+    const { status, text } = await toolhost.post('own-0', call, { token });
+    assert.equal(status, 200, text);
+    assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
+  };
 
   it('[find B3] is not detected in tokens of other services, including nested ones (property)', async () => {
     const tokens = fc
@@ -151,17 +134,10 @@ describe('a credential of this service, plain or in one layer of encoding', () =
         for (const next of encode) if (next(text).length < 6000) text = next(text);
         return text;
       });
-    await fc.assert(
-      fc.asyncProperty(tokens, async (token) => {
-        const { status, text } = await toolhost.post('own-0', call, { token });
-        assert.equal(status, 200, text);
-        assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
-      }),
-      {
-        numRuns: getRunCount(200),
-        examples: [[`tHD_${'A'.repeat(40)}`], [`thx_${'A'.repeat(40)}`], [`tHk_${'A'.repeat(40)}`]],
-      },
-    );
+    await fc.assert(fc.asyncProperty(tokens, assertForwarded), {
+      numRuns: getRunCount(200),
+      examples: ['tHD', 'thx', 'tHk'].map((prefix) => [`${prefix}_${'A'.repeat(40)}`]),
+    });
   });
 
   it('[sec A1] is sent to no upstream if it only has the prefix, valid or not', async () => {
@@ -174,27 +150,21 @@ describe('a credential of this service, plain or in one layer of encoding', () =
   it('[find B3] is not detected in a value that only resembles an API key', async () => {
     const other = key.endsWith('x') ? 'y' : 'x';
     const [, id = '', secret = ''] = key.split('_');
-    const jwt = [1, 2, 3].map(() =>
-      Buffer.from(fc.sample(fc.uint8Array({ minLength: 400, maxLength: 400 }), 1)[0] ?? []),
-    );
-    const harmless = [
+    const jwtParts = fc.sample(fc.uint8Array({ minLength: 400, maxLength: 400 }), 3);
+    for (const token of [
       `pat_${id}_${secret.slice(0, -1)}${other}`,
       `${secret}_${id}`,
-      `the_${'token'.repeat(8)}`.replace('the', 'with-the'),
-      jwt.map((part) => part.toString('base64url')).join('.'),
-    ];
-    for (const token of harmless) {
-      const { status, text } = await toolhost.post('own-0', call, { token });
-      assert.equal(status, 200, text);
-      assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
-    }
+      `with-the_${'token'.repeat(8)}`,
+      jwtParts.map((part) => Buffer.from(part).toString('base64url')).join('.'),
+    ])
+      await assertForwarded(token);
   });
 
   it('[find B3] is not stored as a secret, a static header, a URL, or a literal credential', async () => {
     for (const value of [key, `Bearer ${key}`, base64(`user:${key}`), key.slice(4)]) {
       const secret = await toolhost.rest('PUT', '/servers/own-0/secrets/KEY', { body: { value } });
       assert.equal(secret.status, 400, secret.text);
-      assert.match(secret.text, /never sent to an upstream/);
+      assert.match(secret.text, neverSentError);
       const configs: [string, Json][] = [
         ['tools[0].headers.X-Key', { tools: [buildToolAt(`${upstream.url}/thing`, { headers: { 'X-Key': value } })] }],
         ['tools[0].url', { tools: [buildToolAt(`${upstream.url}/thing?k=${encodeURIComponent(value)}`)] }],
@@ -202,60 +172,45 @@ describe('a credential of this service, plain or in one layer of encoding', () =
         ['oauth.client_secret', { oauth: { ...oauth, client_secret: value } }],
       ];
       for (const [path, overrides] of configs) {
-        const reply = await toolhost.rest('POST', '/servers', {
-          body: buildServerAt('own-stored', upstream.url, overrides),
-        });
-        assert.equal(reply.status, 400, path);
-        const problems = reply.body.problems as { path: string }[];
-        assert.deepEqual(
-          problems.map((problem) => problem.path),
-          [path],
-        );
+        const body = buildServerAt('own-stored', upstream.url, overrides);
+        const reply = await toolhost.rest('POST', '/servers', { body });
+        const paths = (reply.body.problems as { path: string }[]).map((problem) => problem.path);
+        assert.deepEqual([reply.status, paths], [400, [path]]);
         assert.equal(reply.text.includes(value), false);
       }
     }
   });
 
   it('[find B3] is detected as a plain API key after hundreds of other texts of a configuration', async () => {
-    const headers = (index: number) =>
-      index < 300 ? { 'X-Query': `{ things(first: ${index}) }`.padEnd(1200, ';a') } : {};
-    const tools = Array.from({ length: 301 }, (_, index) => ({
-      ...buildToolAt(`${upstream.url}/thing`, { headers: headers(index) }),
-      name: `get_${index}`,
-    }));
-    Object.assign(tools[300] ?? {}, { headers: { 'X-Key': `Token ${key}` } });
-    const { status, text } = await toolhost.rest('POST', '/servers', {
-      key,
-      body: { name: 'Many', slug: 'many', tools },
+    const tools = Array.from({ length: 301 }, (_, n) => {
+      const query = { 'X-Query': `{ things(first: ${n}) }`.padEnd(1200, ';a') };
+      const headers = n < 300 ? query : { 'X-Key': `Token ${key}` };
+      return buildToolAt(`${upstream.url}/thing`, { name: `get_${n}`, headers });
     });
+    const body = { name: 'Many', slug: 'many', tools };
+    const { status, text } = await toolhost.rest('POST', '/servers', { key, body });
     assert.equal(status, 400);
     assert.match(text, /tools\[300\]\.headers\.X-Key/);
   });
 
   it('[find B3] is not sent as an argument or as the token of a trial call', async () => {
     const input_schema = {
-      q: { type: 'string' },
-      h: { type: 'string', in: 'header' },
-      list: { type: 'array', items: { type: 'string' } },
+      q: { type: 'string', optional: true },
+      h: { type: 'string', in: 'header', optional: true },
+      list: { type: 'array', items: { type: 'string' }, optional: true },
     };
     for (const [index, method] of ['GET', 'POST'].entries()) {
       const slug = `own-arguments-${index}`;
-      const optional = Object.fromEntries(
-        Object.entries(input_schema).map(([name, field]) => [name, { ...field, optional: true }]),
-      );
-      const tools = [buildToolAt(`${upstream.url}/thing`, { method, input_schema: optional })];
+      const tools = [buildToolAt(`${upstream.url}/thing`, { method, input_schema })];
       await toolhost.createServer(buildServerAt(slug, upstream.url, { tools }));
-      for (const args of [{ q: `see ${key}` }, { h: key }, { list: ['a', key] }]) {
-        const result = await toolhost.callTool(slug, 'anyone', 'get', args);
-        assert.equal(result.isError, true);
-        assert.match(String(result.content[0]?.text), /never sent to an upstream/);
-      }
+      for (const args of [{ q: `see ${key}` }, { h: key }, { list: ['a', key] }])
+        assert.match(getErrorText(await toolhost.callTool(slug, 'anyone', 'get', args)), neverSentError);
       assert.notEqual((await toolhost.callTool(slug, 'anyone', 'get', { q: 'thk_is_our_prefix' })).isError, true);
       assert.equal(upstream.take().length, 1);
     }
     for (const token of [`"${key}"`, base64(key), key.slice(4)]) {
       const { status, text } = await toolhost.rest('POST', '/servers/own-0/tools/get/call', { body: { token } });
-      assert.deepEqual([status, /never sent to an upstream/.test(text)], [400, true]);
+      assert.deepEqual([status, neverSentError.test(text)], [400, true]);
     }
     assert.deepEqual(upstream.take(), []);
   });
@@ -265,93 +220,72 @@ const text = { type: 'string' };
 const object = { type: 'object', style: 'repeat', additionalProperties: true };
 const file = { type: 'string', content: 'base64' };
 
-/** Tool with the arguments and headers that put a text into one part of its request. */
-type RequestPart = { tool: Json; args: (text: string) => Json; headers?: (text: string) => Record<string, string> };
-
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-const post = (input_schema: Json, overrides: Json = {}): Json => ({
-  method: 'POST',
-  url: '/up',
-  input_schema,
-  ...overrides,
-});
+const get = (url: string, input_schema: Json): Json => ({ url, input_schema });
+const post = (input_schema: Json, more: Json = {}): Json => ({ method: 'POST', url: '/up', input_schema, ...more });
+const multipart = (input_schema: Json) => post(input_schema, { body: 'multipart' });
 const flat = (fields: Json): Json => ({ type: 'object', properties: fields, required: Object.keys(fields) });
+const typedFile = { ...file, media_type: { argument: 'q' } };
+const asArgument = (q: string) => ({ q });
+const asName = (q: string) => ({ o: { [q]: 1 } });
+
+/** Tool with the arguments and headers that put a text into one part of its request. */
+type RequestPart = [tool: Json, args: (text: string) => Json, headers?: (text: string) => Record<string, string>];
 
 /** Every part of a request that a caller can set. */
 const requestParts: Record<string, RequestPart> = {
-  'a segment of the path': { tool: { url: '/up/:q', input_schema: { q: text } }, args: (q) => ({ q }) },
-  'a part of a segment': { tool: { url: '/up/a-:q', input_schema: { q: text } }, args: (q) => ({ q: `b ${q}` }) },
-  'a pair of the URL': { tool: { url: '/up?id=eq.:q', input_schema: { q: text } }, args: (q) => ({ q }) },
-  'a value of the query': { tool: { url: '/up', input_schema: { q: text } }, args: (q) => ({ q }) },
-  'a name of the query': { tool: { url: '/up', input_schema: flat({ o: object }) }, args: (q) => ({ o: { [q]: 1 } }) },
-  'a header': { tool: { url: '/up', input_schema: { q: { ...text, in: 'header' } } }, args: (q) => ({ q }) },
-  'a value in JSON': { tool: post({ q: text }), args: (q) => ({ q }) },
-  'a name in JSON': { tool: post(flat({ o: { type: 'object' } })), args: (q) => ({ o: { a: [{ [q]: 1 }] } }) },
-  'a value of a form': { tool: post({ q: text }, { body: 'form' }), args: (q) => ({ q }) },
-  'a name of a form': { tool: post(flat({ o: object }), { body: 'form' }), args: (q) => ({ o: { [q]: 1 } }) },
-  'a value of a part': { tool: post({ q: text }, { body: 'multipart' }), args: (q) => ({ q }) },
-  'a name of a part': { tool: post(flat({ o: object }), { body: 'multipart' }), args: (q) => ({ o: { [q]: 1 } }) },
-  'a file': { tool: post({ f: file }, { body: 'multipart' }), args: (q) => ({ f: base64(`a\n${q}\nb`) }) },
-  'the name of a file': {
-    tool: post({ f: { ...file, file_name: { argument: 'q' } }, q: text }, { body: 'multipart' }),
-    args: (q) => ({ f: 'YQ==', q }),
-  },
-  'the type of a file': {
-    tool: post({ f: { ...file, media_type: { argument: 'q' } }, q: text }, { body: 'multipart' }),
-    args: (q) => ({ f: 'YQ==', q: `image/${q}` }),
-  },
-  'a parameter of the type of a file': {
-    tool: post({ f: { ...file, media_type: { argument: 'q' } }, q: text }, { body: 'multipart' }),
-    args: (q) => ({ f: 'YQ==', q: `image/png; a="${q}"` }),
-  },
-  'the type in a data URL': {
-    tool: post({ f: file }, { body: 'multipart' }),
-    args: (q) => ({ f: `data:image/${q};base64,YQ==` }),
-  },
-  'a text that is the body': { tool: post({ b: text }, { body: 'b' }), args: (b) => ({ b: `see ${b}` }) },
-  'bytes that are the body': { tool: post({ b: file }, { body: 'b' }), args: (b) => ({ b: base64(b) }) },
-  'the type of the body': {
-    tool: post({ b: { ...file, media_type: { argument: 'q' } }, q: text }, { body: 'b' }),
-    args: (q) => ({ b: 'YQ==', q: `image/${q}` }),
-  },
-  'a template of the body': {
-    tool: post({ q: text }, { body_template: { query: 'a :q b' } }),
-    args: (q) => ({ q }),
-  },
-  'the trace context': {
-    tool: { url: '/up', input_schema: {} },
-    args: () => ({}),
-    headers: (q) => ({ traceparent, tracestate: `v=${q}` }),
-  },
+  'a segment of the path': [get('/up/:q', { q: text }), asArgument],
+  'a part of a segment': [get('/up/a-:q', { q: text }), (q) => ({ q: `b ${q}` })],
+  'a pair of the URL': [get('/up?id=eq.:q', { q: text }), asArgument],
+  'a value of the query': [get('/up', { q: text }), asArgument],
+  'a name of the query': [get('/up', flat({ o: object })), asName],
+  'a header': [get('/up', { q: { ...text, in: 'header' } }), asArgument],
+  'a value in JSON': [post({ q: text }), asArgument],
+  'a name in JSON': [post(flat({ o: { type: 'object' } })), (q) => ({ o: { a: [{ [q]: 1 }] } })],
+  'a value of a form': [post({ q: text }, { body: 'form' }), asArgument],
+  'a name of a form': [post(flat({ o: object }), { body: 'form' }), asName],
+  'a value of a part': [multipart({ q: text }), asArgument],
+  'a name of a part': [multipart(flat({ o: object })), asName],
+  'a file': [multipart({ f: file }), (q) => ({ f: base64(`a\n${q}\nb`) })],
+  'the name of a file': [
+    multipart({ f: { ...file, file_name: { argument: 'q' } }, q: text }),
+    (q) => ({ f: 'YQ==', q }),
+  ],
+  'the type of a file': [multipart({ f: typedFile, q: text }), (q) => ({ f: 'YQ==', q: `image/${q}` })],
+  'a parameter of the type of a file': [
+    multipart({ f: typedFile, q: text }),
+    (q) => ({ f: 'YQ==', q: `image/png; a="${q}"` }),
+  ],
+  'the type in a data URL': [multipart({ f: file }), (q) => ({ f: `data:image/${q};base64,YQ==` })],
+  'a text that is the body': [post({ b: text }, { body: 'b' }), (b) => ({ b: `see ${b}` })],
+  'bytes that are the body': [post({ b: file }, { body: 'b' }), (b) => ({ b: base64(b) })],
+  'the type of the body': [post({ b: typedFile, q: text }, { body: 'b' }), (q) => ({ b: 'YQ==', q: `image/${q}` })],
+  'a template of the body': [post({ q: text }, { body_template: { query: 'a :q b' } }), asArgument],
+  'the trace context': [get('/up', {}), () => ({}), (q) => ({ traceparent, tracestate: `v=${q}` })],
 };
 
 describe('a credential of this service in an upstream request', () => {
-  let fixture: OneToolFixture;
+  const fixture = useStarted(startOneTool);
   let key: string;
   let credentials: string[];
   let lookalikes: string[];
   before(async () => {
-    fixture = await startOneTool();
     key = await fixture.toolhost.createKey();
     const secret = 'aB3'.repeat(14);
     credentials = [key, `x${key.slice(1)}`, `tha_${secret}z`, `thr_${secret}z`];
     lookalikes = [`${key.slice(0, -1)}${key.endsWith('x') ? 'y' : 'x'}`, `tha_${secret}zz`, `thx_${secret}z`];
   });
-  after(() => fixture.stop());
 
   const serve = (tool: Json) => fixture.createToolServer(tool, { authentication: { type: 'Bearer' } });
-  const run = async (slug: string, { args, headers }: RequestPart, credential: string) => {
-    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: args(credential) } };
-    const { body } = await fixture.toolhost.post(slug, call, {
-      token: callerToken,
-      headers: headers?.(credential) ?? {},
-    });
+  const run = async (slug: string, [, args, headers]: RequestPart, credential: string) => {
+    const params = { name: 'run', arguments: args(credential) };
+    const { body } = await fixture.toolhost.rpc(slug, callerToken, 'tools/call', params, headers?.(credential));
     return body.result as ToolCallResult;
   };
 
   it('[find B3] is rejected in every part of a request, as an API key or a login token', async () => {
     for (const [partName, requestPart] of Object.entries(requestParts)) {
-      const slug = await serve(requestPart.tool);
+      const slug = await serve(requestPart[0]);
       fixture.upstream.take();
       for (const credential of credentials) {
         const message = getErrorText(await run(slug, requestPart, credential));
@@ -384,23 +318,21 @@ describe('a credential of this service in an upstream request', () => {
     fixture.upstream.on('GET /up', () => ({ status: 302, headers: { location: `/other?k=${key}` } }));
     fixture.upstream.take();
     assert.match(getErrorText(await fixture.call(slug)), neverSentError);
-    assert.deepEqual(
-      fixture.upstream.take().map(({ url }) => url),
-      ['/up'],
+    assert.equal(
+      fixture.upstream
+        .take()
+        .map(({ url }) => url)
+        .join(),
+      '/up',
     );
   });
 
   it('[find B3] stops the import of a document from a URL that contains it, also after a redirect', async () => {
-    fixture.upstream.on('GET /openapi.json', () => ({
-      status: 302,
-      headers: { location: `/other.json?k=${key}` },
-    }));
+    fixture.upstream.on('GET /openapi.json', () => ({ status: 302, headers: { location: `/other.json?k=${key}` } }));
     const importFrom = async (path: string) => {
       fixture.upstream.take();
-      const { status, text: message } = await fixture.toolhost.rest('POST', '/import', {
-        key,
-        body: { url: `${fixture.upstream.url}${path}` },
-      });
+      const body = { url: `${fixture.upstream.url}${path}` };
+      const { status, text: message } = await fixture.toolhost.rest('POST', '/import', { key, body });
       assert.deepEqual([status, neverSentError.test(message), message.includes(key)], [400, true, false], message);
       return fixture.upstream.take().map(({ url }) => url);
     };
@@ -411,11 +343,10 @@ describe('a credential of this service in an upstream request', () => {
 
   it('[find B3] does not include tokens of other services in the URL of an imported document', async () => {
     const secret = 'aB3'.repeat(14);
-    const path = '/things.json';
-    fixture.upstream.on(`GET ${path}`, () => ({ status: 404, body: '' }));
+    fixture.upstream.on('GET /things.json', () => ({ status: 404, body: '' }));
     for (const token of [`pha_${secret}z`, `phr_${secret}z`, `sha_${secret}z`, `thb_${secret}z`]) {
       fixture.upstream.take();
-      const body = { url: `${fixture.upstream.url}${path}?token=${token}` };
+      const body = { url: `${fixture.upstream.url}/things.json?token=${token}` };
       const { text: message } = await fixture.toolhost.rest('POST', '/import', { key, body });
       assert.match(message, /HTTP 404/, token);
       assert.equal(fixture.upstream.take().length, 1, token);

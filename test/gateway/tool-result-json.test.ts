@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 
 describe('the tool result of a JSON response', () => {
-  let fixture: OneToolFixture;
-  before(async () => {
-    fixture = await startOneTool();
-  });
-  after(() => fixture.stop());
+  const fixture = useStarted(startOneTool);
 
   let routeCount = 0;
   /** Creates a server whose upstream responds with this JSON text. */

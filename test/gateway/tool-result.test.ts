@@ -37,11 +37,7 @@ describe('the content of a tool result', () => {
     type: string,
     body: string | Buffer,
     overrides: Partial<CannedResponse> = {},
-  ): CannedResponse => ({
-    headers: { 'content-type': type },
-    body,
-    ...overrides,
-  });
+  ): CannedResponse => ({ headers: { 'content-type': type }, body, ...overrides });
   const getContent = async (response: CannedResponse) => {
     const result = await callWithResponse(response);
     assert.deepEqual([result.isError, result.structuredContent], [undefined, undefined], getResultText(result));

@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const secret = 'sk-live-0123456789';
 
 describe('a trial call of a tool', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     const tool = buildToolAt(`${upstream.url}/things`, {
       method: 'POST',
       input_schema: { name: { type: 'string' } },
@@ -22,7 +19,6 @@ describe('a trial call of a tool', () => {
     await toolhost.createServer({ ...buildServerAt('tried', upstream.url), tools: [tool] });
     await toolhost.rest('PUT', '/servers/tried/secrets/KEY', { body: { value: secret } });
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const post = async (path: string, args: Json, key?: string) => {
     const { status, body, text } = await toolhost.rest('POST', `/servers/tried/tools/get/${path}`, {
@@ -80,10 +76,7 @@ describe('a trial call of a tool', () => {
   });
 
   it('leaves no record if its required token is missing', async () => {
-    await toolhost.createServer({
-      ...buildServerAt('forwards', upstream.url),
-      authentication: { type: 'Bearer' },
-    });
+    await toolhost.createServer({ ...buildServerAt('forwards', upstream.url), authentication: { type: 'Bearer' } });
     const call = (body: Json) => toolhost.rest('POST', '/servers/forwards/tools/get/call', { body });
     const rejected = await call({});
     const message = "this server forwards the caller's token; provide one to try the tool";
@@ -111,10 +104,7 @@ describe('a trial call of a tool', () => {
       status: 400,
       problems: [{ path: 'arguments.name', message: 'found an array of 1; allowed: string' }],
     });
-    assert.deepEqual(await preview({}), {
-      status: 400,
-      problems: [{ path: 'arguments.name', message: 'is missing' }],
-    });
+    assert.deepEqual(await preview({}), { status: 400, problems: [{ path: 'arguments.name', message: 'is missing' }] });
   });
 
   it('shows only the result and not the upstream request to a key with only the scope call', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { before, describe, it } from 'node:test';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 
@@ -10,16 +10,10 @@ const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get
 const toVariable = (name: string) => `$\{${name}}`;
 
 describe('the rejection of an unusable credential', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { now: () => Date.now() + clockOffsetMs } });
   let clockOffsetMs = 0;
 
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      runtimeOptions: { now: () => Date.now() + clockOffsetMs },
-    });
     const overrides = { authentication: { type: 'Bearer', header: 'X-Token' } };
     await toolhost.createServer(buildServerAt('tokens', upstream.url, overrides));
     await toolhost.createServer(buildServerAt('open', upstream.url));
@@ -27,7 +21,6 @@ describe('the rejection of an unusable credential', () => {
     await toolhost.createServer(buildServerAt('stored', upstream.url, stored));
     await toolhost.createServer(buildServerAt('other', upstream.url, stored));
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const callWithToken = (slug: string, token: string) =>
     toolhost.post(slug, call, { headers: { authorization: `Bearer ${token}` } });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const authentication = { type: 'Bearer', token: 'of-the-upstream' };
@@ -11,15 +11,11 @@ const getToolNames = ({ body }: Reply) => (body.result as { tools: { name: strin
 const getErrorMessage = ({ body }: Reply) => (body.error as { message: string } | undefined)?.message;
 
 describe('access to views', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
 
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('*', () => ({ body: {} }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const tool = (name: string, overrides: Json = {}) =>
     buildToolConfig({ name, url: `${upstream.url}/${name}`, ...overrides });

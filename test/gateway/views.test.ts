@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
-import {
-  type Json,
-  type Reply,
-  startToolhost,
-  type TestToolhost,
-  type ToolCallResult,
-} from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, Reply, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
@@ -16,8 +10,7 @@ const getText = ({ content }: ToolCallResult) => content.map(({ text = '' }) => 
 const string = { type: 'string' };
 
 describe('a view of a server', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { now: createNoonClock() } });
 
   const tool = (name: string, overrides: Json = {}) =>
     buildToolConfig({
@@ -66,14 +59,11 @@ describe('a view of a server', () => {
   };
 
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('*', ({ method, url, body }) => ({ body: { method, url, body: String(body) } }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { now: createNoonClock() } });
     await toolhost.createServer(
       buildServerConfig({ slug: 'shop', description: 'The whole shop.', tools: shop(), views }),
     );
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const listTools = async (address: string) =>
     ((await toolhost.rpc(address, token, 'tools/list')).body.result as { tools: Json[] }).tools;

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { describe, it } from 'node:test';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const token = 'local-example-key';
 
 /** Spec 2.5, on a service in local mode. */
 describe('the example server of local mode', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost({ env: { DEMO: '1' } });
-  });
-  after(() => toolhost.stop());
+  const toolhost = useStarted(() => startToolhost({ env: { DEMO: '1' } }));
 
   const call = async (name: string, args: object = {}) => {
     const result = await toolhost.callTool('projects', token, name, args as Record<string, unknown>);

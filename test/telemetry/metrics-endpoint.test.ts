@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { ConfigError, readConfig } from '../../apps/server/src/config.ts';
 import { createMetricsEndpoint } from '../../apps/server/src/telemetry/metrics-endpoint.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { parseMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
@@ -98,11 +99,7 @@ describe('metrics endpoint of a public service', () => {
 });
 
 describe('metrics endpoint in local mode', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
-  after(() => toolhost.stop());
+  const toolhost = useStarted(startToolhost);
   const get = (headers: Record<string, string> = {}) => {
     const { port } = new URL(toolhost.url);
     return sendRawRequest(`http://127.0.0.1:${port}/metrics`, { headers: { host: `127.0.0.1:${port}`, ...headers } });

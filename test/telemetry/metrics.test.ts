@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { getBlockedClass } from '@toolhost/safe-http/address';
 import type { Resolve } from '@toolhost/safe-http/connector';
 import { formatMetrics, mergeMetrics } from '../../apps/server/src/telemetry/metric.ts';
 import { eventually } from '../support/eventually.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import { type ParsedMetrics, parseMetrics, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token-canary-0123456789';
 const stored = { authentication: { type: 'Bearer', token: 'stored-credential-canary' } };
 
 describe('metrics', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
   let key: string;
   let addresses = ['10.1.2.3'];
   const resolve: Resolve = (_hostname, callback) =>
@@ -22,14 +20,12 @@ describe('metrics', () => {
       null,
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
     );
-
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { resolve } });
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('GET /failing', () => ({ status: 503 }));
     upstream.on('GET /slow', () => ({ delayMs: 60, body: {} }));
     upstream.on('GET /silent', () => 'hold');
     upstream.on('GET /held', () => 'hold');
-    toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { resolve } });
     key = await toolhost.createKey();
     const at = (path: string, more: Json = {}) => buildToolAt(`${upstream.url}${path}`, more);
     const tools = [
@@ -42,10 +38,6 @@ describe('metrics', () => {
     ];
     await toolhost.createServer({ name: 'Canary name', slug: 'canary-slug', tools });
     await toolhost.createServer(buildServerAt('keyed', upstream.url, stored));
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
   });
 
   const call = (name: string, args: Json = {}) => toolhost.callTool('canary-slug', token, name, args);

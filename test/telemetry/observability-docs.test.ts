@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { metricRows } from '../../docs/metrics-page.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { type ParsedMetrics, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const folder = resolve(import.meta.dirname, '..', '..', 'docs', 'operations');
 const read = (name: string) => readFileSync(join(folder, name), 'utf8');
@@ -24,13 +25,11 @@ function findMetricNames(text: string): string[] {
 }
 
 describe('guide, dashboard, and alerts', () => {
-  let toolhost: TestToolhost;
+  const toolhost = useStarted(startToolhost);
   let metrics: ParsedMetrics;
   before(async () => {
-    toolhost = await startToolhost();
     metrics = await scrapeMetrics(toolhost.url);
   });
-  after(() => toolhost.stop());
 
   const getFamilyName = (name: string) =>
     metrics.families.has(name) ? name : name.replace(/_(bucket|sum|count)$/, '');
