@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, it } from 'node:test';
+import { setSecret } from '../support/server-requests.ts';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
+import { oauthConfig } from '../support/valid-configs.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+const forwarded = { authentication: { type: 'Bearer' } };
+const storedToken = { authentication: { type: 'Bearer', token: 'stored' } };
+const customHeader = { authentication: { type: 'ApiKey', header: 'apikey' } };
 
 describe('access to a hosted server and its upstream credentials', () => {
   const { toolhost, upstream } = useToolhostWithUpstream();
@@ -20,8 +25,10 @@ describe('access to a hosted server and its upstream credentials', () => {
     await toolhost.createServer(buildServerAt(slug, upstream.url, overrides));
     return slug;
   };
-  const getAccess = async (slug: string) =>
-    ((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access;
+  const assertAccess = async (slug: string, access: string) =>
+    assert.equal(((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, access);
+  const tryOut = (slug: string, token: string) =>
+    toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: { token } });
   const send = (slug: string, headers: Record<string, string>) => toolhost.post(slug, call, { headers });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
   /** Returns the only request that the upstream received for a successful call. */
@@ -41,10 +48,8 @@ describe('access to a hosted server and its upstream credentials', () => {
     const challenge = headers.get('www-authenticate') ?? '';
     // Some clients show the user nothing else (RFC 6750, 3).
     const message = String((body.error as Json).message).replaceAll(/["\\]/g, "'");
-    assert.equal(
-      /error_description="([ !#-[\]-~]+)"$/.exec(challenge)?.[1],
-      /error=/.test(challenge) ? message : undefined,
-    );
+    const description = /error_description="([ !#-[\]-~]+)"$/.exec(challenge)?.[1];
+    assert.equal(description, /error=/.test(challenge) ? message : undefined);
     return { text: response.text, challenge };
   };
 
@@ -58,15 +63,14 @@ describe('access to a hosted server and its upstream credentials', () => {
     ];
     for (const [authentication, header, value] of schemes) {
       const slug = await create({ authentication });
-      assert.equal(await getAccess(slug), 'caller_token');
+      await assertAccess(slug, 'caller_token');
       const request = await getUpstreamRequest(send(slug, bearer('their-token')));
       assert.equal(request.headers[header], value);
       assert.equal(request.rawHeaders.filter((text) => text.includes('their-token')).length, 1);
     }
     const query = await create({ authentication: { type: 'QueryParam' } });
-    const request = await getUpstreamRequest(send(query, bearer('their+token/1')));
-    assert.equal(request.url, '/thing?api_key=their%2Btoken%2F1');
-    assert.equal(request.headers.authorization, undefined);
+    const { url, headers } = await getUpstreamRequest(send(query, bearer('their+token/1')));
+    assert.deepEqual([url, headers.authorization], ['/thing?api_key=their%2Btoken%2F1', undefined]);
   });
 
   it('caller_token: sends nothing without authentication, and an API key identifies its caller', async () => {
@@ -80,28 +84,20 @@ describe('access to a hosted server and its upstream credentials', () => {
 
   it('[sec A1] never sends API keys of this service to an upstream, valid or not', async () => {
     const nonexistentKey = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
-    for (const authentication of [{ type: 'Bearer' }, { type: 'ApiKey', header: 'apikey' }, { type: 'QueryParam' }]) {
-      const slug = await create({ authentication });
-      for (const token of [
-        key,
-        await toolhost.createKey({ workspace: 'strangers' }),
-        nonexistentKey,
-        'thk_x',
-        'THK_x',
-        'tha_x',
-        'thr_x',
-        'thc_x',
-      ]) {
+    const foreignKey = await toolhost.createKey({ workspace: 'strangers' });
+    const madeUp = ['thk_x', 'THK_x', 'tha_x', 'thr_x', 'thc_x'];
+    for (const overrides of [forwarded, customHeader, { authentication: { type: 'QueryParam' } }]) {
+      const slug = await create(overrides);
+      for (const token of [key, foreignKey, nonexistentKey, ...madeUp]) {
         const { text, challenge } = await assertRejected(send(slug, bearer(token)));
         assert.match(text, /never sent there/);
         assert.match(challenge, /error="invalid_token"/);
       }
     }
-    const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey' } });
-    await assertRejected(send(slug, { apikey: key }));
-    await assertRejected(send(slug, { apikey: `Bearer ${key}` }));
+    const slug = await create(customHeader);
+    for (const apikey of [key, `Bearer ${key}`]) await assertRejected(send(slug, { apikey }));
     for (const token of [key, nonexistentKey]) {
-      const { status, text } = await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: { token } });
+      const { status, text } = await tryOut(slug, token);
       assert.equal(status, 400);
       assert.match(text, /never sent to an upstream/);
       assert.equal(text.includes(token), false);
@@ -110,18 +106,16 @@ describe('access to a hosted server and its upstream credentials', () => {
   });
 
   it('api_key: sends the stored credential to the upstream, and not the API key', async () => {
+    const headers = { 'X-Service': 'pre {{KEY}} post' };
     const stored: [Json, string][] = [
       [{ authentication: { type: 'Bearer', token: 'stored-literal' } }, 'authorization'],
       [{ authentication: { type: 'ApiKey', header: 'apikey', token: '{{KEY}}' } }, 'apikey'],
-      [
-        { tools: [buildToolAt(`${upstream.url}/thing`, { headers: { 'X-Service': 'pre {{KEY}} post' } })] },
-        'x-service',
-      ],
+      [{ tools: [buildToolAt(`${upstream.url}/thing`, { headers })] }, 'x-service'],
     ];
     for (const [overrides, header] of stored) {
       const slug = await create(overrides);
-      assert.equal(await getAccess(slug), 'api_key');
-      await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'stored-secret' } });
+      await assertAccess(slug, 'api_key');
+      await setSecret(toolhost, slug, 'KEY', 'stored-secret');
       const request = await getUpstreamRequest(send(slug, bearer(key)));
       assert.match(String(request.headers[header]), /stored-(literal|secret)/);
       assert.equal(request.rawHeaders.join(' ').includes(key), false);
@@ -131,7 +125,7 @@ describe('access to a hosted server and its upstream credentials', () => {
   });
 
   it('api_key: rejects every unknown key with the same response', async () => {
-    const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
+    const slug = await create(storedToken);
     const changedCharacter = key.at(-1) === 'x' ? 'y' : 'x';
     const responses = new Set<string>();
     for (const token of [
@@ -140,14 +134,13 @@ describe('access to a hosted server and its upstream credentials', () => {
       key.slice(0, -1),
       `${key}x`,
       key.toLowerCase(),
-    ]) {
+    ])
       responses.add((await assertRejected(send(slug, bearer(token)))).text);
-    }
     assert.equal(responses.size, 1);
   });
 
   it('api_key: explains why a key without the scope call, or limited to other servers, is rejected', async () => {
-    const slug = await create({ authentication: { type: 'Bearer', token: 'stored' } });
+    const slug = await create(storedToken);
     for (const token of [
       await toolhost.createKey({ scopes: ['manage'] }),
       await toolhost.createKey({ servers: ['elsewhere', 'access-1'] }),
@@ -159,82 +152,51 @@ describe('access to a hosted server and its upstream credentials', () => {
   });
 
   it('passthrough: sends only tokens of the provider, and returns 401 with discovery hints if the upstream rejects one', async () => {
-    const oauth = {
-      authorization_url: 'https://id.example/authorize',
-      token_url: 'https://id.example/token',
-      client_id: 'c',
-      client_secret: 's',
-      scopes: ['read'],
-      token_mode: 'passthrough',
-    };
-    const slug = await create({ authentication: { type: 'Bearer' }, oauth });
-    assert.equal(await getAccess(slug), 'passthrough');
-    assert.equal(
-      (await getUpstreamRequest(send(slug, bearer('token-of-the-provider')))).headers.authorization,
-      'Bearer token-of-the-provider',
-    );
+    const slug = await create({ ...forwarded, oauth: { ...oauthConfig, scopes: ['read'], token_mode: 'passthrough' } });
+    await assertAccess(slug, 'passthrough');
+    const { headers } = await getUpstreamRequest(send(slug, bearer('token-of-the-provider')));
+    assert.equal(headers.authorization, 'Bearer token-of-the-provider');
     for (const token of [key, 'thk_x', 'tha_x']) await assertRejected(send(slug, bearer(token)));
-    assert.match(
-      (await assertRejected(send(slug, {}))).challenge,
-      /resource_metadata="[^"]*access-\d+", scope="read"$/,
-    );
+    const { challenge } = await assertRejected(send(slug, {}));
+    assert.match(challenge, /resource_metadata="[^"]*access-\d+", scope="read"$/);
     upstream.on('GET /thing', () => ({ status: 401, body: { error: 'expired' } }));
     const reply = await send(slug, bearer('expired-token'));
     assert.equal(reply.status, 401);
     assert.match(reply.headers.get('www-authenticate') ?? '', /resource_metadata=.*error="invalid_token"/);
     // In a trial call the person is signed in to this service, even if the upstream rejects the token they entered.
     const callArguments = { slug, tool: 'get', token: 'expired-token' };
-    assert.match(
-      JSON.stringify((await toolhost.callTool('manage', key, 'callTool', callArguments)).content),
-      /log in again/,
-    );
-    assert.equal(
-      (await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: { token: 'expired-token' } })).status,
-      400,
-    );
+    const { content } = await toolhost.callTool('manage', key, 'callTool', callArguments);
+    assert.match(JSON.stringify(content), /log in again/);
+    assert.equal((await tryOut(slug, 'expired-token')).status, 400);
     upstream.on('GET /thing', () => ({ body: {} }));
     upstream.take();
   });
 
   it('[sec A3] oauth: accepts only tokens of this service, without fallback to other credentials', async () => {
-    const oauth = {
-      authorization_url: 'https://id.example/authorize',
-      token_url: 'https://id.example/token',
-      client_id: 'c',
-      client_secret: 's',
-    };
-    const slug = await create({ authentication: { type: 'Bearer' }, oauth });
-    assert.equal(await getAccess(slug), 'oauth');
+    const slug = await create({ ...forwarded, oauth: oauthConfig });
+    await assertAccess(slug, 'oauth');
     for (const token of ['raw-provider-token', key, 'tha_madeup']) {
-      assert.match(
-        (await assertRejected(send(slug, bearer(token)))).challenge,
-        /resource_metadata="[^"]*".*error="invalid_token"/,
-      );
+      const { challenge } = await assertRejected(send(slug, bearer(token)));
+      assert.match(challenge, /resource_metadata="[^"]*".*error="invalid_token"/);
     }
   });
 
   it('accepts a credential in the header that the server configures, but not together with a different one', async () => {
-    const slug = await create({ authentication: { type: 'ApiKey', header: 'apikey' } });
-    assert.equal((await getUpstreamRequest(send(slug, { apikey: 'their-token' }))).headers.apikey, 'their-token');
-    assert.equal(
-      (await getUpstreamRequest(send(slug, { apikey: 'Bearer their-token' }))).headers.apikey,
-      'their-token',
-    );
+    const slug = await create(customHeader);
+    for (const apikey of ['their-token', 'Bearer their-token'])
+      assert.equal((await getUpstreamRequest(send(slug, { apikey }))).headers.apikey, 'their-token');
     await getUpstreamRequest(send(slug, { apikey: 'their-token', ...bearer('their-token') }));
-    assert.match(
-      (await assertRejected(send(slug, { apikey: 'one', ...bearer('two') }))).text,
-      /two different credentials/,
-    );
-    await assertRejected(send(slug, { apikey: 'two words' }));
-    await assertRejected(send(slug, { 'x-api-key': 'their-token' }));
-    for (const authorization of ['their-token', 'Basic their-token', 'Bearer', 'Bearer two words']) {
+    const { text } = await assertRejected(send(slug, { apikey: 'one', ...bearer('two') }));
+    assert.match(text, /two different credentials/);
+    for (const headers of [{ apikey: 'two words' }, { 'x-api-key': 'their-token' }])
+      await assertRejected(send(slug, headers));
+    for (const authorization of ['their-token', 'Basic their-token', 'Bearer', 'Bearer two words'])
       await assertRejected(send(slug, { authorization }));
-    }
   });
 
   it('accepts an API key as X-API-Key wherever it accepts one as bearer token, and nowhere else', async () => {
     const apiKeyHeader = { 'x-api-key': key };
-    const storedServer = await create({ authentication: { type: 'Bearer', token: 'stored' } });
+    const storedServer = await create(storedToken);
     const openServer = await create();
     for (const slug of [storedServer, openServer]) {
       for (const headers of [apiKeyHeader, { 'X-Api-Key': `Bearer ${key}` }, { ...apiKeyHeader, ...bearer(key) }]) {
@@ -248,26 +210,22 @@ describe('access to a hosted server and its upstream credentials', () => {
         { ...bearer(key), 'x-api-key': 'stray' },
       ])
         assert.match((await assertRejected(send(slug, headers))).text, /two different credentials/);
-      await assertRejected(send(slug, { 'x-api-key': await toolhost.createKey({ workspace: 'strangers' }) }));
-      await assertRejected(send(slug, { 'x-api-key': 'two words' }));
+      for (const header of [await toolhost.createKey({ workspace: 'strangers' }), 'two words'])
+        await assertRejected(send(slug, { 'x-api-key': header }));
     }
     await assertRejected(send(storedServer, { 'x-api-key': 'their-token' }));
     await assertRejected(send(storedServer, { 'x-api-key': await toolhost.createKey({ scopes: ['manage'] }) }), 403);
 
     // On other servers the header is not a credential.
-    const forwardingServer = await create({ authentication: { type: 'Bearer' } });
+    const forwardingServer = await create(forwarded);
     await assertRejected(send(forwardingServer, apiKeyHeader));
     const request = await getUpstreamRequest(send(forwardingServer, { ...apiKeyHeader, ...bearer('their-token') }));
     assert.equal(request.rawHeaders.join(' ').includes(key), false);
     const customHeaderServer = await create({ authentication: { type: 'ApiKey', header: 'X-API-Key' } });
-    assert.equal(
-      (await getUpstreamRequest(send(customHeaderServer, { 'x-api-key': 'their-token' }))).headers['x-api-key'],
-      'their-token',
-    );
+    const own = await getUpstreamRequest(send(customHeaderServer, { 'x-api-key': 'their-token' }));
+    assert.equal(own.headers['x-api-key'], 'their-token');
     assert.match((await assertRejected(send(customHeaderServer, apiKeyHeader))).text, /never sent there/);
-    const provider = 'https://id.example';
-    const login = { authorization_url: provider, token_url: provider, client_id: 'c', client_secret: 's' };
-    await assertRejected(send(await create({ authentication: { type: 'Bearer' }, oauth: login }), apiKeyHeader));
+    await assertRejected(send(await create({ ...forwarded, oauth: oauthConfig }), apiKeyHeader));
   });
 
   it('accepts an API key as X-API-Key on the management server and the REST API', async () => {
@@ -282,25 +240,19 @@ describe('access to a hosted server and its upstream credentials', () => {
     ];
     for (const [headers, status] of cases) {
       assert.equal((await toolhost.post('manage', list, { headers })).status, status);
-      const rest = await fetch(`${toolhost.url}/api/v1/servers`, { headers });
-      assert.equal(rest.status, status);
+      assert.equal((await fetch(`${toolhost.url}/api/v1/servers`, { headers })).status, status);
     }
   });
 
   it('[mcp 39] ignores a token in the query', async () => {
-    const slug = await create({ authentication: { type: 'Bearer' } });
-    for (const query of [
-      'access_token=their-token',
-      'token=their-token',
-      'authorization=Bearer%20their-token',
-      `api_key=${key}`,
-    ]) {
+    const slug = await create(forwarded);
+    const authorization = 'authorization=Bearer%20their-token';
+    for (const query of ['access_token=their-token', 'token=their-token', authorization, `api_key=${key}`])
       await assertRejected(toolhost.post(`${slug}?${query}`, call));
-    }
   });
 
   it('[sec A9] sends only the credential and the trace context of a request to the upstream', async () => {
-    const slug = await create({ authentication: { type: 'Bearer' } });
+    const slug = await create(forwarded);
     const unrelatedHeaders = {
       cookie: 'session=stray',
       'x-forwarded-for': '203.0.113.9',

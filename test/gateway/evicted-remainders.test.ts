@@ -8,11 +8,9 @@ describe('the storage of result remainders', () => {
   const fixture = useStarted(() => startOneTool({ env: { TRUSTED_PROXIES: '1' } }));
 
   const callTool = async (slug: string, clientIp: string, token: string, name: string, args: object = {}) => {
-    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
-    const { body, text } = await fixture.toolhost.post(slug, message, {
-      token,
-      headers: { 'x-forwarded-for': clientIp },
-    });
+    const headers = { 'x-forwarded-for': clientIp };
+    const { toolhost } = fixture;
+    const { body, text } = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args }, headers);
     assert.ok(body.result, text.slice(0, 300));
     return body.result as ToolCallResult;
   };
@@ -20,9 +18,8 @@ describe('the storage of result remainders', () => {
 
   it('never evicts remainders of other IP addresses and verified callers for unverified callers at one address [find A3]', async () => {
     let size = 100_000;
-    fixture.upstream.on('*', () => ({
-      body: { rows: Array.from({ length: size / 20 }, (_, n) => `row ${n} of many, x`) },
-    }));
+    const createRows = () => Array.from({ length: size / 20 }, (_, n) => `row ${n} of many, x`);
+    fixture.upstream.on('*', () => ({ body: { rows: createRows() } }));
     const slug = await fixture.createToolServer({}, { max_response_tokens: 500 });
     const key = await fixture.toolhost.createKey();
     const modestCallers = [

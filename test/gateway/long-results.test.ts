@@ -3,38 +3,39 @@ import { before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
+import { getErrorText } from '../support/one-tool.ts';
+import { getTexts, getToolNames, getTools, listCalls } from '../support/server-requests.ts';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
-import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
+import { buildServerConfig, buildToolConfig, findToolProblems } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
-const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);
 const getCursor = (note: string) => /cursor "([^"]+)"/.exec(note)?.[1];
 
 describe('a result with max_response_tokens', () => {
   const { toolhost, upstream } = useToolhostWithUpstream();
   let upstreamResponse: { body: unknown; headers?: Record<string, string>; status?: number };
 
-  const serve = (slug: string, server: Json = {}, tool: Json = {}) =>
-    toolhost.createServer(
-      buildServerConfig({
-        slug,
-        tools: [buildToolConfig({ name: 'read', url: `${upstream.url}/read`, ...tool })],
-        ...server,
-      }),
-    );
+  const serve = (slug: string, server: Json = {}, tool: Json = {}) => {
+    const tools = [buildToolConfig({ name: 'read', url: `${upstream.url}/read`, ...tool })];
+    return toolhost.createServer(buildServerConfig({ slug, tools, ...server }));
+  };
   const call = (slug: string, name = 'read', args: Json = {}, bearer = token) =>
     toolhost.callTool(slug, bearer, name, args);
+  const callForCursor = async (slug: string) => String(getCursor(getTexts(await call(slug))[1] ?? ''));
+  const respondWith = (body: string | Buffer, type = 'application/json') => {
+    upstreamResponse = { body, headers: { 'content-type': type } };
+  };
+  const numbers = Array.from({ length: 400 }, (_, n) => n + 1000);
 
   before(async () => {
     upstream.on('*', () => upstreamResponse);
     for (const tokens of [200, 500, 20_000])
       await serve(`most-${tokens}`, { max_response_tokens: tokens, authentication: { type: 'Bearer' } });
   });
-
   /** Reads all chunks of a result, checks each against the limit, and returns each with the position from its note. */
-  async function readChunks(tokens: number): Promise<{ text: string; position: string }[]> {
+  async function readChunks(tokens = 200): Promise<{ text: string; position: string }[]> {
     const slug = `most-${tokens}`;
     const chunks = [];
     for (let reply = await call(slug); ; ) {
@@ -50,13 +51,12 @@ describe('a result with max_response_tokens', () => {
       // A client may show structured content instead of the texts, so it contains both.
       const { result, more } = (reply.structuredContent ?? {}) as { result?: unknown; more?: string[] };
       assert.equal(result !== undefined, isNonObjectJson(text), text.slice(0, 200));
-      if (result !== undefined)
-        assert.deepEqual(
-          [[text, JSON.parse(text)].some((value) => isDeepStrictEqual(value, result)), more],
-          [true, texts.length > 1 ? [note] : undefined],
-        );
+      if (result !== undefined) {
+        assert.ok([text, JSON.parse(text)].some((value) => isDeepStrictEqual(value, result)));
+        assert.deepEqual(more, texts.length > 1 ? [note] : undefined);
+      }
       reply = await call(slug, 'read_more', { cursor });
-      assert.notEqual(reply.isError, true, getTexts(reply).join());
+      assert.notEqual(reply.isError, true);
     }
   }
 
@@ -74,8 +74,8 @@ describe('a result with max_response_tokens', () => {
   function joinChunks(chunks: { text: string; position: string }[]): unknown {
     const [first, ...others] = chunks;
     assert.ok(first);
-    if (/^part 1 of \d+ of the JSON text$/.test(first.position))
-      return JSON.parse(chunks.map(({ text }) => text).join(''));
+    const joinedText = chunks.map(({ text }) => text).join('');
+    if (/^part 1 of \d+ of the JSON text$/.test(first.position)) return JSON.parse(joinedText);
     const value = JSON.parse(first.text);
     const path = /the list "(.*)"$/.exec(first.position)?.[1];
     const list = (path?.split('.') ?? []).reduce((inner, name) => inner[name], value);
@@ -83,23 +83,20 @@ describe('a result with max_response_tokens', () => {
     for (const { text, position } of others) {
       const part = /^part (\d+) of (\d+) of item/.exec(position);
       if (!part) list.push(...JSON.parse(text));
-      else {
-        parts += text;
-        if (part[1] === part[2]) {
-          list.push(JSON.parse(parts));
-          parts = '';
-        }
+      else parts += text;
+      if (part && part[1] === part[2]) {
+        list.push(JSON.parse(parts));
+        parts = '';
       }
     }
     return value;
   }
 
   it('is returned whole if it fits [agent 3]', async () => {
-    upstreamResponse = { body: { text: 'x'.repeat(700) } };
-    const reply = await call('most-200');
-    assert.deepEqual(getTexts(reply), [JSON.stringify(upstreamResponse.body)]);
-    upstreamResponse = { body: { text: '"\n'.repeat(250) } };
-    assert.deepEqual(getTexts(await call('most-500')), [JSON.stringify(upstreamResponse.body)]);
+    for (const [slug, text] of Object.entries({ 'most-200': 'x'.repeat(700), 'most-500': '"\n'.repeat(250) })) {
+      upstreamResponse = { body: { text } };
+      assert.deepEqual(getTexts(await call(slug)), [JSON.stringify({ text })]);
+    }
   });
 
   it('is split between items of the largest list, with a note on how to continue [agent 3]', async () => {
@@ -113,14 +110,14 @@ describe('a result with max_response_tokens', () => {
     assert.deepEqual(shown.data.items, items.slice(0, count));
     const start = `[Truncated: this is items 1 to ${count} of 100 of the list "data.items", of about `;
     assert.equal(note.slice(0, start.length), start);
-    assert.deepEqual(joinChunks(await readChunks(200)), upstreamResponse.body);
+    assert.deepEqual(joinChunks(await readChunks()), upstreamResponse.body);
   });
 
   it('is split at line ends, and within a line only if it is too long [agent 3]', async () => {
     const lines = Array.from({ length: 300 }, (_, n) => `line ${n} ${'é'.repeat(n % 40)}\n`);
     const body = `${lines.join('')}${'👩‍👩‍👧'.repeat(2000)}`;
-    upstreamResponse = { body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
-    const chunks = await readChunks(200);
+    respondWith(body, 'text/plain; charset=utf-8');
+    const chunks = await readChunks();
     assert.equal(chunks.map(({ text }) => text).join(''), body);
     for (const { text } of chunks.slice(0, 3)) assert.ok(text.endsWith('\n'));
     for (const { text } of chunks) assert.ok(!text.startsWith('\u200d') && !text.endsWith('\u200d'));
@@ -142,97 +139,82 @@ describe('a result with max_response_tokens', () => {
     }));
     await fc.assert(
       fc.asyncProperty(json, async (value) => {
-        upstreamResponse = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
-        const chunks = await readChunks(200);
-        assert.equal(JSON.stringify(joinChunks(chunks)), JSON.stringify(value));
+        respondWith(JSON.stringify(value));
+        assert.equal(JSON.stringify(joinChunks(await readChunks())), JSON.stringify(value));
       }),
       { numRuns: getRunCount(60) },
     );
   });
 
-  for (const [name, createValue] of [
-    ['objects', () => ({ items: Array.from({ length: 17_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
-    ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(150_000) })],
+  for (const [name, value] of [
+    ['objects', { items: Array.from({ length: 17_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) }],
+    ['one text in one line', { text: 'a"b\\c😀'.repeat(150_000) }],
   ] as const) {
     it(`is split and can be read completely with more than 1 MB: ${name} [agent 3]`, async () => {
-      const value = createValue();
-      upstreamResponse = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
-      assert.ok(String(upstreamResponse.body).length > 1_000_000);
+      const text = JSON.stringify(value);
+      assert.ok(text.length > 1_000_000);
+      respondWith(text);
       const chunks = await readChunks(20_000);
       assert.ok(chunks.length > 12);
-      assert.equal(JSON.stringify(joinChunks(chunks)), upstreamResponse.body);
+      assert.equal(JSON.stringify(joinChunks(chunks)), text);
     });
   }
 
   it('is also split if it is an error [agent 3]', async () => {
     upstreamResponse = { status: 500, body: 'x'.repeat(7000), headers: { 'content-type': 'text/plain' } };
-    const reply = await call('most-200');
-    assert.equal(reply.isError, true);
-    const chunks = await readChunks(200);
-    assert.match(chunks.map(({ text }) => text).join(''), /^HTTP 500 Internal Server Error\nx{7000}$/);
+    assert.equal((await call('most-200')).isError, true);
+    const text = (await readChunks()).map((chunk) => chunk.text).join('');
+    assert.match(text, /^HTTP 500 Internal Server Error\nx{7000}$/);
   });
 
   it('keeps its images and files, which do not count as tokens [agent 3]', async () => {
-    upstreamResponse = { body: Buffer.concat([PNG, Buffer.alloc(5000)]), headers: { 'content-type': 'image/png' } };
+    respondWith(Buffer.concat([PNG, Buffer.alloc(5000)]), 'image/png');
     const getContentTypes = ({ content }: ToolCallResult) => content.map(({ type }) => type);
     assert.deepEqual(getContentTypes(await call('most-200')), ['text', 'image']);
     const long = `--b\r\n\r\n${'words '.repeat(500)}\r\n--b\r\nContent-Type: image/png\r\n\r\n`;
-    const body = Buffer.concat([Buffer.from(long), PNG, Buffer.from('\r\n--b--')]);
-    upstreamResponse = { body, headers: { 'content-type': 'multipart/mixed; boundary=b' } };
+    respondWith(Buffer.concat([Buffer.from(long), PNG, Buffer.from('\r\n--b--')]), 'multipart/mixed; boundary=b');
     const truncated = await call('most-200');
     assert.deepEqual(getContentTypes(truncated), ['text', 'image', 'text', 'text']);
     assert.match(String(truncated.content[0]?.text), /^The response is a file: image\/png, /);
   });
 
   it('continues only for the same caller and server, and not with an invalid cursor [agent 3]', async () => {
-    upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
-    const cursor = String(getCursor(getTexts(await call('most-200'))[1] ?? ''));
-    const assertRejected = async (slug: string, bearer: string, invalidCursor: string) => {
-      const reply = await call(slug, 'read_more', { cursor: invalidCursor }, bearer);
-      assert.equal(reply.isError, true);
-      assert.match(getTexts(reply).join(), /cursor: not valid/);
-    };
-    await assertRejected('most-200', 'another-caller', cursor);
-    await assertRejected('most-500', token, cursor);
-    await assertRejected('most-200', token, cursor.replace(/\.1$/, '.99'));
-    await assertRejected('most-200', token, 'ans_0000000000000000000000.1.1');
-    await assertRejected('most-200', token, "' or 1=1");
+    upstreamResponse = { body: numbers };
+    const cursor = await callForCursor('most-200');
+    for (const [slug, bearer, invalidCursor] of [
+      ['most-200', 'another-caller', cursor],
+      ['most-500', token, cursor],
+      ['most-200', token, cursor.replace(/\.1$/, '.99')],
+      ['most-200', token, 'ans_0000000000000000000000.1.1'],
+      ['most-200', token, "' or 1=1"],
+    ] as const)
+      assert.match(getErrorText(await call(slug, 'read_more', { cursor: invalidCursor }, bearer)), /cursor: not valid/);
     assert.equal((await call('most-200', 'read_more', {})).isError, true);
     assert.notEqual((await call('most-200', 'read_more', { cursor })).isError, true);
   });
 
   it('continues only at the URL of the view that returned it [agent 2]', async () => {
     await serve('viewed', { max_response_tokens: 200, views: { one: { tools: ['read'] }, two: { tools: ['read'] } } });
-    upstreamResponse = { body: Array.from({ length: 400 }, (_, n) => n + 1000) };
-    const cursor = String(getCursor(getTexts(await call('viewed/one'))[1] ?? ''));
-    for (const address of ['viewed', 'viewed/two', 'most-200']) {
+    upstreamResponse = { body: numbers };
+    const cursor = await callForCursor('viewed/one');
+    for (const address of ['viewed', 'viewed/two', 'most-200'])
       assert.equal((await call(address, 'read_more', { cursor })).isError, true, address);
-    }
     assert.notEqual((await call('viewed/one', 'read_more', { cursor })).isError, true);
   });
 
   it('may have a limit per tool, and read_more is listed if any limit is set [agent 3]', async () => {
-    const listTools = async (slug: string) => {
-      const { body } = await toolhost.rpc(slug, token, 'tools/list');
-      return (body.result as { tools: Json[] }).tools.map(({ name, outputSchema }) => [
-        name,
-        outputSchema !== undefined,
-      ]);
-    };
+    const list = (slug: string) => toolhost.rpc(slug, token, 'tools/list');
+    const listSchemas = async (slug: string) =>
+      getTools(await list(slug)).map(({ name, outputSchema }) => `${name} ${outputSchema !== undefined}`);
     const output_schema = { type: 'object', properties: { text: { type: 'string' } } };
     await serve('no-limit', {}, { output_schema });
     await serve('tool-limit', { max_response_tokens: 20_000 }, { max_response_tokens: 200, output_schema });
     await serve('search-limit', { max_response_tokens: 200, tool_mode: 'search' });
-    assert.deepEqual(await listTools('no-limit'), [['read', true]]);
+    assert.deepEqual(await listSchemas('no-limit'), ['read true']);
     // A truncated result has no structured content, so no schema may promise it.
-    assert.deepEqual(await listTools('tool-limit'), [
-      ['read', false],
-      ['read_more', false],
-    ]);
-    assert.deepEqual(
-      (await listTools('search-limit')).map(([name]) => name),
-      ['search_tools', 'describe_tool', 'call_tool', 'read_more'],
-    );
+    assert.deepEqual(await listSchemas('tool-limit'), ['read false', 'read_more false']);
+    const searchNames = ['search_tools', 'describe_tool', 'call_tool', 'read_more'];
+    assert.deepEqual(getToolNames(await list('search-limit')), searchNames);
     upstreamResponse = { body: { text: 'y'.repeat(2000) } };
     assert.match(getTexts(await call('tool-limit'))[1] ?? '', /^\[Truncated/);
     assert.equal((await call('no-limit')).content.length, 1);
@@ -246,13 +228,12 @@ describe('a result with max_response_tokens', () => {
     upstreamResponse = { body: { text: 'y'.repeat(400) } };
     await call('counted');
     upstreamResponse = { body: { text: 'y'.repeat(4000) } };
-    const [, note = ''] = getTexts(await call('counted'));
-    await call('counted', 'read_more', { cursor: getCursor(note) });
-    const { body } = await toolhost.rest('GET', '/servers/counted/calls');
-    const rows = (body.calls as Json[]).map(({ tool, estimated_tokens }) => [tool, Number(estimated_tokens)] as const);
-    assert.deepEqual(rows.map(([tool]) => tool).toReversed(), ['read', 'read', 'read_more']);
-    assert.equal(rows.at(-1)?.[1], Math.ceil(JSON.stringify({ text: 'y'.repeat(400) }).length / 4));
-    for (const [, tokens] of rows.slice(0, 2)) assert.ok(tokens > 100 && tokens <= 200, String(tokens));
+    await call('counted', 'read_more', { cursor: await callForCursor('counted') });
+    const calls = (await listCalls(toolhost, 'counted')).toReversed();
+    assert.equal(calls.map(({ tool }) => tool).join(), 'read,read,read_more');
+    const [first, ...truncated] = calls.map(({ estimated_tokens }) => Number(estimated_tokens));
+    assert.equal(first, Math.ceil(JSON.stringify({ text: 'y'.repeat(400) }).length / 4));
+    for (const tokens of truncated) assert.ok(tokens > 100 && tokens <= 200, String(tokens));
   });
 
   it('can also be continued in a trial call [agent 3]', async () => {
@@ -265,17 +246,12 @@ describe('a result with max_response_tokens', () => {
   });
 
   it('has a validated limit and reserves the tool name read_more [agent 3]', async () => {
-    const validate = async (server: Json, tool: Json = {}) =>
-      (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(tool)], ...server }))).problems;
-    assert.match(
-      (await validate({ max_response_tokens: 100 })).join(),
-      /max_response_tokens: found 100; allowed: at least 200/,
-    );
-    assert.match((await validate({}, { max_response_tokens: 1e6 })).join(), /at most 100000/);
-    assert.match(
-      (await validate({ max_response_tokens: 500 }, { name: 'read_more' })).join(),
-      /tools\[0\]\.name: "read_more"/,
-    );
-    assert.deepEqual(await validate({}, { name: 'read_more' }), []);
+    for (const [server, tool, expected] of [
+      [{ max_response_tokens: 100 }, {}, /max_response_tokens: found 100; allowed: at least 200/],
+      [{}, { max_response_tokens: 1e6 }, /at most 100000/],
+      [{ max_response_tokens: 500 }, { name: 'read_more' }, /tools\[0\]\.name: "read_more"/],
+    ] as const)
+      assert.match((await findToolProblems(toolhost, tool, server)).join(), expected);
+    assert.deepEqual(await findToolProblems(toolhost, { name: 'read_more' }), []);
   });
 });

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
+import { getErrorText } from '../support/one-tool.ts';
+import { getTexts, getToolNames, getTools, listCalls, patchServer } from '../support/server-requests.ts';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
-import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
+import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
-const getTexts = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text);
 const getText = (reply: ToolCallResult) => getTexts(reply).join('\n');
 
 describe('a server in search mode', () => {
@@ -26,28 +27,22 @@ describe('a server in search mode', () => {
     tool('get_invoice', 'Gets the invoice of an order.', { tags: ['billing'] }),
     tool('hidden', 'Lists orders that nobody may see.', { disabled: true }),
   ];
+  const serve = (slug: string, tools: Json[] = shop(), tool_mode = 'search') =>
+    toolhost.createServer(buildServerConfig({ slug, tool_mode, tools }));
   const call = (slug: string, name: string, args: Json = {}) => toolhost.callTool(slug, token, name, args);
+  const callForText = async (name: string, args: Json = {}, slug = 'shop') => getText(await call(slug, name, args));
+  const list = (slug: string) => toolhost.rpc(slug, token, 'tools/list');
 
   before(async () => {
     upstream.on('*', ({ method, url }) => ({ body: { method, url } }));
-    await toolhost.createServer(buildServerConfig({ slug: 'shop', tool_mode: 'search', tools: shop() }));
+    await serve('shop');
   });
 
-  const listTools = async (slug: string) => {
-    const replies = [
-      await toolhost.rpc(slug, token, 'tools/list'),
-      await toolhost.statelessRpc(slug, token, 'tools/list', {}),
-    ];
-    return replies.map(({ body }) => (body.result as { tools: Json[] }).tools);
-  };
-
   it('lists the three built-in tools and the pinned tools, in every protocol version [agent 1]', async () => {
-    for (const tools of await listTools('shop')) {
-      assert.deepEqual(
-        tools.map(({ name }) => name),
-        ['search_tools', 'describe_tool', 'call_tool', 'list_orders'],
-      );
-      const search = String(tools[0]?.description);
+    const statelessReply = await toolhost.statelessRpc('shop', token, 'tools/list');
+    for (const reply of [await list('shop'), statelessReply]) {
+      assert.deepEqual(getToolNames(reply), ['search_tools', 'describe_tool', 'call_tool', 'list_orders']);
+      const search = String(getTools(reply)[0]?.description);
       assert.match(search, /4 tools/);
       assert.match(search, /orders \(3\), Sales desk \(1\), billing \(1\)/);
     }
@@ -56,57 +51,54 @@ describe('a server in search mode', () => {
   });
 
   it('derives the annotations of call_tool from the tools of the server [agent 1]', async () => {
-    const getCallToolHints = async (slug: string) => {
-      const call = (await listTools(slug))[0]?.find(({ name }) => name === 'call_tool');
-      assert.ok(call);
-      const { readOnlyHint, destructiveHint } = call.annotations as Json;
-      return [readOnlyHint, destructiveHint];
-    };
-    assert.deepEqual(await getCallToolHints('shop'), [false, true]);
-    const readTools = [tool('one', 'Reads one thing.'), tool('all', 'Reads all things.')];
-    await toolhost.createServer(buildServerConfig({ slug: 'reads', tool_mode: 'search', tools: readTools }));
-    assert.deepEqual(await getCallToolHints('reads'), [true, false]);
-    const vague = [tool('vague', 'Does something.', { method: 'POST' })];
-    await toolhost.createServer(buildServerConfig({ slug: 'writes', tool_mode: 'search', tools: vague }));
-    assert.deepEqual(await getCallToolHints('writes'), [false, false]);
+    for (const [slug, tools, expected] of [
+      ['shop-hints', shop(), [false, true]],
+      ['reads', [tool('one', 'Reads one thing.'), tool('all', 'Reads all things.')], [true, false]],
+      ['writes', [tool('vague', 'Does something.', { method: 'POST' })], [false, false]],
+    ] as const) {
+      await serve(slug, [...tools]);
+      const callTool = getTools(await list(slug)).find(({ name }) => name === 'call_tool');
+      const { readOnlyHint, destructiveHint } = (callTool?.annotations ?? {}) as Json;
+      assert.deepEqual([readOnlyHint, destructiveHint], expected, slug);
+    }
   });
 
   it('finds tools by words, names, tags, and arguments, always in the same order [agent 1]', async () => {
-    const names = async (args: Json) =>
-      [...getText(await call('shop', 'search_tools', args)).matchAll(/^- (\w+) \((\w+)\)/gm)].map(
+    const search = async (args: Json) =>
+      Array.from(
+        (await callForText('search_tools', args)).matchAll(/^- (\w+) \((\w+)\)/gm),
         ([, name, effect]) => `${name} ${effect}`,
       );
-    const creating = await names({ query: 'creating orders' });
-    assert.equal(creating[0], 'create_order writes');
-    assert.deepEqual(await names({ query: 'creating orders' }), creating);
-    assert.equal((await names({ query: 'REMOVE an order' }))[0], 'delete_order destroys');
-    assert.equal((await names({ query: 'get_invoice' }))[0], 'get_invoice reads');
-    assert.equal((await names({ query: 'count' }))[0], 'create_order writes');
-    assert.deepEqual(await names({ tag: 'BILLING' }), ['get_invoice reads']);
-    assert.deepEqual(await names({ query: 'orders', tag: 'sales desk' }), ['create_order writes']);
-    assert.deepEqual((await names({ query: 'order', offset: 3 })).length, 1);
-    assert.deepEqual(await names({ query: 'order', offset: 9 }), []);
+    const creating = await search({ query: 'creating orders' });
+    assert.deepEqual(await search({ query: 'creating orders' }), creating);
+    for (const [query, first] of [
+      ['creating orders', 'create_order writes'],
+      ['REMOVE an order', 'delete_order destroys'],
+      ['get_invoice', 'get_invoice reads'],
+      ['count', 'create_order writes'],
+    ] as const)
+      assert.equal((await search({ query }))[0], first, query);
+    assert.deepEqual(await search({ tag: 'BILLING' }), ['get_invoice reads']);
+    assert.deepEqual(await search({ query: 'orders', tag: 'sales desk' }), ['create_order writes']);
+    assert.equal((await search({ query: 'order', offset: 3 })).length, 1);
+    assert.deepEqual(await search({ query: 'order', offset: 9 }), []);
   });
 
   it('explains a search without results, without a query, or with an unknown tag [agent 1]', async () => {
-    assert.match(getText(await call('shop', 'search_tools', { query: 'xylophone' })), /No tool matches "xylophone"/);
-    assert.match(getText(await call('shop', 'search_tools')), /4 tools.*orders \(3\)/s);
+    assert.match(await callForText('search_tools', { query: 'xylophone' }), /No tool matches "xylophone"/);
+    assert.match(await callForText('search_tools'), /4 tools.*orders \(3\)/s);
     const invalid = await call('shop', 'search_tools', { tag: 'order' });
     assert.equal(invalid.isError, true);
     assert.match(getText(invalid), /no tool has the tag "order".*did you mean `orders`/);
-    assert.match(
-      getText(await call('shop', 'search_tools', { query: [3] })),
-      /query: found an array of 1; allowed: string/,
-    );
+    assert.match(await callForText('search_tools', { query: [3] }), /query: found an array of 1; allowed: string/);
   });
 
   it('describes tools as tools/list would, with their annotations [agent 1]', async () => {
     const tools = shop().map(({ tags: _, pinned: __, ...rest }) => rest);
-    await toolhost.createServer(buildServerConfig({ slug: 'shop-list', tools }));
-    const [all = []] = await listTools('shop-list');
-    const [json = '', note = ''] = getTexts(
-      await call('shop', 'describe_tool', { names: ['create_order', 'delete_ordr', 'delete_order'] }),
-    );
+    await serve('shop-list', tools, 'list');
+    const all = getTools(await list('shop-list'));
+    const names = ['create_order', 'delete_ordr', 'delete_order'];
+    const [json = '', note = ''] = getTexts(await call('shop', 'describe_tool', { names }));
     const described = JSON.parse(json) as Json[];
     assert.deepEqual(
       described.map(({ tags: _, ...definition }) => definition),
@@ -114,19 +106,16 @@ describe('a server in search mode', () => {
     );
     assert.deepEqual(described[0]?.tags, ['orders', 'Sales desk']);
     assert.match(note, /no tool "delete_ordr".*did you mean `delete_order`/);
-    const none = await call('shop', 'describe_tool', { names: ['hidden'] });
-    assert.equal(none.isError, true);
+    assert.equal((await call('shop', 'describe_tool', { names: ['hidden'] })).isError, true);
   });
 
   it('omits tools from a description that would be too long, and lists the omitted ones [agent 1]', async () => {
-    const many = Array.from({ length: 8 }, (_, n) =>
-      tool(`wide_${n}`, 'x'.repeat(4000), {
-        input_schema: Object.fromEntries(
-          Array.from({ length: 8 }, (_, at) => [`a${at}`, { ...string, description: 'y'.repeat(1500) }]),
-        ),
-      }),
+    const description = 'y'.repeat(1500);
+    const input_schema = Object.fromEntries(
+      Array.from({ length: 8 }, (_, at) => [`a${at}`, { ...string, description }]),
     );
-    await toolhost.createServer(buildServerConfig({ slug: 'wide', tool_mode: 'search', tools: many }));
+    const many = Array.from({ length: 8 }, (_, n) => tool(`wide_${n}`, 'x'.repeat(4000), { input_schema }));
+    await serve('wide', many);
     const names = many.map(({ name }) => String(name));
     const [json = '', note = ''] = getTexts(await call('wide', 'describe_tool', { names }));
     assert.ok(json.length < 62_000);
@@ -156,42 +145,34 @@ describe('a server in search mode', () => {
   it('requires no mirrored header for an argument inside call_tool in the stateless protocol version [agent 1]', async () => {
     const params = { name: 'call_tool', arguments: { name: 'create_order', arguments: { item: 'pen', count: 1 } } };
     const { body, status } = await toolhost.statelessRpc('shop', token, 'tools/call', params);
-    assert.deepEqual([status, (body.result as ToolCallResult).isError], [200, undefined]);
-    assert.equal((body.result as Json).resultType, 'complete');
+    const { isError, resultType } = body.result as Json;
+    assert.deepEqual([status, isError, resultType], [200, undefined, 'complete']);
   });
 
   it('explains a call without a tool, or with misplaced arguments [agent 1]', async () => {
     upstream.take();
-    const callForError = async (args: Json) => {
-      const reply = await call('shop', 'call_tool', args);
-      assert.equal(reply.isError, true);
-      return getText(reply);
-    };
-    assert.match(await callForError({ name: 'create_ordr' }), /no tool "create_ordr".*did you mean `create_order`/);
-    assert.match(await callForError({ name: 'hidden' }), /no tool "hidden"/);
-    assert.match(await callForError({ name: 'call_tool' }), /no tool "call_tool"/);
-    assert.match(await callForError({}), /name: found nothing/);
-    assert.match(
-      await callForError({ name: 'create_order', item: 'pen' }),
-      /item: not an argument of call_tool.*"arguments"/,
-    );
-    assert.match(
-      await callForError({ name: 'create_order', arguments: '[1]' }),
-      /arguments: found "\[1\]"; allowed: an object/,
-    );
+    for (const [args, expected] of [
+      [{ name: 'create_ordr' }, /no tool "create_ordr".*did you mean `create_order`/],
+      [{ name: 'hidden' }, /no tool "hidden"/],
+      [{ name: 'call_tool' }, /no tool "call_tool"/],
+      [{}, /name: found nothing/],
+      [{ name: 'create_order', item: 'pen' }, /item: not an argument of call_tool.*"arguments"/],
+      [{ name: 'create_order', arguments: '[1]' }, /arguments: found "\[1\]"; allowed: an object/],
+    ] as const)
+      assert.match(getErrorText(await call('shop', 'call_tool', args)), expected);
     assert.deepEqual(upstream.take(), []);
     const { body } = await toolhost.rpc('shop', token, 'tools/call', { name: 'create_ordr' });
     assert.match(String((body.error as Json).message), /did you mean `create_order`/);
   });
 
   it('records calls under the name of the called tool, and searches under the name of the search tool [agent 1]', async () => {
-    await toolhost.createServer(buildServerConfig({ slug: 'recorded', tool_mode: 'search', tools: shop() }));
+    await serve('recorded');
     await call('recorded', 'search_tools', { query: 'order' });
     await call('recorded', 'describe_tool', { names: ['create_order'] });
     await call('recorded', 'call_tool', { name: 'create_order', arguments: { item: 'a', count: 1 } });
     await call('recorded', 'call_tool', { name: 'nothing' });
-    const { body } = await toolhost.rest('GET', '/servers/recorded/calls');
-    const rows = (body.calls as Json[]).map(({ tool, outcome, upstream_status }) => [tool, outcome, upstream_status]);
+    const calls = await listCalls(toolhost, 'recorded');
+    const rows = calls.map(({ tool, outcome, upstream_status }) => [tool, outcome, upstream_status]);
     assert.deepEqual(rows.toReversed(), [
       ['search_tools', 'ok', undefined],
       ['describe_tool', 'ok', undefined],
@@ -201,32 +182,25 @@ describe('a server in search mode', () => {
   });
 
   it('counts searches toward the call limits [agent 1]', async () => {
-    await toolhost.createServer(buildServerConfig({ slug: 'limited', tool_mode: 'search', tools: shop() }));
+    await serve('limited');
     const limits = { body: { calls_per_day: 2 } };
     assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
-    const statuses = [];
-    for (let n = 0; n < 3; n++) {
-      const params = { name: 'search_tools', arguments: { query: 'order' } };
-      statuses.push((await toolhost.rpc('limited', token, 'tools/call', params)).status);
-    }
-    assert.deepEqual(statuses, [200, 200, 429]);
+    const params = { name: 'search_tools', arguments: { query: 'order' } };
+    for (const status of [200, 200, 429])
+      assert.equal((await toolhost.rpc('limited', token, 'tools/call', params)).status, status);
   });
 
   it('rejects a tool with the name of a built-in tool, in search mode only [agent 1]', async () => {
     const tools = ['search_tools', 'describe_tool', 'call_tool'].map((name) => buildToolConfig({ name }));
     const { problems } = await checkConfiguration(toolhost, buildServerConfig({ tool_mode: 'search', tools }));
     const sentence = 'is the name of a built-in tool with these settings; choose another name';
-    assert.deepEqual(
-      problems,
-      tools.map(({ name }, index) => `tools[${index}].name: "${name}" ${sentence}`),
-    );
+    const expectedProblems = tools.map(({ name }, index) => `tools[${index}].name: "${name}" ${sentence}`);
+    assert.deepEqual(problems, expectedProblems);
     assert.deepEqual((await checkConfiguration(toolhost, buildServerConfig({ tools }))).problems, []);
   });
 
   it('validates tool_mode, tags, and pinned [agent 1]', async () => {
-    const validate = async (fields: Json, overrides: Json = {}) =>
-      (await checkConfiguration(toolhost, buildServerConfig({ tools: [buildToolConfig(fields)], ...overrides })))
-        .problems;
+    const validate = (fields: Json, overrides: Json = {}) => findToolProblems(toolhost, fields, overrides);
     assert.deepEqual(await validate({}, { tool_mode: 'find' }), ['tool_mode: found "find"; allowed: "list", "search"']);
     assert.match((await validate({ tags: ['a\u202eb'] })).join(), /tools\[0\]\.tags\[0\]: has a control/);
     assert.match((await validate({ tags: [''] })).join(), /tools\[0\]\.tags\[0\]/);
@@ -237,10 +211,7 @@ describe('a server in search mode', () => {
   it('gets no size warnings for many tools and passes the connection check [agent 1]', async () => {
     const many = Array.from({ length: 60 }, (_, n) => tool(`t${n}`, 'd'.repeat(1000)));
     const { warnings } = await checkConfiguration(toolhost, buildServerConfig({ tools: many }));
-    assert.deepEqual(
-      warnings.map((warning) => /tool_mode/.test(warning)),
-      [true, true],
-    );
+    assert.deepEqual([warnings.length, warnings.every((warning) => /tool_mode/.test(warning))], [2, true]);
     const config = buildServerConfig({ slug: 'many', tool_mode: 'search', tools: many });
     assert.deepEqual((await checkConfiguration(toolhost, config)).warnings, []);
     await toolhost.createServer(config);
@@ -250,19 +221,16 @@ describe('a server in search mode', () => {
   });
 
   it('finds a new tool after its tools changed [agent 1]', async () => {
-    await toolhost.createServer(buildServerConfig({ slug: 'changing', tool_mode: 'search', tools: shop() }));
-    assert.match(getText(await call('changing', 'search_tools', { query: 'zebra' })), /No tool matches/);
+    await serve('changing');
+    assert.match(await callForText('search_tools', { query: 'zebra' }, 'changing'), /No tool matches/);
     const tools = [...shop(), tool('feed_zebra', 'Feeds the zebra.', { method: 'POST' })];
-    assert.equal((await toolhost.rest('PATCH', '/servers/changing', { body: { tools } })).status, 200);
-    assert.match(getText(await call('changing', 'search_tools', { query: 'zebra' })), /- feed_zebra/);
+    await patchServer(toolhost, 'changing', { tools });
+    assert.match(await callForText('search_tools', { query: 'zebra' }, 'changing'), /- feed_zebra/);
   });
 
   it('supports previews and trial calls by tool name [agent 1]', async () => {
-    const body = { arguments: { item: 'pen', count: 1 }, token };
-    const preview = await toolhost.rest('POST', '/servers/shop/tools/create_order/preview', {
-      body: { arguments: body.arguments },
-    });
-    assert.equal(preview.status, 200, preview.text);
-    assert.equal((await toolhost.rest('POST', '/servers/shop/tools/create_order/call', { body })).status, 200);
+    const args = { arguments: { item: 'pen', count: 1 } };
+    for (const [action, body] of Object.entries({ preview: args, call: { ...args, token } }))
+      assert.equal((await toolhost.rest('POST', `/servers/shop/tools/create_order/${action}`, { body })).status, 200);
   });
 });

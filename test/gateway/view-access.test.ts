@@ -2,98 +2,86 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
+import { getToolNames, patchServer } from '../support/server-requests.ts';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const authentication = { type: 'Bearer', token: 'of-the-upstream' };
-const getToolNames = ({ body }: Reply) => (body.result as { tools: { name: string }[] }).tools.map(({ name }) => name);
 const getErrorMessage = ({ body }: Reply) => (body.error as { message: string } | undefined)?.message;
 
 describe('access to views', () => {
   const { toolhost, upstream } = useToolhostWithUpstream();
-
-  before(async () => {
-    upstream.on('*', () => ({ body: {} }));
-  });
+  before(() => upstream.on('*', () => ({ body: {} })));
 
   const tool = (name: string, overrides: Json = {}) =>
     buildToolConfig({ name, url: `${upstream.url}/${name}`, ...overrides });
   const serve = (slug: string, views: Json, tools: Json[]) =>
     toolhost.createServer(buildServerConfig({ slug, authentication, views, tools }));
-  const requestKey = (body: Json) =>
-    toolhost.rest('POST', '/keys', { body: { name: 'test', scopes: ['call'], ...body } });
+  const requestKey = (body: Json, key?: string) =>
+    toolhost.rest('POST', '/keys', { body: { name: 'test', scopes: ['call'], ...body }, ...(key && { key }) });
   const createKey = async (body: Json) => {
     const reply = await requestKey(body);
     assert.equal(reply.status, 201, reply.text);
     return String(reply.body.key);
   };
+  const list = (address: string, key: string) => toolhost.rpc(address, key, 'tools/list');
 
   it('is limited to the views of a key, and every other URL rejects it [agent 2]', async () => {
     await serve('desk', { support: { tools: ['one'] }, finance: { tools: ['two'] } }, [tool('one'), tool('two')]);
     await serve('other', { support: { tools: ['one'] } }, [tool('one')]);
     const key = await createKey({ views: ['desk/support'] });
-    assert.deepEqual(getToolNames(await toolhost.rpc('desk/support', key, 'tools/list')), ['one']);
+    assert.deepEqual(getToolNames(await list('desk/support', key)), ['one']);
     const none = await toolhost.createKey({ scopes: ['call'], servers: ['nothing'] });
     const toComparable = ({ status, text, headers }: Reply) => [status, text, headers.get('www-authenticate')];
     for (const address of ['desk', 'desk/finance', 'other', 'other/support']) {
-      const rejected = toComparable(await toolhost.rpc(address, key, 'tools/list'));
+      const rejected = toComparable(await list(address, key));
       assert.equal(rejected[0], 403, `${address} ${rejected}`);
-      assert.deepEqual(rejected, toComparable(await toolhost.rpc(address, none, 'tools/list')), address);
+      assert.deepEqual(rejected, toComparable(await list(address, none)), address);
     }
-    assert.equal((await toolhost.rpc('manage', key, 'tools/list')).status, 403);
-    for (const path of ['/servers', '/servers/desk', '/calls']) {
+    assert.equal((await list('manage', key)).status, 403);
+    for (const path of ['/servers', '/servers/desk', '/calls'])
       assert.equal((await toolhost.rest('GET', path, { key })).status, 403, path);
-    }
     const trialCall = await toolhost.rest('POST', '/servers/desk/tools/one/call', { key, body: { arguments: {} } });
     assert.equal(trialCall.status, 404);
   });
 
   it('ends when the view is removed, and a key for a server includes its views [agent 2]', async () => {
     await serve('moved', { before: { tools: ['one'] } }, [tool('one')]);
-    const [viewKey, serverKey] = [
-      await createKey({ views: ['moved/before'] }),
-      await createKey({ servers: ['moved'] }),
-    ];
-    for (const key of [viewKey, serverKey])
-      assert.equal((await toolhost.rpc('moved/before', key, 'tools/list')).status, 200);
-    const views = { after: { tools: ['one'] } };
-    assert.equal((await toolhost.rest('PATCH', '/servers/moved', { body: { views } })).status, 200);
-    assert.equal((await toolhost.rpc('moved/before', viewKey, 'tools/list')).status, 404);
-    assert.equal((await toolhost.rpc('moved/after', viewKey, 'tools/list')).status, 403);
-    assert.equal((await toolhost.rpc('moved/after', serverKey, 'tools/list')).status, 200);
+    const viewKey = await createKey({ views: ['moved/before'] });
+    const serverKey = await createKey({ servers: ['moved'] });
+    for (const key of [viewKey, serverKey]) assert.equal((await list('moved/before', key)).status, 200);
+    await patchServer(toolhost, 'moved', { views: { after: { tools: ['one'] } } });
+    assert.equal((await list('moved/before', viewKey)).status, 404);
+    assert.equal((await list('moved/after', viewKey)).status, 403);
+    assert.equal((await list('moved/after', serverKey)).status, 200);
   });
 
   it('is restored with a view of the same name, by an edit or a restored version, unless the key was revoked [agent 2]', async () => {
     const views = { desk: { tools: ['one'] } };
     await serve('again', views, [tool('one'), tool('two')]);
-    const [retained, revoked] = [
-      await requestKey({ views: ['again/desk'] }),
-      await requestKey({ views: ['again/desk'] }),
-    ];
-    const patch = async (body: Json) =>
-      assert.equal((await toolhost.rest('PATCH', '/servers/again', { body })).status, 200);
-    const listed = (reply: Json) => toolhost.rpc('again/desk', String(reply.key), 'tools/list');
-    await patch({ views: null });
-    assert.equal((await toolhost.rest('DELETE', `/keys/${revoked.body.id}`)).status, 200);
-    assert.equal((await listed(retained.body)).status, 404);
-    await patch({ views: { desk: { tools: ['two'] } } });
-    assert.deepEqual(getToolNames(await listed(retained.body)), ['two']);
-    await patch({ views: null });
+    const retained = (await requestKey({ views: ['again/desk'] })).body;
+    const revoked = (await requestKey({ views: ['again/desk'] })).body;
+    const listWith = ({ key }: Json) => list('again/desk', String(key));
+    await patchServer(toolhost, 'again', { views: null });
+    assert.equal((await toolhost.rest('DELETE', `/keys/${revoked.id}`)).status, 200);
+    assert.equal((await listWith(retained)).status, 404);
+    await patchServer(toolhost, 'again', { views: { desk: { tools: ['two'] } } });
+    assert.deepEqual(getToolNames(await listWith(retained)), ['two']);
+    await patchServer(toolhost, 'again', { views: null });
     assert.equal((await toolhost.rest('POST', '/servers/again/versions/1/restore', { body: {} })).status, 200);
-    assert.deepEqual(getToolNames(await listed(retained.body)), ['one']);
-    assert.equal((await listed(revoked.body)).status, 401);
+    assert.deepEqual(getToolNames(await listWith(retained)), ['one']);
+    assert.equal((await listWith(revoked)).status, 401);
   });
 
   it('ends when the server is deleted, and its slug cannot be reused [agent 2]', async () => {
     await serve('ended', { desk: { tools: ['one'] } }, [tool('one')]);
     const key = await createKey({ views: ['ended/desk'] });
     assert.equal((await toolhost.rest('DELETE', '/servers/ended')).status, 200);
-    const recreated = await toolhost.rest('POST', '/servers', {
-      body: buildServerConfig({ slug: 'ended', authentication }),
-    });
+    const body = buildServerConfig({ slug: 'ended', authentication });
+    const recreated = await toolhost.rest('POST', '/servers', { body });
     assert.ok(recreated.status >= 400, recreated.text);
-    assert.equal((await toolhost.rpc('ended/desk', key, 'tools/list')).status, 404);
+    assert.equal((await list('ended/desk', key)).status, 404);
   });
 
   it('is shown with the key and can be granted only for views of the workspace [agent 2]', async () => {
@@ -101,9 +89,9 @@ describe('access to views', () => {
     const created = await requestKey({ servers: ['desk'], views: ['mine/v', 'mine/v'] });
     const { key: _, ...record } = created.body;
     assert.deepEqual([record.servers, record.views], [['desk'], ['mine/v']]);
-    const listed = await toolhost.rest('GET', '/keys');
+    const keys = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
     assert.deepEqual(
-      (listed.body.keys as Json[]).find(({ id }) => id === record.id),
+      keys.find(({ id }) => id === record.id),
       record,
     );
     // An older release without views compares these values with slugs and so rejects the view.
@@ -114,10 +102,7 @@ describe('access to views', () => {
     assert.deepEqual([only.body.servers, only.body.views], [undefined, ['mine/v']]);
 
     const problems = async (body: Json, key?: string) => {
-      const reply = await toolhost.rest('POST', '/keys', {
-        body: { name: 'test', scopes: ['call'], ...body },
-        ...(key !== undefined && { key }),
-      });
+      const reply = await requestKey(body, key);
       assert.equal(reply.status, 400, reply.text);
       return (reply.body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
     };
@@ -135,7 +120,7 @@ describe('access to views', () => {
     const [foreignProblem] = await problems({ views: ['mine/v'] }, foreignKey);
     assert.equal(foreignProblem, 'views[0]: there is no view "mine/v" in this workspace; allowed: slug/view');
     const foreignCallKey = await toolhost.createKey({ workspace: 'ws_other', scopes: ['call'] });
-    assert.equal((await toolhost.rpc('mine/v', foreignCallKey, 'tools/list')).status, 401);
+    assert.equal((await list('mine/v', foreignCallKey)).status, 401);
   });
 
   const names = ['a', 'b', 'c', 'd', 'e'];
@@ -207,10 +192,14 @@ describe('access to views', () => {
 
   /** Asserts that exactly these tools are listed or found, and can be called. Undefined means none, because of the key. */
   async function assertAccess(address: string, key: string, allowed: string[] | undefined, isSearch: boolean) {
-    const list = await toolhost.rpc(address, key, 'tools/list');
-    assert.equal(list.status, allowed ? 200 : 403, list.text);
-    if (allowed && !isSearch) assert.deepEqual(getToolNames(list).toSorted(), allowed);
-    if (allowed && isSearch) assert.deepEqual(await describeToolNames(address, key), allowed);
+    const listed = await list(address, key);
+    assert.equal(listed.status, allowed ? 200 : 403, listed.text);
+    if (allowed && !isSearch) assert.deepEqual(getToolNames(listed).toSorted(), allowed);
+    if (allowed && isSearch) {
+      const { content } = await toolhost.callTool(address, key, 'describe_tool', { names });
+      const described = JSON.parse(content[0]?.text ?? '') as { name: string }[];
+      assert.equal(described.map(({ name }) => name).join(), allowed.join());
+    }
     for (const name of names) {
       const direct = await toolhost.rpc(address, key, 'tools/call', { name });
       if (!allowed) assert.equal(direct.status, 403);
@@ -220,11 +209,5 @@ describe('access to views', () => {
       const inner = await toolhost.callTool(address, key, 'call_tool', { name });
       assert.equal(inner.isError, allowed.includes(name) ? undefined : true);
     }
-  }
-
-  async function describeToolNames(address: string, key: string): Promise<string[]> {
-    const reply = await toolhost.callTool(address, key, 'describe_tool', { names });
-    const [json = ''] = reply.content.map(({ text = '' }) => text);
-    return (JSON.parse(json) as { name: string }[]).map(({ name }) => name);
   }
 });

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
+import { getTexts, getToolNames, getTools, listCalls, patchServer } from '../support/server-requests.ts';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';
-const getText = ({ content }: ToolCallResult) => content.map(({ text = '' }) => text).join('\n');
+const getText = (result: ToolCallResult) => getTexts(result).join('\n');
 const string = { type: 'string' };
 
 describe('a view of a server', () => {
@@ -45,29 +46,23 @@ describe('a view of a server', () => {
       description: 'For people at the support desk.',
       tools: [
         'get_invoice',
-        {
-          name: 'list_orders',
-          title: 'Orders of Acme',
-          description: 'Lists what Acme ordered.',
-          arguments: { account: 'a/c me' },
-        },
+        { name: 'list_orders', title: 'Orders of Acme', description: 'For Acme.', arguments: { account: 'a/c me' } },
         { name: 'create_order', arguments: { count: 1, item: 'tea' } },
       ],
     },
     billing: { tags: ['billing'] },
     audit: { read_only: true, tool_mode: 'search' },
   };
+  const serve = (slug: string, views: Json, overrides: Json = {}) =>
+    toolhost.createServer(buildServerConfig({ slug, tools: shop(), views, ...overrides }));
 
   before(async () => {
     upstream.on('*', ({ method, url, body }) => ({ body: { method, url, body: String(body) } }));
-    await toolhost.createServer(
-      buildServerConfig({ slug: 'shop', description: 'The whole shop.', tools: shop(), views }),
-    );
+    await serve('shop', views, { description: 'The whole shop.' });
   });
 
-  const listTools = async (address: string) =>
-    ((await toolhost.rpc(address, token, 'tools/list')).body.result as { tools: Json[] }).tools;
-  const listToolNames = async (address: string) => (await listTools(address)).map(({ name }) => name);
+  const list = (address: string) => toolhost.rpc(address, token, 'tools/list');
+  const listToolNames = async (address: string) => getToolNames(await list(address));
   const call = (address: string, name: string, args: Json = {}) => toolhost.callTool(address, token, name, args);
   const getErrorMessage = ({ body }: Reply) => (body.error as { message: string }).message;
 
@@ -75,50 +70,35 @@ describe('a view of a server', () => {
     for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
       const { body } = await toolhost.rpc('shop/support', token, 'initialize', { protocolVersion: revision });
       const { serverInfo, instructions, protocolVersion } = body.result as Json;
-      assert.deepEqual(
-        [protocolVersion, instructions, serverInfo],
-        [revision, 'For people at the support desk.', { name: 'shop/support', title: 'Support desk', version: '1' }],
-      );
+      const expectedInfo = { name: 'shop/support', title: 'Support desk', version: '1' };
+      assert.deepEqual([protocolVersion, instructions], [revision, 'For people at the support desk.']);
+      assert.deepEqual(serverInfo, expectedInfo);
       const listed = await toolhost.rpc('shop/support', token, 'tools/list', {}, { 'mcp-protocol-version': revision });
-      assert.equal((listed.body.result as { tools: Json[] }).tools.length, 3);
+      assert.equal(getTools(listed).length, 3);
     }
-    const tools = await listTools('shop/support');
-    const statelessReply = await toolhost.statelessRpc('shop/support', token, 'tools/list', {});
-    assert.deepEqual((statelessReply.body.result as Json).tools, tools);
-    assert.deepEqual(
-      tools.map(({ name, title, inputSchema }) => [name, title, inputSchema]),
-      [
-        ['get_invoice', undefined, { type: 'object', properties: {}, additionalProperties: false }],
-        [
-          'list_orders',
-          'Orders of Acme',
-          { type: 'object', properties: { limit: { type: 'integer' } }, additionalProperties: false },
-        ],
-        ['create_order', undefined, { type: 'object', properties: { note: string }, required: [] }],
-      ],
-    );
-    assert.equal(tools[1]?.description, 'Lists what Acme ordered.');
-    assert.deepEqual(await listToolNames('shop/billing'), ['get_invoice', 'find_invoice']);
-    assert.deepEqual(await listToolNames('shop'), [
-      'list_orders',
-      'create_order',
-      'delete_order',
-      'get_invoice',
-      'find_invoice',
+    const tools = getTools(await list('shop/support'));
+    assert.deepEqual(getTools(await toolhost.statelessRpc('shop/support', token, 'tools/list')), tools);
+    const limit = { type: 'integer' };
+    const summaries = tools.map(({ name, title, inputSchema }) => [name, title, inputSchema]);
+    assert.deepEqual(summaries, [
+      ['get_invoice', undefined, { type: 'object', properties: {}, additionalProperties: false }],
+      ['list_orders', 'Orders of Acme', { type: 'object', properties: { limit }, additionalProperties: false }],
+      ['create_order', undefined, { type: 'object', properties: { note: string }, required: [] }],
     ]);
+    assert.equal(tools[1]?.description, 'For Acme.');
+    assert.deepEqual(await listToolNames('shop/billing'), ['get_invoice', 'find_invoice']);
+    const allNames = ['list_orders', 'create_order', 'delete_order', 'get_invoice', 'find_invoice'];
+    assert.deepEqual(await listToolNames('shop'), allNames);
   });
 
   it('sends fixed arguments as if the caller had sent them [agent 2]', async () => {
-    const callForRequest = async (address: string, name: string, args: Json) =>
-      JSON.parse(getText(await call(address, name, args)));
-    assert.deepEqual(
-      await callForRequest('shop/support', 'list_orders', { limit: 3 }),
-      await callForRequest('shop', 'list_orders', { account: 'a/c me', limit: 3 }),
-    );
-    assert.deepEqual(
-      await callForRequest('shop/support', 'create_order', { note: 'now' }),
-      await callForRequest('shop', 'create_order', { note: 'now', count: 1, item: 'tea' }),
-    );
+    for (const [name, args, fixedArgs] of [
+      ['list_orders', { limit: 3 }, { account: 'a/c me' }],
+      ['create_order', { note: 'now' }, { count: 1, item: 'tea' }],
+    ] as const) {
+      const direct = await call('shop', name, { ...args, ...fixedArgs });
+      assert.deepEqual(JSON.parse(getText(await call('shop/support', name, args))), JSON.parse(getText(direct)));
+    }
   });
 
   it('rejects fixed arguments from callers, with the name and not the value [agent 2]', async () => {
@@ -143,11 +123,9 @@ describe('a view of a server', () => {
       ['shop/audit', 'create_order'],
       ['shop/support', 'search_tools'],
     ] as const) {
-      const replies = [
-        await toolhost.rpc(address, token, 'tools/call', { name, arguments: {} }),
-        await toolhost.statelessRpc(address, token, 'tools/call', { name, arguments: {} }),
-      ];
-      for (const reply of replies) assert.match(getErrorMessage(reply), /^there is no tool "/);
+      const params = { name, arguments: {} };
+      for (const send of [toolhost.rpc, toolhost.statelessRpc])
+        assert.match(getErrorMessage(await send(address, token, 'tools/call', params)), /^there is no tool "/);
     }
     const inner = await call('shop/audit', 'call_tool', { name: 'create_order', arguments: {} });
     assert.equal(inner.isError, true);
@@ -166,24 +144,15 @@ describe('a view of a server', () => {
   });
 
   it('returns the same 404 for an unknown view as for an unknown server [agent 2]', async () => {
-    const toComparable = ({ status, text, headers }: Reply) => [
-      status,
-      text,
-      headers.get('content-type'),
-      headers.get('www-authenticate'),
-    ];
-    const unknown = toComparable(await toolhost.rpc('nowhere', token, 'tools/list'));
+    const toComparable = async (reply: Promise<Reply>) => {
+      const { status, text, headers } = await reply;
+      return [status, text, headers.get('content-type'), headers.get('www-authenticate')];
+    };
+    const unknown = await toComparable(list('nowhere'));
     assert.equal(unknown[0], 404);
-    for (const address of [
-      'shop/nothing',
-      'nowhere/support',
-      'nowhere/nothing',
-      'shop/constructor',
-      'manage/support',
-    ]) {
-      assert.deepEqual(toComparable(await toolhost.rpc(address, token, 'tools/list')), unknown, address);
-      assert.deepEqual(toComparable(await toolhost.rpc(address, undefined, 'tools/list')), unknown, address);
-    }
+    for (const address of ['shop/nothing', 'nowhere/support', 'nowhere/nothing', 'shop/constructor', 'manage/support'])
+      for (const bearer of [token, undefined])
+        assert.deepEqual(await toComparable(toolhost.rpc(address, bearer, 'tools/list')), unknown, address);
     for (const path of ['/mcp/shop/support//', '/mcp/shop/Support', '/mcp/shop/support/more', '/mcp/shop/token']) {
       const { status } = await fetch(`${toolhost.url}${path}`, { method: 'POST' });
       assert.ok(status === 404 || status === 400, `${path} ${status}`);
@@ -195,70 +164,56 @@ describe('a view of a server', () => {
     const page = await fetch(url, { headers: { accept: 'text/html' } });
     const text = await page.text();
     assert.equal(page.status, 200);
-    assert.match(text, /Support desk/);
-    assert.match(text, /3 tools/);
+    for (const pattern of [/Support desk/, /3 tools/]) assert.match(text, pattern);
     assert.ok(text.includes(`claude mcp add --transport http shop-support ${url}`));
     const stream = await fetch(url, { headers: { accept: 'text/event-stream', authorization: `Bearer ${token}` } });
     assert.deepEqual([stream.status, stream.headers.get('allow')], [405, 'POST']);
-    const anonymous = await toolhost.rpc('shop/support', undefined, 'tools/list');
-    assert.equal(anonymous.status, 401);
+    assert.equal((await toolhost.rpc('shop/support', undefined, 'tools/list')).status, 401);
   });
 
   it('follows changes of its configuration [agent 2]', async () => {
-    await toolhost.createServer(
-      buildServerConfig({ slug: 'moving', tools: shop(), views: { v: { tools: ['get_invoice'] } } }),
-    );
-    const change = async (body: Json) => {
-      const reply = await toolhost.rest('PATCH', '/servers/moving', { body });
-      assert.equal(reply.status, 200, reply.text);
-    };
+    await serve('moving', { v: { tools: ['get_invoice'] } });
     assert.deepEqual(await listToolNames('moving/v'), ['get_invoice']);
-    await change({ views: { v: { tags: ['billing'] }, w: { tools: ['list_orders'] } } });
-    assert.deepEqual(
-      [await listToolNames('moving/v'), await listToolNames('moving/w')],
-      [['get_invoice', 'find_invoice'], ['list_orders']],
-    );
-    await change({ views: null });
-    assert.equal((await toolhost.rpc('moving/v', token, 'tools/list')).status, 404);
+    await patchServer(toolhost, 'moving', { views: { v: { tags: ['billing'] }, w: { tools: ['list_orders'] } } });
+    assert.deepEqual(await listToolNames('moving/v'), ['get_invoice', 'find_invoice']);
+    assert.deepEqual(await listToolNames('moving/w'), ['list_orders']);
+    await patchServer(toolhost, 'moving', { views: null });
+    assert.equal((await list('moving/v')).status, 404);
   });
 
   it('is stored in its call records, which can be filtered by it [agent 2]', async () => {
-    const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'], tool_mode: 'search' } };
-    await toolhost.createServer(buildServerConfig({ slug: 'recorded', tools: shop(), views }));
+    await serve('recorded', { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'], tool_mode: 'search' } });
     await call('recorded', 'get_invoice');
     await call('recorded/v', 'get_invoice');
     await call('recorded/w', 'search_tools', { query: 'invoice' });
     await call('recorded/w', 'call_tool', { name: 'get_invoice' });
-    const calls = async (query = '') => {
-      const { body } = await toolhost.rest('GET', `/servers/recorded/calls${query}`);
-      return (body.calls as Json[]).map(({ server, view, tool }) => [server, view, tool]).toReversed();
-    };
-    const callsOfW = [
+    const expectedCalls = [
+      ['recorded', undefined, 'get_invoice'],
+      ['recorded', 'v', 'get_invoice'],
       ['recorded', 'w', 'search_tools'],
       ['recorded', 'w', 'get_invoice'],
     ];
-    const otherCalls = [
-      ['recorded', undefined, 'get_invoice'],
-      ['recorded', 'v', 'get_invoice'],
-    ];
-    assert.deepEqual(await calls(), [...otherCalls, ...callsOfW]);
-    assert.deepEqual(await calls('?view=w'), callsOfW);
-    assert.deepEqual(await calls('?view=x'), []);
+    for (const [query, expected] of [
+      ['', expectedCalls],
+      ['?view=w', expectedCalls.slice(2)],
+      ['?view=x', []],
+    ] as const) {
+      const calls = await listCalls(toolhost, 'recorded', query);
+      assert.deepEqual(calls.map(({ server, view, tool }) => [server, view, tool]).toReversed(), expected, query);
+    }
     const { text } = await toolhost.rest('GET', '/calls.csv?slug=recorded&view=v');
     assert.match(text, /^id,at,server,tool,.*,view,model,/);
     assert.equal(text.trim().split('\r\n').length, 2);
   });
 
   it('shares the call limits of its server [agent 2]', async () => {
-    const views = { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'] } };
-    await toolhost.createServer(buildServerConfig({ slug: 'limited', tools: shop(), views }));
+    await serve('limited', { v: { tools: ['get_invoice'] }, w: { tools: ['get_invoice'] } });
     const limits = { body: { calls_per_day: 2 } };
     assert.equal((await toolhost.rest('PATCH', '/servers/limited/limits', limits)).status, 200);
     await call('limited/v', 'get_invoice');
     await call('limited/w', 'get_invoice');
-    for (const address of ['limited', 'limited/v', 'limited/w']) {
+    for (const address of ['limited', 'limited/v', 'limited/w'])
       assert.equal((await toolhost.rpc(address, token, 'tools/call', { name: 'get_invoice' })).status, 429);
-    }
   });
 
   it('supports trial calls and previews with its fixed arguments [agent 2]', async () => {
@@ -266,21 +221,19 @@ describe('a view of a server', () => {
     const trialCall = await toolhost.rest('POST', '/servers/shop/tools/list_orders/call', { body });
     assert.equal(trialCall.status, 200, trialCall.text);
     assert.match(trialCall.text, /accounts\/a%2Fc%20me\/orders\?limit=2/);
-    const preview = (overrides: Json) =>
-      toolhost.rest('POST', '/servers/shop/tools/list_orders/preview', { body: { ...overrides } });
-    assert.match((await preview({ view: 'support', arguments: {} })).text, /a%2Fc%20me/);
-    assert.match(
-      String((await preview({ view: 'suport' })).body.detail),
-      /has no view "suport"; did you mean `support`/,
-    );
-    assert.match(String((await preview({ view: 'billing' })).body.detail), /the view has no tool "list_orders"/);
+    for (const [fields, expected] of [
+      [{ view: 'support', arguments: {} }, /a%2Fc%20me/],
+      [{ view: 'suport' }, /"detail":"[^}]*has no view \\"suport\\"; did you mean `support`/],
+      [{ view: 'billing' }, /"detail":"[^}]*the view has no tool \\"list_orders\\"/],
+    ] as const)
+      assert.match(
+        (await toolhost.rest('POST', '/servers/shop/tools/list_orders/preview', { body: fields })).text,
+        expected,
+      );
   });
 
   it('cannot be broken by a change of one tool, and follows a renamed tool [agent 2]', async () => {
-    const viewWithFixedArguments = { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] };
-    await toolhost.createServer(
-      buildServerConfig({ slug: 'kept', tools: shop(), views: { v: viewWithFixedArguments } }),
-    );
+    await serve('kept', { v: { tools: [{ name: 'list_orders', arguments: { account: 'acme' } }, 'get_invoice'] } });
     const change = (method: string, name: string, body: Json = {}) =>
       toolhost.rest(method, `/servers/kept/tools/${name}`, method === 'DELETE' ? {} : { body });
     const assertRejected = async (reply: Reply, expected: string) => {
@@ -292,11 +245,9 @@ describe('a view of a server', () => {
       await change('DELETE', 'get_invoice'),
       'views.v.tools[1]: the server has no tool "get_invoice"; did you mean `find_invoice`?',
     );
+    const url = `${upstream.url}/orders`;
     await assertRejected(
-      await change('PATCH', 'list_orders', {
-        url: `${upstream.url}/orders`,
-        input_schema: { limit: { type: 'integer' } },
-      }),
+      await change('PATCH', 'list_orders', { url, input_schema: { limit: { type: 'integer' } } }),
       'views.v.tools[0].arguments.account: the tool has no argument "account"; it has: limit',
     );
     assert.equal((await change('PATCH', 'list_orders', { name: 'orders' })).status, 200);
