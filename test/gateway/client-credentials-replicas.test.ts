@@ -28,12 +28,8 @@ describe('authentication by client credentials on two replicas', () => {
     const options = { env, egressPorts: [api.port, issuer.port], runtimeOptions: { now: () => at, clock: () => 0 } };
     const [first, second] = [await startToolhost(options), await startToolhost(options)];
     replicas.push(first, second);
-    const authentication = {
-      type: 'ClientCredentials',
-      token_url: `${issuer.url}/token`,
-      client_id: 'client',
-      client_secret: 'a-secret-of-the-client',
-    };
+    const client = { client_id: 'client', client_secret: 'a-secret-of-the-client' };
+    const authentication = { type: 'ClientCredentials', token_url: `${issuer.url}/token`, ...client };
     for (const slug of ['shared', 'broken']) await first.createServer(buildServerAt(slug, api.url, { authentication }));
     const key = await first.createKey();
 
@@ -41,18 +37,14 @@ describe('authentication by client credentials on two replicas', () => {
     const calls = [first, second, first, second].map((replica) => replica.callTool('shared', key, 'get'));
     (await issuer.waitForRequest()).release({ body: { access_token: 'shared', expires_in: 3600 } });
     for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, getResultText(result));
-    assert.deepEqual(
-      api.take().map(({ headers }) => headers.authorization),
-      Array(4).fill('Bearer shared'),
-    );
+    const sent = api.take().map(({ headers }) => headers.authorization);
+    assert.deepEqual(sent, Array(4).fill('Bearer shared'));
     assert.equal(issuer.take().length, 1);
 
     issuer.on('POST /token', () => ({ status: 400, body: { error: 'invalid_client' } }));
     getErrorText(await first.callTool('broken', key, 'get'));
-    assert.match(
-      getErrorText(await second.callTool('broken', key, 'get')),
-      /invalid_client.*next request is sent in 1 s/,
-    );
+    const message = getErrorText(await second.callTool('broken', key, 'get'));
+    assert.match(message, /invalid_client.*next request is sent in 1 s/);
     assert.equal(issuer.take().length, 1);
   });
 });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { before, beforeEach, describe, it } from 'node:test';
 import { pruneDeletedServers } from '../../apps/server/src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
 import { getErrorText, getResultText } from '../support/one-tool.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { listCalls, setSecret } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 import {
@@ -59,70 +61,55 @@ async function serve(toolhost: TestToolhost, world: Fixture, overrides: Json = {
   const slug = `client-${++serverCount}`;
   const tools = [buildToolAt(`${world.api.url}/thing`)];
   await toolhost.createServer({ name: 'C', slug, tools, authentication: world.authentication(overrides), ...server });
-  await setSecret(toolhost, slug);
+  await setSecret(toolhost, slug, 'CLIENT_SECRET', clientSecret);
   world.api.take();
   world.issuer.take();
   return slug;
-}
-
-async function setSecret(toolhost: TestToolhost, slug: string, value = clientSecret): Promise<Json> {
-  const reply = await toolhost.rest('PUT', `/servers/${slug}/secrets/CLIENT_SECRET`, { body: { value } });
-  assert.equal(reply.status, 200, reply.text);
-  return reply.body;
 }
 
 const authorizations = (requests: readonly RecordedRequest[]) => requests.map(({ headers }) => headers.authorization);
 
 for (const engine of engines) {
   describe(`authentication by client credentials on ${engine}`, () => {
-    let world: Fixture;
-    let service: EngineToolhost;
-    let otherUpstream: RecordingUpstream;
+    const world = useStarted(startWorld);
+    const otherUpstream = useStarted(startRecordingUpstream);
+    const service = useStarted(() =>
+      startToolhostOnEngine(engine, { egressPorts: [world.api.port, world.issuer.port, otherUpstream.port] }),
+    );
+    let toolhost: TestToolhost;
     let key: string;
     before(async () => {
-      world = await startWorld();
-      otherUpstream = await startRecordingUpstream();
-      service = await startToolhostOnEngine(engine, {
-        egressPorts: [world.api.port, world.issuer.port, otherUpstream.port],
-      });
-      key = await service.toolhost.createKey();
+      ({ toolhost } = service);
+      key = await toolhost.createKey();
     });
     beforeEach(() => {
       world.setTokenResponse();
       world.api.on('GET /thing', () => ({ body: {} }));
     });
-    after(() => Promise.all([service.stop(), world.stop(), otherUpstream.close()]));
 
     const call = async (slug: string) => {
-      const result = await service.toolhost.callTool(slug, key, 'get');
+      const result = await toolhost.callTool(slug, key, 'get');
       assert.notEqual(result.isError, true, getResultText(result));
       return authorizations(world.api.take());
     };
     const callAndGetError = async (slug: string) => {
-      const text = getErrorText(await service.toolhost.callTool(slug, key, 'get'));
+      const text = getErrorText(await toolhost.callTool(slug, key, 'get'));
       assert.deepEqual(world.api.take(), []);
       return text;
     };
 
     it('[conf 4] requests a token once, with form-encoded Basic credentials, and renews it before it expires', async () => {
-      const slug = await serve(service.toolhost, world, {
-        scopes: ['read', 'write'],
-        audience: 'https://api',
-        resource: 'urn:r',
-        extra_params: { tenant: 'x y' },
-      });
-      assert.equal(((await service.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
+      const resources = { audience: 'https://api', resource: 'urn:r' };
+      const extra_params = { tenant: 'x y' };
+      const slug = await serve(toolhost, world, { scopes: ['read', 'write'], ...resources, extra_params });
+      assert.equal(((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
       assert.deepEqual(await call(slug), ['Bearer t-1']);
       const [request] = world.issuer.take();
       const encoded = 'client%3A1:cl%26ent%2Bs%3Dcret%2F%C3%A4%3A1';
       assert.equal(request?.headers.authorization, `Basic ${Buffer.from(encoded).toString('base64')}`);
-      assert.deepEqual(Object.fromEntries(new URLSearchParams(request?.body.toString())), {
-        grant_type: 'client_credentials',
-        scope: 'read write',
-        audience: 'https://api',
-        resource: 'urn:r',
-        tenant: 'x y',
-      });
+      const form = Object.fromEntries(new URLSearchParams(request?.body.toString()));
+      const grant = { grant_type: 'client_credentials', scope: 'read write' };
+      assert.deepEqual(form, { ...grant, ...resources, ...extra_params });
       await service.advanceTime(3_570_000);
       assert.deepEqual(await call(slug), ['Bearer t-1']);
       assert.deepEqual(world.takeTokenForms(), []);
@@ -134,7 +121,7 @@ for (const engine of engines) {
     it('[spec 4.4] accepts a token lifetime that is no whole number of seconds or milliseconds', async () => {
       for (const expires_in of [3599.1234, 1.005, 0.0001]) {
         world.setTokenResponse(() => ({ body: { access_token: 'short', expires_in } }));
-        assert.deepEqual(await call(await serve(service.toolhost, world)), ['Bearer short'], String(expires_in));
+        assert.deepEqual(await call(await serve(toolhost, world)), ['Bearer short'], String(expires_in));
       }
       const { db } = await service.database();
       const rows = await db.selectFrom('client_tokens').select(['renew_at', 'expires_at']).execute();
@@ -143,7 +130,7 @@ for (const engine of engines) {
     });
 
     it('[conf 4] sends client id and secret in the body with client_auth "body"', async () => {
-      const slug = await serve(service.toolhost, world, { client_auth: 'body' });
+      const slug = await serve(toolhost, world, { client_auth: 'body' });
       await call(slug);
       const [request] = world.issuer.take();
       assert.equal(request?.headers.authorization, undefined);
@@ -156,8 +143,8 @@ for (const engine of engines) {
 
     it('[conf 4] sends one token request for all waiting calls', async () => {
       world.setTokenResponse(() => 'hold');
-      const slug = await serve(service.toolhost, world);
-      const calls = Array.from({ length: 8 }, () => service.toolhost.callTool(slug, key, 'get'));
+      const slug = await serve(toolhost, world);
+      const calls = Array.from({ length: 8 }, () => toolhost.callTool(slug, key, 'get'));
       const request = await world.issuer.waitForRequest();
       request.release({ body: { access_token: 'held', expires_in: 60 } });
       for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, getResultText(result));
@@ -166,7 +153,7 @@ for (const engine of engines) {
     });
 
     it('[conf 4] renews a rejected token once, and not again while it is new', async () => {
-      const slug = await serve(service.toolhost, world);
+      const slug = await serve(toolhost, world);
       await call(slug);
       await service.advanceTime(60_000);
       world.api.on('GET /thing', ({ headers }) => ({ status: headers.authorization === 'Bearer t-1' ? 401 : 200 }));
@@ -174,17 +161,14 @@ for (const engine of engines) {
       assert.deepEqual(await call(slug), ['Bearer t-2']);
       assert.equal(world.takeTokenForms().length, 2);
       world.api.on('GET /thing', () => ({ status: 401 }));
-      assert.match(getErrorText(await service.toolhost.callTool(slug, key, 'get')), /HTTP 401/);
+      assert.match(getErrorText(await toolhost.callTool(slug, key, 'get')), /HTTP 401/);
       assert.deepEqual([authorizations(world.api.take()), world.takeTokenForms()], [['Bearer t-2'], []]);
     });
 
     it('[conf 4] explains a rejection and pauses increasingly before the next token request', async () => {
-      const rejection: CannedResponse = {
-        status: 401,
-        body: { error: 'invalid_client', error_description: clientSecret },
-      };
-      world.setTokenResponse(() => rejection);
-      const slug = await serve(service.toolhost, world);
+      const body = { error: 'invalid_client', error_description: clientSecret };
+      world.setTokenResponse(() => ({ status: 401, body }));
+      const slug = await serve(toolhost, world);
       const message = await callAndGetError(slug);
       assert.match(
         message,
@@ -197,15 +181,15 @@ for (const engine of engines) {
       await service.advanceTime(1500);
       assert.match(await callAndGetError(slug), /next request is sent in 1 s$/);
       assert.equal(world.takeTokenForms().length, 1);
-      const { body } = await service.toolhost.rest('GET', `/servers/${slug}/calls`);
-      assert.deepEqual(new Set((body.calls as Json[]).map(({ outcome }) => outcome)), new Set(['no_token']));
+      const outcomes = (await listCalls(toolhost, slug)).map(({ outcome }) => outcome);
+      assert.deepEqual(new Set(outcomes), new Set(['no_token']));
       world.setTokenResponse();
-      await setSecret(service.toolhost, slug, 'corrected');
+      await setSecret(toolhost, slug, 'CLIENT_SECRET', 'corrected');
       assert.deepEqual(await call(slug), ['Bearer t-1']);
     });
 
     it('[conf 4] uses a token until it expires while the token endpoint fails', async () => {
-      const slug = await serve(service.toolhost, world);
+      const slug = await serve(toolhost, world);
       await call(slug);
       world.setTokenResponse(() => ({ status: 503 }));
       await service.advanceTime(3_590_000);
@@ -218,12 +202,9 @@ for (const engine of engines) {
       const cases: [CannedResponse, RegExp][] = [
         [
           { status: 400, body: { error: 'invalid_scope' } },
-          /\(status 400, invalid_scope\): it does not grant the requested scopes/,
+          /400, invalid_scope\): it does not grant the requested scopes/,
         ],
-        [
-          { status: 200, body: { error: 'unauthorized_client' } },
-          /\(status 200, unauthorized_client\): this client may not/,
-        ],
+        [{ body: { error: 'unauthorized_client' } }, /\(status 200, unauthorized_client\): this client may not/],
         [{ body: {} }, /responded without a usable access_token/],
         [{ body: { access_token: 'a b' } }, /responded without a usable access_token/],
         [{ body: { access_token: key } }, /returned a token in the format of a credential of this service/],
@@ -234,42 +215,38 @@ for (const engine of engines) {
       ];
       for (const [response, expected] of cases) {
         world.setTokenResponse(() => response);
-        const message = await callAndGetError(await serve(service.toolhost, world));
+        const message = await callAndGetError(await serve(toolhost, world));
         assert.match(message, expected);
         assert.ok(!message.includes(clientSecret));
       }
-      const slug = await serve(service.toolhost, world, { token_url: 'https://token.example.com/token' });
+      const slug = await serve(toolhost, world, { token_url: 'https://token.example.com/token' });
       assert.match(await callAndGetError(slug), /the token endpoint token\.example\.com could not be called: /);
     });
 
     it('[conf 4] sends neither secret nor token to a host that the secret was not set for', async () => {
-      const slug = await serve(service.toolhost, world);
-      const { origins } = await setSecret(service.toolhost, slug);
-      assert.deepEqual(origins, [world.api.url, world.issuer.url]);
+      const slug = await serve(toolhost, world);
+      const path = `/servers/${slug}/secrets/CLIENT_SECRET`;
+      const { body: secret } = await toolhost.rest('PUT', path, { body: { value: clientSecret } });
+      assert.deepEqual(secret.origins, [world.api.url, world.issuer.url]);
       await call(slug);
       world.takeTokenForms();
-      const assertNotSentAfter = async (body: Json) => {
-        const reply = await service.toolhost.rest('PATCH', `/servers/${slug}`, { body });
+      for (const [url, authentication] of [
+        ['https://evil.example', world.authentication()],
+        [world.api.url, world.authentication({ token_url: 'https://evil.example/token' })],
+        [otherUpstream.url, world.authentication()],
+      ] as const) {
+        const body = { tools: [buildToolAt(`${url}/thing`)], authentication };
+        const reply = await toolhost.rest('PATCH', `/servers/${slug}`, { body });
         assert.equal(reply.status, 200, reply.text);
         assert.match(JSON.stringify(reply.body.warnings), /the secret CLIENT_SECRET was set for/);
-        const text = await callAndGetError(slug);
-        assert.match(text, /the secret CLIENT_SECRET was set before this tool called/);
-      };
-      await assertNotSentAfter({ tools: [buildToolAt('https://evil.example/thing')] });
-      await assertNotSentAfter({
-        tools: [buildToolAt(`${world.api.url}/thing`)],
-        authentication: world.authentication({ token_url: 'https://evil.example/token' }),
-      });
-      await assertNotSentAfter({
-        tools: [buildToolAt(`${otherUpstream.url}/thing`)],
-        authentication: world.authentication(),
-      });
+        assert.match(await callAndGetError(slug), /the secret CLIENT_SECRET was set before this tool called/);
+      }
       assert.deepEqual([otherUpstream.connections, world.takeTokenForms()], [0, []]);
     });
 
     it('[conf 4] encrypts a literal secret and the stored token, and binds the secret to its hosts like a stored one', async () => {
-      const slug = await serve(service.toolhost, world, { client_secret: clientSecret });
-      const { body } = await service.toolhost.rest('GET', `/servers/${slug}`);
+      const slug = await serve(toolhost, world, { client_secret: clientSecret });
+      const { body } = await toolhost.rest('GET', `/servers/${slug}`);
       assert.equal(((body.config as Json).authentication as Json).client_secret, '********');
       assert.deepEqual(await call(slug), ['Bearer t-1']);
       const { db } = await service.database();
@@ -277,7 +254,7 @@ for (const engine of engines) {
       assert.ok(rows.length > 0);
       assert.ok(!JSON.stringify(rows).includes('t-1"') && !JSON.stringify(rows).includes(clientSecret));
       assert.ok(rows.some(({ sealed_token }) => sealed_token.startsWith('v1.')));
-      assert.equal((await service.toolhost.rest('DELETE', `/servers/${slug}`)).status, 200);
+      assert.equal((await toolhost.rest('DELETE', `/servers/${slug}`)).status, 200);
       await pruneDeletedServers(db, Number.MAX_SAFE_INTEGER, Date.now());
       const remaining = await db.selectFrom('client_tokens').selectAll().execute();
       assert.equal(remaining.length, rows.length - 1);
@@ -285,12 +262,12 @@ for (const engine of engines) {
 
     it('[conf 4] can be combined with other stored credentials, and a preview masks both', async () => {
       const list = [world.authentication(), { type: 'ApiKey', header: 'X-Key', token: 'second-key' }];
-      const slug = await serve(service.toolhost, world, {}, { authentication: list });
-      const result = await service.toolhost.callTool(slug, key, 'get');
+      const slug = await serve(toolhost, world, {}, { authentication: list });
+      const result = await toolhost.callTool(slug, key, 'get');
       assert.notEqual(result.isError, true, getResultText(result));
       const [request] = world.api.take();
       assert.deepEqual([request?.headers.authorization, request?.headers['x-key']], ['Bearer t-1', 'second-key']);
-      const preview = await service.toolhost.rest('POST', `/servers/${slug}/tools/get/preview`, { body: {} });
+      const preview = await toolhost.rest('POST', `/servers/${slug}/tools/get/preview`, { body: {} });
       assert.match(preview.text, /\["Authorization","Bearer \*{8}"\],\["X-Key","\*{8}"\]/);
     });
 
@@ -308,12 +285,10 @@ for (const engine of engines) {
       ];
       for (const [overrides, expected] of cases) {
         const body = { name: 'x', slug: 'never', tools: [], authentication: world.authentication(overrides) };
-        const reply = await service.toolhost.rest('POST', '/servers', { body });
-        assert.equal(reply.status, 400);
-        assert.match(
-          (reply.body.problems as Json[]).map(({ path, message }) => `${path}: ${message}`).join('\n'),
-          expected,
-        );
+        const { status, body: reply } = await toolhost.rest('POST', '/servers', { body });
+        assert.equal(status, 400);
+        const problems = (reply.problems as Json[]).map(({ path, message }) => `${path}: ${message}`);
+        assert.match(problems.join('\n'), expected);
       }
     });
   });

@@ -3,28 +3,18 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { getResultText, startOneTool } from '../support/one-tool.ts';
+import { buildJsonResponse, buildResponse, createResponseCaller } from '../support/response-caller.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
-import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 
 const requestSentNote = /the request itself was carried out/;
 
 describe('the handling of real-world API responses', () => {
   const fixture = useStarted(startOneTool);
-
-  let routeCount = 0;
-  const callWithBody = async (
-    type: string | undefined,
-    body: string | Buffer,
-    tool: Json = {},
-  ): Promise<ToolCallResult> => {
-    const path = `/answer-${++routeCount}`;
-    fixture.upstream.on(`GET ${path}`, () => ({ headers: type === undefined ? {} : { 'content-type': type }, body }));
-    return fixture.call(await fixture.createToolServer({ ...tool, url: path }));
-  };
+  const { call, getText, getError } = createResponseCaller(fixture);
   const users = '{"users":[{"name":"A","ssn":"000-00-0000"},{"name":"B","ssn":"000-00-0001"}]}';
-  const jsonPrefixes = [
+  const guards = [
     ")]}'\n",
     ")]}',\r\n",
     'while(1);',
@@ -33,50 +23,35 @@ describe('the handling of real-world API responses', () => {
     '&&&START&&&',
     '{}&&',
   ];
+  const selectFields = (json: string, ...response_fields: string[]) =>
+    getText(buildJsonResponse(json), { response_fields });
 
   it('[behaviour The tool result] detects JSON by the bytes and not by the media type if a filter needs JSON', async () => {
-    const types = ['text/html; charset=utf-8', 'text/plain', 'text/javascript', 'application/octet-stream', undefined];
-    for (const type of [
-      ...types,
-      'image/png',
-      'application/x-ndjson',
-      'application/json',
-      'multipart/mixed; boundary=b',
-    ]) {
-      const typeName = String(type);
-      const result = await callWithBody(type, users, { response_fields: ['users.name'] });
-      assert.equal(getResultText(result), '{"users":[{"name":"A"},{"name":"B"}]}', typeName);
-      assert.equal(
-        getResultText(await callWithBody(type, '{"data":[1,2],"token":"x"}', { response_transform: 'data' })),
-        '[1,2]',
-        typeName,
-      );
-      const output_schema = { type: 'object', properties: { a: { type: 'integer' } } };
-      assert.deepEqual(
-        (await callWithBody(type, '\ufeff{"a": 1}', { output_schema })).structuredContent,
-        { a: 1 },
-        typeName,
-      );
+    const textTypes = ['text/html; charset=utf-8', 'text/plain', 'text/javascript', 'application/x-ndjson'];
+    const otherTypes = ['application/octet-stream', 'image/png', 'application/json', 'multipart/mixed; boundary=b'];
+    const output_schema = { type: 'object', properties: { a: { type: 'integer' } } };
+    for (const type of [...textTypes, ...otherTypes, undefined]) {
+      const selected = await getText(buildResponse(type, users), { response_fields: ['users.name'] });
+      assert.equal(selected, '{"users":[{"name":"A"},{"name":"B"}]}', String(type));
+      const wrapped = buildResponse(type, '{"data":[1,2],"token":"x"}');
+      assert.equal(await getText(wrapped, { response_transform: 'data' }), '[1,2]', String(type));
+      const { structuredContent } = await call(buildResponse(type, '\ufeff{"a": 1}'), { output_schema });
+      assert.deepEqual(structuredContent, { a: 1 }, String(type));
     }
     const latin = Buffer.from('{"a":"caf\xe9","b":1}', 'latin1');
-    assert.equal(
-      getResultText(await callWithBody('text/plain; charset=iso-8859-1', latin, { response_fields: ['a'] })),
-      '{"a":"café"}',
-    );
+    const latinResponse = buildResponse('text/plain; charset=iso-8859-1', latin);
+    assert.equal(await getText(latinResponse, { response_fields: ['a'] }), '{"a":"café"}');
     const long = JSON.stringify({ a: 1, b: 'x'.repeat(600_000) });
-    assert.equal(getResultText(await callWithBody('text/plain', long, { response_fields: ['a'] })), '{"a":1}');
+    assert.equal(await getText(buildResponse('text/plain', long), { response_fields: ['a'] }), '{"a":1}');
   });
 
   it('[behaviour The tool result] skips an anti-hijacking prefix before JSON in a filter, and keeps it in text', async () => {
-    for (const guard of jsonPrefixes) {
+    for (const guard of guards) {
       for (const type of ['application/json', 'text/plain']) {
-        assert.equal(
-          getResultText(await callWithBody(type, `${guard}{"a":1,"b":2}`, { response_fields: ['a'] })),
-          '{"a":1}',
-          guard,
-        );
+        const response = buildResponse(type, `${guard}{"a":1,"b":2}`);
+        assert.equal(await getText(response, { response_fields: ['a'] }), '{"a":1}', guard);
       }
-      assert.equal(getResultText(await callWithBody('application/json', `${guard}{"a":1}`)), `${guard}{"a":1}`);
+      assert.equal(await getText(buildJsonResponse(`${guard}{"a":1}`)), `${guard}{"a":1}`);
     }
   });
 
@@ -94,50 +69,39 @@ describe('the handling of real-world API responses', () => {
       [undefined, `callback({"ssn":"${secret}"})`],
       ['application/pdf', `%PDF ${secret}\0`],
     ];
-    const filters: Json[] = [
+    const filters = [
       { response_fields: ['name'] },
       { response_transform: 'name' },
       { output_schema: { type: 'object' } },
     ];
     for (const [type, body] of responses) {
       for (const filter of filters) {
-        const message = getErrorText(await callWithBody(type, body, filter));
-        assert.match(
-          message,
-          /^response_\w+ requires a JSON response, but |^output_schema requires a JSON response, but /,
-        );
+        const message = await getError(buildResponse(type, body), filter);
+        assert.match(message, /^(response_\w+|output_schema) requires a JSON response, but /);
         assert.match(message, requestSentNote);
         assert.ok(!message.includes(secret), message);
       }
     }
     for (const body of [`"${secret}"`, '5', 'true', `["${secret}"]`, `[[1],{"name":1}]`]) {
-      const message = getErrorText(await callWithBody('application/json', body, { response_fields: ['name'] }));
+      const message = await getError(buildJsonResponse(body), { response_fields: ['name'] });
       assert.match(message, /^response_fields selects fields of an object .*carried out$/, body);
     }
     const selection = { response_fields: ['a.b'] };
-    assert.equal(
-      getResultText(await callWithBody('text/plain', '{"a":[1,{"b":2,"c":3},null,["x"]]}', selection)),
-      '{"a":[{},{"b":2},null,[{}]]}',
-    );
-    assert.equal(getResultText(await callWithBody('text/plain', 'null', selection)), 'null');
-    const missing = getErrorText(await callWithBody('text/plain', users, { response_transform: 'people' }));
+    const items = buildResponse('text/plain', '{"a":[1,{"b":2,"c":3},null,["x"]]}');
+    assert.equal(await getText(items, selection), '{"a":[{},{"b":2},null,[{}]]}');
+    assert.equal(await getText(buildResponse('text/plain', 'null'), selection), 'null');
+    const missing = await getError(buildResponse('text/plain', users), { response_transform: 'people' });
     assert.match(missing, /has the keys "users"; the request itself was carried out$/);
   });
 
   it('[behaviour The tool result] returns an error with the existing keys if response_fields match nothing, and * matches any key', async () => {
-    const selectFields = (json: string, ...response_fields: string[]) =>
-      callWithBody('application/json', json, { response_fields });
+    const getSelectionError = (json: string, field: string) =>
+      getError(buildJsonResponse(json), { response_fields: [field] });
     const map = '{"users":{"u1":{"name":"A","x":1},"u2":{"name":"B","x":2}}}';
-    const message = getErrorText(await selectFields(map, 'users.name'));
-    assert.match(
-      message,
-      /^response_fields "users\.name" does not exist in the response: "users" has the keys "u1", "u2"; /,
-    );
+    const start = 'response_fields "users.name" does not exist in the response: "users" has the keys "u1", "u2"; ';
+    const message = await getSelectionError(map, 'users.name');
+    assert.ok(message.startsWith(start), message);
     assert.match(message, /\* matches any key: "users\.\*\.name"; the request itself was carried out$/);
-    assert.equal(
-      getResultText(await selectFields(map, 'users.*.name')),
-      '{"users":{"u1":{"name":"A"},"u2":{"name":"B"}}}',
-    );
     const failures: [json: string, field: string, found: string][] = [
       ['{"error":"no","code":5}', 'data.id', 'the response has the keys "error", "code"'],
       ['[{"id":1},{"id":2}]', 'name', 'the response has the keys "id"'],
@@ -146,13 +110,12 @@ describe('the handling of real-world API responses', () => {
       [`{"long":[{"x":"${'y'.repeat(100_000)}"}]}`, 'long.y', '"long" has the keys "x"'],
     ];
     for (const [json, field, description] of failures) {
-      const message = getErrorText(await selectFields(json, field));
-      assert.ok(
-        message.startsWith(`response_fields "${field}" does not exist in the response: ${description}`),
-        message,
-      );
+      const message = await getSelectionError(json, field);
+      const start = `response_fields "${field}" does not exist in the response: ${description}`;
+      assert.ok(message.startsWith(start), message);
     }
     const matches: [json: string, fields: string[], expected: string][] = [
+      [map, ['users.*.name'], '{"users":{"u1":{"name":"A"},"u2":{"name":"B"}}}'],
       ['{"a":{"x":1,"y":2},"b":{"y":3}}', ['*.y'], '{"a":{"y":2},"b":{"y":3}}'],
       ['{"a":{"x":1,"y":2},"b":{"y":3}}', ['*.y', 'a.x'], '{"b":{"y":3},"a":{"x":1}}'],
       ['{"items":[{"id":1,"n":2},{"id":3}]}', ['items.*.id'], '{"items":[{"id":1},{"id":3}]}'],
@@ -163,42 +126,28 @@ describe('the handling of real-world API responses', () => {
       ['{}', ['name'], '{}'],
       ['[{"id":1},{"name":2}]', ['name'], '[{},{"name":2}]'],
     ];
-    for (const [json, fields, expected] of matches)
-      assert.equal(getResultText(await selectFields(json, ...fields)), expected, json);
+    for (const [json, fields, expected] of matches) assert.equal(await selectFields(json, ...fields), expected, json);
   });
 
   it('[behaviour The tool result] returns invalid JSON as text with a note if no filter needs JSON', async () => {
     const texts = ['{"a": NaN, "b": 1}', ')]}\'\n{"a":1}', '{"a":1,}', '{"a":1}{"b":2}', "{'a':1}", '<html>', '{"a":'];
+    const note = 'The request was carried out. Its response is passed on as text, because it is not strict JSON.';
     for (const body of texts) {
-      const { content, isError, structuredContent } = await callWithBody('application/json', body);
-      const note = 'The request was carried out. Its response is passed on as text, because it is not strict JSON.';
-      assert.deepEqual(content, [
-        { type: 'text', text: body },
-        { type: 'text', text: note },
-      ]);
-      assert.deepEqual([isError, structuredContent], [undefined, undefined]);
+      const content = [body, note].map((text) => ({ type: 'text', text }));
+      assert.deepEqual(await call(buildJsonResponse(body)), { content });
     }
-    const latin = await callWithBody('application/json', Buffer.from('{"a":"caf\xe9"}', 'latin1'));
+    const latin = await call(buildJsonResponse(Buffer.from('{"a":"caf\xe9"}', 'latin1')));
     assert.deepEqual([getResultText(latin), latin.content.length], ['{"a":"café"}', 2]);
   });
 
   it('[behaviour The tool result] reads a plain body if Content-Encoding has a value that is no coding', async () => {
-    const callWithCoding = async (coding: string, body: string | Buffer, type = 'application/json') => {
-      const path = `/coded-${++routeCount}`;
-      fixture.upstream.on(`GET ${path}`, () => ({
-        headers: { 'content-type': type, 'content-encoding': coding },
-        body,
-      }));
-      return fixture.call(await fixture.createToolServer({ url: path }));
-    };
+    const buildCoded = (coding: string, body: string | Buffer, type = 'application/json') =>
+      buildResponse(type, body, { 'content-encoding': coding });
     for (const coding of ['none', 'identity', 'utf-8', 'UTF-8', 'iso-8859-1', 'aws-chunked', 'whatever'])
-      assert.equal(getResultText(await callWithCoding(coding, '{"a":1}')), '{"a":1}', coding);
+      assert.equal(await getText(buildCoded(coding, '{"a":1}')), '{"a":1}', coding);
     for (const coding of ['none', 'binary', 'utf-8'])
-      assert.equal((await callWithCoding(coding, PNG, 'image/png')).content[1]?.type, 'image', coding);
-    assert.match(
-      getErrorText(await callWithCoding('compress', Buffer.from([0x1f, 0x9d, 0xff]))),
-      /unknown content coding/,
-    );
+      assert.equal((await call(buildCoded(coding, PNG, 'image/png'))).content[1]?.type, 'image', coding);
+    assert.match(await getError(buildCoded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /unknown content coding/);
   });
 
   it('[behaviour The tool result] skips unsolicited interim responses, including 100 Continue', async () => {
@@ -243,8 +192,6 @@ describe('the handling of real-world API responses', () => {
     const dots = '{"@odata.count":2,"value":[],"Global Quote":{"05. price":"229.87"}}';
     const unusualKeysJson =
       '{"a":{"c":1,"b":2},"a.b":3,"x.y":{"z":4},"x":{"q":5},"":{"e":6},"b\\\\":7," s ":8,"\\"\\"":9,".d":10,"n.o":{"p.q":11}}';
-    const transform = async (json: string, response_transform: string) =>
-      getResultText(await callWithBody('application/json', json, { response_transform }));
     const pathCases: [json: string, path: string, expected: string][] = [
       [dots, '@odata.count', '2'],
       [dots, '@odata\\.count', '2'],
@@ -262,20 +209,20 @@ describe('the handling of real-world API responses', () => {
       ['{"n.o":1,"n":{"o":2}}', 'n.o', '2'],
       ['{"n":{"o":2},"n.o":1}', 'n.o', '2'],
     ];
-    for (const [json, path, expected] of pathCases) assert.equal(await transform(json, path), expected, path);
-    const selectFields = async (json: string, ...response_fields: string[]) =>
-      getResultText(await callWithBody('application/json', json, { response_fields }));
-    assert.equal(
-      await selectFields(dots, 'Global Quote.05. price', '@odata.count'),
-      '{"Global Quote":{"05. price":"229.87"},"@odata.count":2}',
-    );
-    assert.equal(await selectFields('{"o.n":1,"o.c":2,"o.x":3}', 'o.c', 'o.n'), '{"o.c":2,"o.n":1}');
-    assert.equal(await selectFields(unusualKeysJson, 'a\\.b', '"".e', ' s '), '{"a.b":3,"":{"e":6}," s ":8}');
+    for (const [json, response_transform, expected] of pathCases)
+      assert.equal(await getText(buildJsonResponse(json), { response_transform }), expected, response_transform);
     const list = '{"items":[{"a":1,"b":2},{"a":3,"b":4},{"a":5,"b":6}],"m":{"0":{"a":7}}}';
-    assert.equal(await selectFields(list, 'items.0.a', 'm.0.a'), '{"items":[{"a":1}],"m":{"0":{"a":7}}}');
-    assert.equal(await selectFields(list, 'items.2', 'items.1.b'), '{"items":[{"b":4},{"a":5,"b":6}]}');
-    assert.equal(await selectFields(list, 'items.b', 'items.0.a'), '{"items":[{"a":1},{"b":4},{"b":6}]}');
-    assert.equal(await selectFields(list, 'items.7.a'), '{"items":[]}');
-    assert.equal(await selectFields('[{"a":1,"b":2},{"a":3}]', '1.a'), '[{"a":3}]');
+    const fieldCases: [json: string, fields: string[], expected: string][] = [
+      [dots, ['Global Quote.05. price', '@odata.count'], '{"Global Quote":{"05. price":"229.87"},"@odata.count":2}'],
+      ['{"o.n":1,"o.c":2,"o.x":3}', ['o.c', 'o.n'], '{"o.c":2,"o.n":1}'],
+      [unusualKeysJson, ['a\\.b', '"".e', ' s '], '{"a.b":3,"":{"e":6}," s ":8}'],
+      [list, ['items.0.a', 'm.0.a'], '{"items":[{"a":1}],"m":{"0":{"a":7}}}'],
+      [list, ['items.2', 'items.1.b'], '{"items":[{"b":4},{"a":5,"b":6}]}'],
+      [list, ['items.b', 'items.0.a'], '{"items":[{"a":1},{"b":4},{"b":6}]}'],
+      [list, ['items.7.a'], '{"items":[]}'],
+      ['[{"a":1,"b":2},{"a":3}]', ['1.a'], '[{"a":3}]'],
+    ];
+    for (const [json, fields, expected] of fieldCases)
+      assert.equal(await selectFields(json, ...fields), expected, fields.join());
   });
 });

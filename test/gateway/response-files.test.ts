@@ -4,6 +4,7 @@ import { deflateRawSync, deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
+import { buildJsonResponse, buildResponse } from '../support/response-caller.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG, WAV } from '../support/upstreams/content-upstream.ts';
@@ -12,16 +13,17 @@ import type { CannedResponse } from '../support/upstreams/recording-upstream.ts'
 describe('the content type of a tool result', () => {
   const fixture = useStarted(startOneTool);
   let slug: string;
-  let upstreamResponse: CannedResponse;
   before(async () => {
-    fixture.upstream.on('GET /answer', () => upstreamResponse);
     slug = await fixture.createToolServer({ url: '/answer' });
   });
 
-  const callForContent = async (type: string, body: string | Buffer, extraHeaders: CannedResponse['headers'] = {}) => {
-    upstreamResponse = { headers: { 'content-type': type, ...extraHeaders }, body };
-    return (await fixture.call(slug)).content;
+  const call = (response: CannedResponse, target = slug) => {
+    fixture.upstream.on('GET /answer', () => response);
+    return fixture.call(target);
   };
+  const getText = async (response: CannedResponse, target?: string) => getResultText(await call(response, target));
+  const callForContent = async (type: string, body: string | Buffer, headers: Json = {}) =>
+    (await call(buildResponse(type, body, headers))).content;
   const text = (value: string) => [{ type: 'text', text: value }];
 
   it('[conf 5] is text for every human-readable media type', async () => {
@@ -56,28 +58,24 @@ describe('the content type of a tool result', () => {
     for (const type of types)
       for (const body of ['{"a":1}', 'Grüße\t\x1b[1m\n', '\ufeffa'.repeat(400)])
         assert.deepEqual(await callForContent(type, body), text(body.replace(/^\ufeff/, '')), type);
-    const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
-    assert.deepEqual(await callForContent('application/vnd.odd; charset=gbk', gbk), text('你好'));
     assert.deepEqual(await callForContent('application/octet-stream', Buffer.from('\ufeffé', 'utf16le')), text('é'));
+    assert.deepEqual(await callForContent('application/vnd.odd; charset=gbk', gbk), text('你好'));
     for (const body of ['%PDF-1.4\n', 'a\0b', '\x01\x02', `${'a'.repeat(9000)}\0`])
       assert.equal((await callForContent('application/octet-stream', body))[1]?.type, 'resource', body.slice(-9));
   });
 
   it('[conf 5] is image only for the bytes of PNG, JPEG, GIF, and WebP', async () => {
-    const webp = Buffer.from('RIFF\x1a\0\0\0WEBPVP8L\0', 'latin1');
     const images: [string, Buffer][] = [
       ['image/png', PNG],
       ['image/jpeg', Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0x10, 0x4a, 0x46])],
       ['image/gif', Buffer.from('GIF89a\x01\0\x01\0\0\0', 'latin1')],
-      ['image/webp', webp],
+      ['image/webp', Buffer.from('RIFF\x1a\0\0\0WEBPVP8L\0', 'latin1')],
     ];
     for (const [mimeType, bytes] of images) {
-      for (const declared of ['image/jpg', 'image/png', 'image/jpeg', 'application/octet-stream', 'audio/mpeg', '']) {
-        assert.deepEqual(await callForContent(declared, bytes), [
-          ...text(`The response is a file: ${mimeType}, ${bytes.length} bytes.`),
-          { type: 'image', data: bytes.toString('base64'), mimeType },
-        ]);
-      }
+      const block = { type: 'image', data: bytes.toString('base64'), mimeType };
+      const expected = [...text(`The response is a file: ${mimeType}, ${bytes.length} bytes.`), block];
+      for (const declared of ['image/jpg', 'image/png', 'image/jpeg', 'application/octet-stream', 'audio/mpeg', ''])
+        assert.deepEqual(await callForContent(declared, bytes), expected);
     }
     const bitmap = Buffer.concat([Buffer.from('BM'), Buffer.alloc(60)]);
     const tiff = Buffer.from('II*\0\b\0\0\0', 'latin1');
@@ -98,13 +96,10 @@ describe('the content type of a tool result', () => {
 
   it('[conf 5] includes a text block with name, type, and size before every file', async () => {
     const pdf = Buffer.from('%PDF-1.4\n\xff\xfe\0\x01', 'latin1');
-    const content = await callForContent('application/pdf', pdf, {
-      'content-disposition': 'attachment; filename="bill.pdf"',
-    });
-    assert.deepEqual(
-      content.map((block) => block.text ?? block.type),
-      [`The response is a file: bill.pdf (application/pdf, ${pdf.length} bytes).`, 'resource'],
-    );
+    const headers = { 'content-disposition': 'attachment; filename="bill.pdf"' };
+    const [first, second, ...more] = await callForContent('application/pdf', pdf, headers);
+    assert.equal(first?.text, `The response is a file: bill.pdf (application/pdf, ${pdf.length} bytes).`);
+    assert.deepEqual([second?.type, more], ['resource', []]);
   });
 
   it('[conf 5] decodes text by its byte order mark, its declared charset, UTF-8, or windows-1252', async () => {
@@ -126,8 +121,8 @@ describe('the content type of a tool result', () => {
     assert.match(String((await callForContent('application/xml', Buffer.from(xml, 'latin1')))[0]?.text), /<a>ą<\/a>$/);
   });
 
+  const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
   it('[conf 5] decodes text, JSON, transformed results, and errors with the charset of the media type, byte order mark, or document', async () => {
-    const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
     const samples: [charset: string, bytes: Buffer, words: string][] = [
       ['GBK', gbk, '你好'],
       ['gb2312', gbk, '你好'],
@@ -141,74 +136,51 @@ describe('the content type of a tool result', () => {
     const concatBytes = (start: string, bytes: Buffer, end: string) =>
       Buffer.concat([Buffer.from(start), bytes, Buffer.from(end)]);
     for (const [charset, bytes, decoded] of samples) {
-      const html = `<html><head><meta charset="${charset}"></head>`;
-      assert.deepEqual(
-        await callForContent('text/html', concatBytes(html, bytes, '</html>')),
-        text(`${html}${decoded}</html>`),
-      );
-      const meta = `<meta http-equiv=Content-Type content="text/html; charset=${charset}">`;
-      assert.deepEqual(await callForContent('text/html', concatBytes(meta, bytes, '')), text(meta + decoded));
-      const xml = `<?xml version="1.0" encoding='${charset}'?><a>`;
-      assert.deepEqual(
-        await callForContent('application/xml', concatBytes(xml, bytes, '</a>')),
-        text(`${xml}${decoded}</a>`),
-      );
-      const headers = { 'content-type': `application/json; charset=${charset}` };
-      upstreamResponse = { headers, body: concatBytes('{"error":"', bytes, '"}') };
-      assert.equal(getResultText(await fixture.call(slug)), `{"error":"${decoded}"}`, charset);
-      upstreamResponse = { status: 400, headers, body: concatBytes('{"error":"', bytes, '"}') };
-      assert.equal(getResultText(await fixture.call(slug)), `HTTP 400 Bad Request\n{"error":"${decoded}"}`, charset);
+      for (const [type, start, end] of [
+        ['text/html', `<html><head><meta charset="${charset}"></head>`, '</html>'],
+        ['text/html', `<meta http-equiv=Content-Type content="text/html; charset=${charset}">`, ''],
+        ['application/xml', `<?xml version="1.0" encoding='${charset}'?><a>`, '</a>'],
+      ] as const)
+        assert.deepEqual(await callForContent(type, concatBytes(start, bytes, end)), text(`${start}${decoded}${end}`));
+      const json = `{"error":"${decoded}"}`;
+      const response = buildResponse(`application/json; charset=${charset}`, concatBytes('{"error":"', bytes, '"}'));
+      assert.equal(await getText(response), json, charset);
+      assert.equal(await getText({ ...response, status: 400 }), `HTTP 400 Bad Request\n${json}`, charset);
     }
     const transformed = await fixture.createToolServer({ url: '/answer', response_transform: 'unit' });
     const unit = Buffer.from('{"unit":"\xb0C"}', 'latin1');
     const utf16 = Buffer.from('\ufeff{"unit":"°C"}', 'utf16le');
     for (const body of [unit, utf16]) {
-      upstreamResponse = { headers: { 'content-type': 'application/json' }, body };
-      assert.equal(getResultText(await fixture.call(transformed)), '"°C"');
-      upstreamResponse = { status: 500, headers: { 'content-type': 'text/plain' }, body };
-      assert.match(getResultText(await fixture.call(slug)), /\n\{"unit":"°C"\}$/);
+      assert.equal(await getText(buildJsonResponse(body), transformed), '"°C"');
+      assert.match(await getText({ ...buildResponse('text/plain', body), status: 500 }), /\n\{"unit":"°C"\}$/);
     }
-    upstreamResponse = { status: 500, headers: { 'content-type': 'image/png' }, body: PNG };
-    assert.equal(getResultText(await fixture.call(slug)), 'HTTP 500 Internal Server Error');
+    const failedImage = { ...buildResponse('image/png', PNG), status: 500 };
+    assert.equal(await getText(failedImage), 'HTTP 500 Internal Server Error');
     for (const type of ['application/x-amz-json-1.0', 'application/x-amz-json-1.1'])
       assert.deepEqual(await callForContent(type, '{ "TableNames": [] }'), text('{"TableNames":[]}'));
   });
 
   it('[conf 5] handles two Content-Type headers, raw deflate, and blank text', async () => {
-    upstreamResponse = {
-      headers: { ['content-type' as string]: ['text/html', 'application/json'] },
-      body: '{ "a": 1 }',
-    };
-    assert.equal(getResultText(await fixture.call(slug)), '{"a":1}');
+    const headers = { ['content-type' as string]: ['text/html', 'application/json'] };
+    assert.equal(await getText({ headers, body: '{ "a": 1 }' }), '{"a":1}');
     for (const deflate of [deflateRawSync, deflateSync]) {
-      const long = JSON.stringify({ a: 'x'.repeat(100_000) });
-      for (const json of ['{"a":1}', long])
-        assert.deepEqual(
-          await callForContent('application/json', deflate(json), { 'content-encoding': 'deflate' }),
-          text(json),
-        );
+      for (const json of ['{"a":1}', JSON.stringify({ a: 'x'.repeat(100_000) })]) {
+        const compressed = buildResponse('application/json', deflate(json), { 'content-encoding': 'deflate' });
+        assert.deepEqual((await call(compressed)).content, text(json));
+      }
     }
+    const blank = text('The response contains only 4 whitespace characters.');
     for (const type of ['text/plain', 'application/json', ''])
-      assert.deepEqual(
-        await callForContent(type, ' \n\t '),
-        text('The response contains only 4 whitespace characters.'),
-      );
+      assert.deepEqual(await callForContent(type, ' \n\t '), blank);
   });
 
   it('[conf 5] converts JSON from another charset if the response declares it, and otherwise passes it on as text', async () => {
-    upstreamResponse = {
-      headers: { 'content-type': 'application/json; charset=iso-8859-1' },
-      body: Buffer.from('{"a":"\xfc"}', 'latin1'),
-    };
-    assert.equal(getResultText(await fixture.call(slug)), '{"a":"ü"}');
-    upstreamResponse = {
-      headers: { 'content-type': 'application/json; charset=utf-16le' },
-      body: Buffer.from('{"a":"ü"}', 'utf16le'),
-    };
-    assert.equal(getResultText(await fixture.call(slug)), '{"a":"ü"}');
+    const latin = Buffer.from('{"a":"\xfc"}', 'latin1');
+    const utf16 = Buffer.from('{"a":"ü"}', 'utf16le');
+    assert.equal(await getText(buildResponse('application/json; charset=iso-8859-1', latin)), '{"a":"ü"}');
+    assert.equal(await getText(buildResponse('application/json; charset=utf-16le', utf16)), '{"a":"ü"}');
     for (const type of ['application/json', 'application/json; charset=who-knows']) {
-      upstreamResponse = { headers: { 'content-type': type }, body: Buffer.from('{"a":"\xfc"}', 'latin1') };
-      const { content } = await fixture.call(slug);
+      const content = await callForContent(type, latin);
       assert.equal(content[0]?.text, '{"a":"ü"}');
       assert.match(String(content[1]?.text), /passed on as text, because it is not valid UTF-8\.$/);
     }
@@ -218,10 +190,8 @@ describe('the content type of a tool result', () => {
     const [, block] = await callForContent('application/pdf', BINARY, { 'content-disposition': disposition });
     const { uri, _meta } = (block?.resource ?? {}) as { uri?: string; _meta?: Json };
     const name = _meta?.['toolhost/file_name'];
-    assert.equal(
-      uri,
-      name === undefined ? 'urn:toolhost:answer' : `urn:toolhost:answer/${encodeURIComponent(String(name))}`,
-    );
+    const expectedUri = name === undefined ? '' : `/${encodeURIComponent(String(name))}`;
+    assert.equal(uri, `urn:toolhost:answer${expectedUri}`);
     return name;
   };
 
@@ -265,9 +235,8 @@ describe('the content type of a tool result', () => {
     assert.equal(await callForFileName(`attachment; filename*=UTF-8''${hidden}`), 'invoicefdp.exe');
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 120 }), async (requestedName) => {
-        const name = await callForFileName(
-          `attachment; filename*=UTF-8''${encodeURIComponent(requestedName.toWellFormed())}`,
-        );
+        const encoded = encodeURIComponent(requestedName.toWellFormed());
+        const name = await callForFileName(`attachment; filename*=UTF-8''${encoded}`);
         if (name === undefined) return;
         const shown = String(name);
         assert.ok([...shown].length <= 100 && shown.isWellFormed() && shown.trim() !== '');
@@ -278,40 +247,20 @@ describe('the content type of a tool result', () => {
   });
 
   it('[conf 5] keeps the file names of multipart parts and detects text parts by the same rule', async () => {
-    const body = [
-      '--b',
-      'Content-Type: application/yaml',
-      'Content-Disposition: attachment; filename="a.yaml"',
-      '',
-      'a: 1',
-      '--b',
-      "Content-Disposition: attachment; filename*=UTF-8''%E2%82%AC.bin",
-      'Content-Type: application/octet-stream',
-      '',
-      '\0\x01',
-      '--b--',
-    ].join('\r\n');
+    const yaml = 'Content-Type: application/yaml\r\nContent-Disposition: attachment; filename="a.yaml"\r\n\r\na: 1';
+    const euro = "Content-Disposition: attachment; filename*=UTF-8''%E2%82%AC.bin";
+    const body = `--b\r\n${yaml}\r\n--b\r\n${euro}\r\nContent-Type: application/octet-stream\r\n\r\n\0\x01\r\n--b--`;
+    const buildFile = (name: string, mimeType: string, bytes: number, data: Json) => {
+      const uri = `urn:toolhost:answer/${encodeURIComponent(name)}`;
+      const resource = { uri, mimeType, ...data, _meta: { 'toolhost/file_name': name } };
+      return [
+        ...text(`The response is a file: ${name} (${mimeType}, ${bytes} bytes).`),
+        { type: 'resource', resource },
+      ];
+    };
     assert.deepEqual(await callForContent('multipart/mixed; boundary=b', body), [
-      ...text('The response is a file: a.yaml (application/yaml, 4 bytes).'),
-      {
-        type: 'resource',
-        resource: {
-          uri: 'urn:toolhost:answer/a.yaml',
-          mimeType: 'application/yaml',
-          text: 'a: 1',
-          _meta: { 'toolhost/file_name': 'a.yaml' },
-        },
-      },
-      ...text('The response is a file: €.bin (application/octet-stream, 2 bytes).'),
-      {
-        type: 'resource',
-        resource: {
-          uri: 'urn:toolhost:answer/%E2%82%AC.bin',
-          mimeType: 'application/octet-stream',
-          blob: 'AAE=',
-          _meta: { 'toolhost/file_name': '€.bin' },
-        },
-      },
+      ...buildFile('a.yaml', 'application/yaml', 4, { text: 'a: 1' }),
+      ...buildFile('€.bin', 'application/octet-stream', 2, { blob: 'AAE=' }),
     ]);
   });
 });
