@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, describe, it } from 'node:test';
-import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
-import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
+import { describe, it } from 'node:test';
+import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { streamedRows } from '../support/upstreams/broken-responses.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
@@ -38,39 +39,30 @@ const cases: [path: string, timeoutMs: number, expected: RegExp][] = [
   ],
 ];
 
-describe('a call to an adversarial upstream', () => {
-  let fixture: OneToolFixture;
-  let adversarialUpstream: AdversarialUpstream;
-  let slowUpstream: Server;
-  let slowPort: number;
-  before(async () => {
-    adversarialUpstream = await startAdversarialUpstream();
-    slowUpstream = createServer((_, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      const timer = setInterval(() => response.write(' '), 20);
-      response.once('close', () => clearInterval(timer));
-    });
-    await once(slowUpstream.listen(0, '127.0.0.1'), 'listening');
-    slowPort = (slowUpstream.address() as AddressInfo).port;
-    fixture = await startOneTool({ egressPorts: [adversarialUpstream.port, slowPort] });
+/** Starts an upstream that sends a space every 20 ms and never ends its response. */
+async function startSlowUpstream() {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const timer = setInterval(() => response.write(' '), 20);
+    response.once('close', () => clearInterval(timer));
   });
-  after(async () => {
-    await fixture.stop();
-    await adversarialUpstream.close();
-    slowUpstream.close();
-  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { server, port: (server.address() as AddressInfo).port, close: () => server.close() };
+}
 
-  const serve = (path: string, timeout_ms: number, method = 'GET') =>
-    fixture.createToolServer({
-      method,
-      url: `${adversarialUpstream.url}${path}`,
-      timeout_ms,
-      response_limit_bytes: 1024 * 1024,
-    });
+describe('a call to an adversarial upstream', () => {
+  const adversarialUpstream = useStarted(startAdversarialUpstream);
+  const slowUpstream = useStarted(startSlowUpstream);
+  const fixture = useStarted(() => startOneTool({ egressPorts: [adversarialUpstream.port, slowUpstream.port] }));
+
+  const serve = (path: string, timeout_ms: number, overrides = {}) => {
+    const tool = { url: `${adversarialUpstream.url}${path}`, timeout_ms, response_limit_bytes: 1024 * 1024 };
+    return fixture.createToolServer({ ...tool, ...overrides });
+  };
 
   for (const [path, timeoutMs, expected] of cases) {
     it(`[sec G1] returns a tool error for ${path} within timeout_ms + 0.5 s and closes the connection`, async () => {
-      const slug = await serve(path, timeoutMs, 'POST');
+      const slug = await serve(path, timeoutMs, { method: 'POST' });
       let requestCount: number;
       let message: string;
       do {
@@ -85,21 +77,21 @@ describe('a call to an adversarial upstream', () => {
   }
 
   it('[sec G1] ends at timeout_ms even if the upstream keeps sending bytes', async () => {
-    const closed = once(slowUpstream, 'request').then(([, response]) => once(response, 'close'));
-    const slug = await fixture.createToolServer({ url: `http://127.0.0.1:${slowPort}/`, timeout_ms: 300 });
+    const closed = once(slowUpstream.server, 'request').then(([, response]) => once(response, 'close'));
+    const slug = await fixture.createToolServer({ url: `http://127.0.0.1:${slowUpstream.port}/`, timeout_ms: 300 });
     assert.match(getErrorText(await assertWithinDeadline(300, () => fixture.call(slug))), timeoutError);
     await closed;
   });
 
-  it('[sec G1] never returns an unsolicited response of an earlier call', async () => {
-    const slug = await serve('/extra-response', 2000);
-    for (let i = 0; i < 3; i++) assert.equal(getResultText(await fixture.call(slug)), '{"first":true}');
-  });
-
-  it('[sec G1] does not fail because a keep-alive connection closed after the previous call', async () => {
-    const slug = await serve('/keep-alive-close', 2000);
-    for (let i = 0; i < 3; i++) assert.equal(getResultText(await fixture.call(slug)), '{"last":true}');
-  });
+  for (const [rule, path, expected] of [
+    ['returns an unsolicited response of an earlier call', '/extra-response', '{"first":true}'],
+    ['fails because a keep-alive connection closed after the previous call', '/keep-alive-close', '{"last":true}'],
+  ] as const) {
+    it(`[sec G1] never ${rule}`, async () => {
+      const slug = await serve(path, 2000);
+      for (let i = 0; i < 3; i++) assert.equal(getResultText(await fixture.call(slug)), expected);
+    });
+  }
 
   it('[sec G1] reads a long list that arrives row by row, and rejects a flood of single bytes', async () => {
     const rows = await fixture.createToolServer({ url: `${adversarialUpstream.url}/rows`, timeout_ms: 10_000 });

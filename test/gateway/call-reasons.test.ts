@@ -1,31 +1,26 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Resolve } from '@toolhost/safe-http/connector';
+import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { callerToken, startOneTool } from '../support/one-tool.ts';
+import { buildJsonResponse, buildResponse } from '../support/response-caller.ts';
+import { listCalls } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { resolveExampleNames } from '../support/upstreams/example-names.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
-const resolve: Resolve = (hostname, callback) => {
-  if (hostname === 'private.example.com') callback(null, [{ address: '10.0.0.1', family: 4 }]);
-  else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
+const startFixture = async () => {
+  const closedPort = await findFreePort();
+  const fixture = await startOneTool({ egressPorts: [closedPort], runtimeOptions: { resolve: resolveExampleNames } });
+  return { ...fixture, closedPort };
 };
 
 describe('the reason in a call record', () => {
-  let fixture: OneToolFixture;
-  let closedPort: number;
-  before(async () => {
-    closedPort = await findFreePort();
-    fixture = await startOneTool({ egressPorts: [closedPort], runtimeOptions: { resolve } });
-  });
-  after(() => fixture.stop());
-
-  const lastCall = async (slug: string): Promise<Json> => {
-    const { body } = await fixture.toolhost.rest('GET', `/calls?slug=${slug}&limit=1`);
-    return (body.calls as Json[])[0] ?? {};
-  };
+  const fixture = useStarted(startFixture);
+  const lastCall = async (slug: string): Promise<Json> =>
+    (await listCalls(fixture.toolhost, slug, '?limit=1'))[0] ?? assert.fail('no call');
   const callForReason = async (tool: Json, args: Json = {}, server: Json = {}) => {
     const slug = await fixture.createToolServer(tool, server);
     await fixture.call(slug, args);
@@ -74,101 +69,82 @@ describe('the reason in a call record', () => {
       assert.doesNotMatch(String(actualReason), /caller-/);
     }
     const path = { url: '/v1/:id', input_schema: { id: { type: 'string' } } };
-    assert.equal(await callForReason(path, { id: '..' }), 'id: must not be empty, "." or ".."');
-    assert.equal(await callForReason(path, { id: 'caller\nvalue' }), 'id: must not contain control characters');
-    assert.equal(
-      await callForReason(path, { id: 'v'.repeat(70_000) }),
-      'id: has too many characters; allowed in a URL: 65536',
-    );
+    for (const [id, reason] of [
+      ['..', 'id: must not be empty, "." or ".."'],
+      ['caller\nvalue', 'id: must not contain control characters'],
+      ['v'.repeat(70_000), 'id: has too many characters; allowed in a URL: 65536'],
+    ] as const)
+      assert.equal(await callForReason(path, { id }), reason);
   });
 
   it('[conf 8] names the status and media type of the response, if they are registered ones', async () => {
-    const typed = (status: number, type: string): CannedResponse => ({
-      status,
-      headers: { 'content-type': type },
-      body: 'upstream-text',
-    });
-    assert.equal(
-      await callForReasonOf(typed(404, 'application/problem+json; x=1')),
-      'HTTP 404 Not Found, application/problem+json',
-    );
-    assert.equal(await callForReasonOf(typed(500, 'text/html')), 'HTTP 500 Internal Server Error, text/html');
-    assert.equal(await callForReasonOf(typed(599, 'application/upstream-text')), 'HTTP 599, another media type');
-    assert.equal(await callForReasonOf({ status: 403 }), 'HTTP 403 Forbidden, no media type');
-    const redirect = { status: 302, headers: { location: 'https://upstream-text.example/upstream-text' } };
-    assert.equal(await callForReasonOf(redirect), 'HTTP 302 Found, no media type: the redirect was not followed');
-    const disallowedRedirect = { status: 302, headers: { location: 'http://upstream-text.example/upstream-text' } };
-    assert.equal(
-      await callForReasonOf(disallowedRedirect, { redirects: 'follow' }),
-      'HTTP 302: the redirect was not followed: its URL is not allowed; allowed: https, web ports, and public hosts',
-    );
-    const unresolvableRedirect = { status: 302, headers: { location: 'https://upstream-text.example/upstream-text' } };
-    assert.equal(
-      await callForReasonOf(unresolvableRedirect, { redirects: 'follow' }),
-      `${host()}: after a redirect: the host (its target) was not found`,
-    );
+    const typed = (status: number, type: string) => ({ ...buildResponse(type, 'upstream-text'), status });
+    const redirectTo = (location: string): CannedResponse => ({ status: 302, headers: { location } });
+    const target = 'https://upstream-text.example/upstream-text';
+    const notAllowed = 'its URL is not allowed; allowed: https, web ports, and public hosts';
+    const follow = { redirects: 'follow' };
+    const cases: [response: CannedResponse, reason: string, tool?: Json][] = [
+      [typed(404, 'application/problem+json; x=1'), 'HTTP 404 Not Found, application/problem+json'],
+      [typed(500, 'text/html'), 'HTTP 500 Internal Server Error, text/html'],
+      [typed(599, 'application/upstream-text'), 'HTTP 599, another media type'],
+      [{ status: 403 }, 'HTTP 403 Forbidden, no media type'],
+      [redirectTo(target), 'HTTP 302 Found, no media type: the redirect was not followed'],
+      [redirectTo(target.replace('https', 'http')), `HTTP 302: the redirect was not followed: ${notAllowed}`, follow],
+      [redirectTo(target), `${host()}: after a redirect: the host (its target) was not found`, follow],
+    ];
+    for (const [response, reason, tool] of cases) assert.equal(await callForReasonOf(response, tool), reason);
   });
 
   it('[conf 8] names the unreachable host, or the limit that a response exceeded', async () => {
-    const callUrl = (url: string, overrides: Json = {}) => callForReason({ url, ...overrides });
-    assert.equal(
-      await callUrl(`http://127.0.0.1:${closedPort}/x?q=1`),
-      `127.0.0.1:${closedPort}: the upstream refused the connection`,
-    );
-    assert.equal(await callUrl('https://missing.example.com/x'), 'the host missing.example.com was not found');
-    assert.equal(
-      await callUrl('https://private.example.com/x'),
-      'private.example.com: the upstream host does not resolve to an address that may be called',
-    );
-    assert.match(
-      String(await callUrl(`https://127.0.0.1:${fixture.upstream.port}/`)),
-      /: no TLS connection to the upstream could be established/,
-    );
     fixture.upstream.on('GET /held', () => 'hold');
-    assert.equal(await callUrl('/held', { timeout_ms: 50 }), `${host()}: upstream did not answer within 50 ms`);
-    assert.equal(
-      await callForReasonOf({ body: 'x'.repeat(2000) }, { response_limit_bytes: 1000 }),
-      `${host()}: the response is larger than 1000 bytes`,
-    );
+    const closedHost = `127.0.0.1:${fixture.closedPort}`;
+    const blockedError = 'the upstream host does not resolve to an address that may be called';
+    for (const [url, reason] of [
+      [`http://${closedHost}/x?q=1`, `${closedHost}: the upstream refused the connection`],
+      ['https://missing.example.com/x', 'the host missing.example.com was not found'],
+      ['https://private.example.com/x', `private.example.com: ${blockedError}`],
+    ])
+      assert.equal(await callForReason({ url }), reason);
+    const tlsReason = String(await callForReason({ url: `https://${host()}/` }));
+    assert.match(tlsReason, /: no TLS connection to the upstream could be established/);
+    const timeoutReason = await callForReason({ url: '/held', timeout_ms: 50 });
+    assert.equal(timeoutReason, `${host()}: upstream did not answer within 50 ms`);
+    const sizeReason = await callForReasonOf({ body: 'x'.repeat(2000) }, { response_limit_bytes: 1000 });
+    assert.equal(sizeReason, `${host()}: the response is larger than 1000 bytes`);
   });
 
   it('[conf 8] names the part of a response that does not match, or the secret that has no value', async () => {
     const body = { items: [{ id: 1 }, { id: 'upstream-text', 'upstream-name': { deep: 'upstream-text' } }] };
     const item = { type: 'object', properties: { id: { type: 'integer' } } };
-    const output_schema = { type: 'object', properties: { items: { type: 'array', items: item } } };
-    assert.equal(
-      await callForReasonOf({ body }, { output_schema }),
-      'the response does not match output_schema: items.*.id: found string; allowed: integer',
-    );
+    const schemaOf = (items: Json) => ({
+      output_schema: { type: 'object', properties: { items: { type: 'array', items } } },
+    });
+    const mismatch = 'the response does not match output_schema: items.*.';
+    const noJson = 'requires a JSON response, but the upstream returned';
     // Locating the violation takes more steps than the event loop allows in one go; the verdict takes fewer.
     const many = { items: [...Array.from({ length: 400 }, (_, id) => ({ id })), { id: 'upstream-text' }] };
-    assert.equal(
-      await callForReasonOf({ body: many }, { output_schema }),
-      'the response does not match output_schema: items.*.id: found string; allowed: integer',
-    );
     const closed = { ...item, properties: {}, additionalProperties: { type: 'integer' } };
-    assert.equal(
-      await callForReasonOf(
+    const cases: [response: CannedResponse, tool: Json, reason: string][] = [
+      [{ body }, schemaOf(item), `${mismatch}id: found string; allowed: integer`],
+      [{ body: many }, schemaOf(item), `${mismatch}id: found string; allowed: integer`],
+      [{ body }, schemaOf(closed), `${mismatch}*: found string; allowed: integer`],
+      [
         { body },
-        { output_schema: { type: 'object', properties: { items: { type: 'array', items: closed } } } },
-      ),
-      'the response does not match output_schema: items.*.*: found string; allowed: integer',
-    );
-    assert.equal(
-      await callForReasonOf({ body }, { response_transform: 'items.0.name' }),
-      'response_transform "items.0.name" does not exist in the response; the path exists up to "items.0"',
-    );
-    assert.equal(
-      await callForReasonOf(
-        { body: 'x', headers: { 'content-type': 'text/upstream-text' } },
+        { response_transform: 'items.0.name' },
+        'response_transform "items.0.name" does not exist in the response; the path exists up to "items.0"',
+      ],
+      [
+        buildResponse('text/upstream-text', 'x'),
         { response_transform: 'a' },
-      ),
-      'response_transform requires a JSON response, but the upstream returned another media type',
-    );
-    assert.equal(
-      await callForReasonOf({ body: '{', headers: { 'content-type': 'application/json' } }, { response_fields: ['a'] }),
-      'response_fields requires a JSON response, but the upstream returned application/json, and it is not strict JSON',
-    );
+        `response_transform ${noJson} another media type`,
+      ],
+      [
+        buildJsonResponse('{'),
+        { response_fields: ['a'] },
+        `response_fields ${noJson} application/json, and it is not strict JSON`,
+      ],
+    ];
+    for (const [response, tool, reason] of cases) assert.equal(await callForReasonOf(response, tool), reason);
     const slug = await fixture.createToolServer({ headers: { 'X-Key': '{{KEY}}' } });
     await fixture.toolhost.callTool(slug, await fixture.toolhost.createKey(), 'run');
     assert.equal((await lastCall(slug)).reason, 'the secret KEY has no value; set it on the server first');
@@ -187,10 +163,10 @@ describe('the reason in a call record', () => {
   });
 
   it('[conf 8] has at most 300 characters', async () => {
-    const names = Object.fromEntries(
-      Array.from({ length: 40 }, (_, n) => [`name_${'x'.repeat(40)}_${n}`, { type: 'string', optional: true }]),
-    );
-    const reason = String(await callForReason({ method: 'POST', input_schema: names }, { other: 1 }));
+    const name = (n: number) => `name_${'x'.repeat(40)}_${n}`;
+    const field = { type: 'string', optional: true };
+    const input_schema = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [name(n), field]));
+    const reason = String(await callForReason({ method: 'POST', input_schema }, { other: 1 }));
     assert.equal(reason.length, 300);
     assert.match(reason, /^an argument that is not declared; allowed: name_x+_0, .*…$/);
   });
@@ -209,31 +185,24 @@ describe('the reason in a call record', () => {
         fc.dictionary(marked, tie('value'), { maxKeys: 3 }),
       ),
     })).value;
-    const outputSchema = {
-      type: 'object',
-      additionalProperties: { type: 'array', items: { type: 'string', maxLength: 2 } },
-    };
+    const list = { type: 'array', items: { type: 'string', maxLength: 2 } };
     const slug = await fixture.createToolServer({
       method: 'POST',
       url: '/any',
-      redirects: undefined,
       response_transform: 'data',
       input_schema: {
         id: { type: 'string', maxLength: 8, optional: true },
         list: { type: 'array', items: { type: 'object', required: ['name'] }, optional: true },
         map: { type: 'object', properties: { inner: { type: 'string', enum: ['a'] } }, optional: true },
       },
-      output_schema: outputSchema,
+      output_schema: { type: 'object', additionalProperties: list },
     });
     const argumentsArbitrary = fc.record({ id: json, list: json, map: json, other: json }, { requiredKeys: [] });
     const responsesArbitrary = fc.record({
       status: fc.constantFrom(200, 201, 204, 302, 400, 404, 418, 500, 503),
       type: fc.constantFrom(
-        'application/json',
-        `application/${marker}`,
-        `text/${marker}`,
-        `image/${marker}`,
-        'multipart/mixed',
+        ...['application/json', 'multipart/mixed'],
+        ...['application', 'text', 'image'].map((type) => `${type}/${marker}`),
       ),
       body: fc.oneof(
         json.map((value) => JSON.stringify({ data: value })),
@@ -243,11 +212,7 @@ describe('the reason in a call record', () => {
     });
     await fc.assert(
       fc.asyncProperty(argumentsArbitrary, responsesArbitrary, async (args, { status, type, body, location }) => {
-        fixture.upstream.on('*', () => ({
-          status,
-          headers: { 'content-type': type, location, 'x-note': marker },
-          body,
-        }));
+        fixture.upstream.on('*', () => ({ status, ...buildResponse(type, body, { location, 'x-note': marker }) }));
         await fixture.call(slug, args as Json);
         const reason = String((await lastCall(slug)).reason);
         assert.ok(!reason.includes(marker) && !reason.includes('774411'), reason);

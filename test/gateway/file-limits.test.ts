@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { afterEach, before, describe, it } from 'node:test';
 import { localWorkspace } from '../../apps/server/src/config.ts';
 import { mostOfFiles } from '../../apps/server/src/store/calls/files.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshRequest } from '../support/fresh-request.ts';
-import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { startOneTool } from '../support/one-tool.ts';
+import { buildZipResponse, createFileBytes, getFileUrl } from '../support/result-files.ts';
+import { getTexts } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
@@ -15,32 +17,27 @@ import type { CannedResponse } from '../support/upstreams/recording-upstream.ts'
 const megabyte = 1024 * 1024;
 
 describe('the storage of result files', () => {
-  let fixture: OneToolFixture;
   let slug: string;
   let upstreamResponse: CannedResponse;
   /** Offset of the clock that detects slow readers. */
   let clockOffsetMs = 0;
+  const runtimeOptions = { runningClock: () => performance.now() + clockOffsetMs };
+  const env = { SERVER_HOSTS: '*.tools.localhost', TRUSTED_PROXIES: '1' };
+  const fixture = useStarted(() => startOneTool({ env, runtimeOptions }));
   before(async () => {
-    const runningClock = () => performance.now() + clockOffsetMs;
-    fixture = await startOneTool({
-      env: { SERVER_HOSTS: '*.tools.localhost', TRUSTED_PROXIES: '1' },
-      runtimeOptions: { runningClock },
-    });
     fixture.upstream.on('GET /file', () => upstreamResponse);
     const views = { part: { tools: ['run'] } };
     slug = await fixture.createToolServer({ url: '/file' }, { authentication: { type: 'Bearer' }, views });
   });
-  afterEach(async () => {
-    await fixture.toolhost.running.app.runner.db.deleteFrom('files').execute();
-  });
-  after(() => fixture.stop());
+  const deleteFiles = () => fixture.toolhost.running.app.runner.db.deleteFrom('files').execute();
+  afterEach(async () => void (await deleteFiles()));
 
-  const joinTexts = ({ content }: ToolCallResult) => content.map(({ text }) => text).join('\n');
-  const getFileUrl = (result: ToolCallResult) => /https?:\S+/.exec(joinTexts(result))?.[0] ?? '';
+  const joinTexts = (result: ToolCallResult) => getTexts(result).join('\n');
   const createFile = async (size: number) => {
-    upstreamResponse = { headers: { 'content-type': 'application/zip' }, body: randomBytes(size).fill(0, 0, 1) };
+    upstreamResponse = buildZipResponse(createFileBytes(size));
     return getFileUrl(await fixture.call(slug));
   };
+  const run = { name: 'run', arguments: {} };
   const getFileCount = async (event: string) =>
     (await scrapeMetrics(fixture.toolhost.url)).value('toolhost_files_total', { event });
   /** Starts a download that reads nothing after the response head. */
@@ -130,10 +127,7 @@ describe('the storage of result files', () => {
       assert.equal(created.status, 201, created.text);
       return getFileUrl(await toolhost.callTool(workspace, key, 'run'));
     };
-    upstreamResponse = {
-      headers: { 'content-type': 'application/zip' },
-      body: randomBytes(10 * megabyte).fill(0, 0, 1),
-    };
+    upstreamResponse = buildZipResponse(createFileBytes(10 * megabyte));
     const open: IncomingMessage[] = [];
     for (let n = 0; n < 6; n++) {
       const url = await createFileUrl(`greedy-${n}`);
@@ -147,19 +141,11 @@ describe('the storage of result files', () => {
 
   it('[agent 4] returns an explanation instead of a link if it is full, and counts it', async () => {
     const { db } = fixture.toolhost.running.app.runner;
-    const row = {
-      workspace_id: localWorkspace.id,
-      server_id: 'srv',
-      address: 'x',
-      caller: 'x',
-      sealed_head: '',
-      unverified_caller: null,
-    };
-    await db
-      .insertInto('files')
-      .values({ ...row, id: 'full', at: Date.now() - 8 * 60_000, bytes: mostOfFiles.bytes })
-      .execute();
-    upstreamResponse = { headers: { 'content-type': 'application/zip' }, body: randomBytes(megabyte).fill(0, 0, 1) };
+    const row = { workspace_id: localWorkspace.id, server_id: 'srv', address: 'x', caller: 'x', sealed_head: '' };
+    const at = Date.now() - 8 * 60_000;
+    const values = { ...row, unverified_caller: null, id: 'full', at, bytes: mostOfFiles.bytes };
+    await db.insertInto('files').values(values).execute();
+    upstreamResponse = buildZipResponse(createFileBytes(megabyte));
     const result = await fixture.call(slug);
     assert.match(
       joinTexts(result),
@@ -172,34 +158,29 @@ describe('the storage of result files', () => {
   });
 
   it('[agent 4] leaves space for others if one IP address without a verified credential sends many tokens', async () => {
-    const { db } = fixture.toolhost.running.app.runner;
-    await db.deleteFrom('files').execute();
+    await deleteFiles();
     const open = await fixture.createToolServer({ url: '/file' });
-    upstreamResponse = {
-      headers: { 'content-type': 'application/zip' },
-      body: randomBytes(10 * megabyte).fill(0, 0, 1),
-    };
+    upstreamResponse = buildZipResponse(createFileBytes(10 * megabyte));
     const callFrom = async (address: string, token: string) => {
-      const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } };
       const headers = { 'x-forwarded-for': address };
-      return joinTexts((await fixture.toolhost.post(open, message, { token, headers })).body.result as ToolCallResult);
+      const { body } = await fixture.toolhost.rpc(open, token, 'tools/call', run, headers);
+      return joinTexts(body.result as ToolCallResult);
     };
     for (let n = 0; n < 5; n++) assert.match(await callFrom('203.0.113.1', `token-${n}`), /Download it from /);
     assert.match(
       await callFrom('203.0.113.1', 'another'),
       /it has no URL: the files of the last ten minutes fill the share of the file storage that unverified callers/,
     );
-    assert.match(await callFrom('203.0.113.2', 'token-1'), /Download it from /);
-    assert.match(await callFrom('2001:db8::1', 'token-1'), /Download it from /);
+    for (const address of ['203.0.113.2', '2001:db8::1'])
+      assert.match(await callFrom(address, 'token-1'), /Download it from /);
     for (let n = 0; n < 2; n++)
       assert.match(await callFrom('203.0.113.1', await fixture.toolhost.createKey()), /Download it from /);
-    await db.deleteFrom('files').execute();
   });
 
   it('[agent 4] keeps the link when a result with a long text and a large file is truncated', async () => {
     const head = '--b\r\nContent-Type: text/plain\r\n\r\n';
     const next = '\r\n--b\r\nContent-Type: application/zip\r\n\r\n';
-    const bytes = randomBytes(megabyte).fill(0, 0, 1);
+    const bytes = createFileBytes(megabyte);
     for (const [tokens, lines] of [
       [200, 1000],
       [300, 1000],
@@ -221,24 +202,24 @@ describe('the storage of result files', () => {
   it('[agent 4] serves the file of a view only to its caller, at the server host and at the common host', async () => {
     const { port, host } = new URL(fixture.toolhost.url);
     const ownHost = `${slug}.tools.localhost:${port}`;
-    upstreamResponse = { headers: { 'content-type': 'application/zip' }, body: randomBytes(megabyte).fill(0, 0, 1) };
-    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } };
-    const reply = await freshRequest(`${fixture.toolhost.url}/mcp/part`, {
-      key: 'caller',
-      body: message,
-      headers: { host: ownHost },
-    });
+    upstreamResponse = buildZipResponse(createFileBytes(megabyte));
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: run };
+    const options = { key: 'caller', body, headers: { host: ownHost } };
+    const reply = await freshRequest(`${fixture.toolhost.url}/mcp/part`, options);
     const url = new URL(getFileUrl(reply.body.result as ToolCallResult));
     assert.equal(url.host, ownHost);
     const statusAt = async (hostHeader: string, authorization?: string) => {
       const headers = { host: hostHeader, ...(authorization !== undefined && { authorization }) };
       return (await freshRequest(fixture.toolhost.url + url.pathname, { headers })).status;
     };
-    assert.equal(await statusAt(ownHost), 200);
-    assert.equal(await statusAt(host), 200);
-    assert.equal(await statusAt(ownHost, 'Bearer caller'), 200);
-    assert.equal(await statusAt(ownHost, 'Bearer another'), 404);
     const other = await fixture.createToolServer({ url: '/file' });
-    assert.equal(await statusAt(`${other}.tools.localhost:${port}`), 404);
+    for (const [status, hostHeader, authorization] of [
+      [200, ownHost],
+      [200, host],
+      [200, ownHost, 'Bearer caller'],
+      [404, ownHost, 'Bearer another'],
+      [404, `${other}.tools.localhost:${port}`],
+    ] as const)
+      assert.equal(await statusAt(hostHeader, authorization), status, hostHeader);
   });
 });

@@ -1,50 +1,43 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
+import { createFileBytes, getFileUrl } from '../support/result-files.ts';
+import { setSecret } from '../support/server-requests.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
-import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const megabyte = 1024 * 1024;
 const file = { type: 'string', content: 'base64' };
+const uploadTool = { method: 'POST', url: '/up', body: 'file', input_schema: { file } };
 
 describe('a file upload by file URL', () => {
   const fixture = useStarted(startOneTool);
-  let fileServer: string;
-  let wholeBodyServer: string;
-  let multipartServer: string;
+  let [fileServer, wholeBodyServer, multipartServer, key] = ['', '', '', ''];
   let bytes: Buffer;
   before(async () => {
-    const headers = {
-      'content-type': 'application/pdf',
-      'content-disposition': 'attachment; filename="Bericht ü.pdf"',
-    };
-    fixture.upstream.on('GET /file', () => ({ headers, body: bytes }));
+    const disposition = { 'content-disposition': 'attachment; filename="Bericht ü.pdf"' };
+    fixture.upstream.on('GET /file', () => ({
+      headers: { 'content-type': 'application/pdf', ...disposition },
+      body: bytes,
+    }));
     fixture.upstream.on('POST /up', () => ({ body: { taken: true } }));
-    const authentication = { type: 'Bearer', token: '{{KEY}}' };
-    fileServer = await fixture.createToolServer({ url: '/file' }, { authentication });
-    wholeBodyServer = await fixture.createToolServer(
-      { method: 'POST', url: '/up', body: 'file', input_schema: { file } },
-      { authentication },
-    );
-    const fields = { files: { type: 'array', items: { type: 'string' }, content: 'base64' }, note: { type: 'string' } };
-    multipartServer = await fixture.createToolServer(
-      { method: 'POST', url: '/up', body: 'multipart', input_schema: { ...fields, file: { ...file, optional: true } } },
-      { authentication },
-    );
-    for (const slug of [fileServer, wholeBodyServer, multipartServer])
-      await fixture.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'secret' } });
+    const serve = async (tool: Json) => {
+      const slug = await fixture.createToolServer(tool, { authentication: { type: 'Bearer', token: '{{KEY}}' } });
+      await setSecret(fixture.toolhost, slug, 'KEY', 'secret');
+      return slug;
+    };
+    fileServer = await serve({ url: '/file' });
+    wholeBodyServer = await serve(uploadTool);
+    const files = { type: 'array', items: { type: 'string' }, content: 'base64' };
+    const input_schema = { files, note: { type: 'string' }, file: { ...file, optional: true } };
+    multipartServer = await serve({ ...uploadTool, body: 'multipart', input_schema });
     key = await fixture.toolhost.createKey();
   });
-
-  let key: string;
   const call = (slug: string, args: Json, token = key) => fixture.toolhost.callTool(slug, token, 'run', args);
-  const getFileUrl = ({ content }: ToolCallResult) =>
-    /https?:\S+/.exec(content.map(({ text }) => text).join())?.[0] ?? '';
   const createFile = async (size: number) => {
-    bytes = randomBytes(size).fill(0, 0, 1);
+    bytes = createFileBytes(size);
     return getFileUrl(await call(fileServer, {}));
   };
   const callForRequest = async (slug: string, args: Json) => {
@@ -68,8 +61,7 @@ describe('a file upload by file URL', () => {
       assert.ok(bytes.equals(raw.body), `${size}`);
       assert.equal(raw.headers['content-type'], 'application/pdf');
       const base64 = Buffer.from('plain').toString('base64');
-      const parts = await callForRequest(multipartServer, { files: [address, base64, address], note: address });
-      const body = parts.body;
+      const { body } = await callForRequest(multipartServer, { files: [address, base64, address], note: address });
       assert.equal(body.toString('latin1').split(bytes.toString('latin1')).length, 3);
       const text = body.toString('utf8');
       assert.equal(text.split('filename="Bericht ü.pdf"').length, 3);
@@ -83,17 +75,18 @@ describe('a file upload by file URL', () => {
     const other = await fixture.toolhost.createKey();
     const foreignKey = await fixture.toolhost.createKey({ workspace: 'elsewhere' });
     const unknownFileError = /^file: there is no file for you at this URL; a file URL works for ten minutes/;
-    assert.match(await callForError(wholeBodyServer, { file: address }, other), unknownFileError);
-    assert.match(
-      await callForError(wholeBodyServer, { file: address.slice(0, -3) + (address.endsWith('abc') ? 'xyz' : 'abc') }),
-      unknownFileError,
-    );
+    const invented = address.slice(0, -3) + (address.endsWith('abc') ? 'xyz' : 'abc');
     const config = { name: 'Foreign', slug: 'foreign', authentication: { type: 'Bearer', token: '{{KEY}}' } };
-    const tool = { name: 'run', description: 'Takes a file of another workspace.', method: 'POST', body: 'file' };
-    const tools = [{ ...tool, url: `${fixture.upstream.url}/up`, input_schema: { file } }];
+    const tool = { ...uploadTool, name: 'run', description: 'Takes a file of another workspace.' };
+    const tools = [{ ...tool, url: `${fixture.upstream.url}/up` }];
     await fixture.toolhost.rest('POST', '/servers', { key: foreignKey, body: { ...config, tools } });
     await fixture.toolhost.rest('PUT', '/servers/foreign/secrets/KEY', { key: foreignKey, body: { value: 'secret' } });
-    assert.match(await callForError('foreign', { file: address }, foreignKey), unknownFileError);
+    for (const [slug, url, token] of [
+      [wholeBodyServer, address, other],
+      [wholeBodyServer, invented, key],
+      ['foreign', address, foreignKey],
+    ] as const)
+      assert.match(await callForError(slug, { file: url }, token), unknownFileError);
     const { db } = fixture.toolhost.running.app.runner;
     await db
       .updateTable('files')
@@ -106,21 +99,12 @@ describe('a file upload by file URL', () => {
   it('[agent 4] accepts no other URL and sends no request to fetch one', async () => {
     const address = await createFile(megabyte);
     const { origin, pathname, host } = new URL(address);
+    const upstream = fixture.upstream.url;
     const addresses = [
-      `${fixture.upstream.url}/file`,
-      `${origin}/mcp/${fileServer}`,
-      `${fixture.upstream.url}${pathname}`,
-      `${address}?x=1`,
-      `${address}#x`,
-      `${address}/`,
-      ` ${address}`,
-      `${origin}/x/..${pathname}`,
-      `${origin}//files/${pathname.slice(7)}`,
-      `http://user:pass@${host}${pathname}`,
-      `HTTP://${host}${pathname}`,
-      `https://${host}${pathname}`,
-      `file://${pathname}`,
-      `data:,${address}`.replace('data:,', 'url:'),
+      ...[`${upstream}/file`, `${origin}/mcp/${fileServer}`, `${upstream}${pathname}`, `url:${address}`],
+      ...[`${address}?x=1`, `${address}#x`, `${address}/`, ` ${address}`, `file://${pathname}`],
+      ...[`${origin}/x/..${pathname}`, `${origin}//files/${pathname.slice(7)}`, `http://user:pass@${host}${pathname}`],
+      ...[`HTTP://${host}${pathname}`, `https://${host}${pathname}`],
     ];
     for (const invalid of addresses)
       assert.match(await callForError(wholeBodyServer, { file: invalid }), /^file: is not Base64; /, invalid);
@@ -137,26 +121,18 @@ describe('a file upload by file URL', () => {
   it('[agent 4] sends at most 10 MiB of files in one call', async () => {
     const address = await createFile(10 * megabyte);
     assert.equal((await callForRequest(wholeBodyServer, { file: address })).body.length, 10 * megabyte);
-    assert.match(
-      await callForError(multipartServer, { files: [address, address], note: '' }),
-      /^files: the files of this call have more/,
-    );
-    const many = Array(101).fill(address);
-    assert.match(
-      await callForError(multipartServer, { files: many, note: '' }),
-      /^files: found 101 files; allowed: at most 100$/,
-    );
+    const callWithFiles = (count: number) =>
+      callForError(multipartServer, { files: Array(count).fill(address), note: '' });
+    assert.match(await callWithFiles(2), /^files: the files of this call have more/);
+    assert.match(await callWithFiles(101), /^files: found 101 files; allowed: at most 100$/);
   });
 
   it('[agent 4] never sends an API key of this service that is contained in a file', async () => {
     for (const at of [0, 192 * 1024 - 20, 300_000]) {
       await createFile(400_000);
       bytes.write(` ${key} `, at);
-      const address = getFileUrl(await call(fileServer, {}));
-      assert.match(
-        await callForError(wholeBodyServer, { file: address }),
-        /the request contains an API key or a token of this service/,
-      );
+      const message = await callForError(wholeBodyServer, { file: getFileUrl(await call(fileServer, {})) });
+      assert.match(message, /the request contains an API key or a token of this service/);
     }
   });
 
@@ -165,14 +141,13 @@ describe('a file upload by file URL', () => {
     const path = `/servers/${multipartServer}/tools/run/preview`;
     const reply = await fixture.toolhost.rest('POST', path, { body: { arguments: { files: [address], note: 'x' } } });
     assert.equal(reply.status, 200, reply.text);
-    assert.match(reply.text, /\(1048576 bytes\)/);
-    assert.match(reply.text, /Bericht ü\.pdf/);
+    for (const pattern of [/\(1048576 bytes\)/, /Bericht ü\.pdf/]) assert.match(reply.text, pattern);
   });
 
   it('[agent 4] works between servers that forward no credential, for anyone with the URL', async () => {
     const open = await fixture.createToolServer({ url: '/file' });
-    const up = await fixture.createToolServer({ method: 'POST', url: '/up', body: 'file', input_schema: { file } });
-    bytes = randomBytes(megabyte).fill(0, 0, 1);
+    const up = await fixture.createToolServer(uploadTool);
+    bytes = createFileBytes(megabyte);
     const address = getFileUrl(await call(open, {}, callerToken));
     fixture.upstream.take();
     assert.notEqual((await call(up, { file: address }, 'another-token')).isError, true);

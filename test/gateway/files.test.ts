@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
+import { createFileBytes, getFileUrl } from '../support/result-files.ts';
+import { setSecret } from '../support/server-requests.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
-import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
@@ -21,47 +22,36 @@ describe('a file in a tool result', () => {
     slug = await fixture.createToolServer({ url: '/file' });
   });
 
+  const run = { name: 'run', arguments: {} };
   const call = async (headers: Record<string, string> = statefulHeaders, targetSlug = slug, token = callerToken) => {
-    const { body, status, text } = await fixture.toolhost.rpc(
-      targetSlug,
-      token,
-      'tools/call',
-      { name: 'run', arguments: {} },
-      headers,
-    );
-    assert.ok(body.result, `no result: ${status} ${text}`);
+    const { body, text } = await fixture.toolhost.rpc(targetSlug, token, 'tools/call', run, headers);
+    assert.ok(body.result, text);
     return body.result as ToolCallResult;
   };
-  const respondWith = (body: Buffer, type: string, headers: CannedResponse['headers'] = {}) => {
+  const callLimited = async (limited: string) => (await call(statefulHeaders, limited)).content[1]?.type;
+  const respondWith = (body: Buffer, type = 'application/pdf', headers: CannedResponse['headers'] = {}) => {
     upstreamResponse = { headers: { 'content-type': type, ...headers }, body };
   };
-  const get = (url: string, init: RequestInit = {}) => fetch(url, init);
-  const download = async (url: string) => Buffer.from(await (await get(url)).arrayBuffer());
+  const download = async (url: string) => Buffer.from(await (await fetch(url)).arrayBuffer());
   const getLink = ({ content }: ToolCallResult) => {
     const link = content.find(({ type }) => type === 'resource_link');
     assert.ok(link, JSON.stringify(content).slice(0, 500));
     return link as unknown as { uri: string; name: string; mimeType: string; size: number };
   };
-  const createBytes = (size: number, start: Buffer = Buffer.alloc(1)) =>
-    Buffer.concat([start, randomBytes(size)], size);
 
   it('[agent 4] becomes a link with name, type, and size above 256 KiB, and stays a content block below', async () => {
     for (const type of ['application/pdf', 'image/png', 'audio/mpeg', 'application/x-unknown']) {
       const start = type === 'image/png' ? PNG : Buffer.alloc(0);
-      respondWith(createBytes(inlineBytes, start), type);
+      respondWith(createFileBytes(inlineBytes, start), type);
       assert.ok(['resource', 'image', 'audio'].includes(String((await call()).content[1]?.type)), type);
-      const body = createBytes(inlineBytes + 1, start);
+      const body = createFileBytes(inlineBytes + 1, start);
       respondWith(body, type, { 'content-disposition': 'attachment; filename="a report.pdf"' });
       const result = await call();
       const { uri, ...linkFields } = getLink(result);
-      assert.deepEqual(linkFields, {
-        type: 'resource_link',
-        name: 'a report.pdf',
-        mimeType: type,
-        size: inlineBytes + 1,
-      });
+      const expectedLink = { type: 'resource_link', name: 'a report.pdf', mimeType: type, size: inlineBytes + 1 };
+      assert.deepEqual(linkFields, expectedLink);
       assert.match(uri, new RegExp(`^${fixture.toolhost.url}/files/file_\\w{22}$`));
-      assert.ok(getResultText({ ...result, content: result.content.slice(0, 1) }).includes(uri));
+      assert.ok(getResultText(result).includes(uri));
       assert.equal(result.content.length, 2);
       assert.ok(body.equals(await download(uri)), type);
     }
@@ -89,32 +79,25 @@ describe('a file in a tool result', () => {
       respondWith(Buffer.alloc(inlineBytes + 1, 0xff), type);
       const link = getLink(await call());
       assert.deepEqual([link.name, link.mimeType], [name, mimeType], type);
-      assert.equal((await get(link.uri)).headers.get('content-type'), mimeType);
+      assert.equal((await fetch(link.uri)).headers.get('content-type'), mimeType);
     }
   });
 
   it('[agent 4] is text with the URL for clients of old protocol versions', async () => {
-    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    respondWith(createFileBytes(inlineBytes + 1));
     for (const headers of [{}, { 'mcp-protocol-version': '2025-03-26' }] as Record<string, string>[]) {
       const result = await call(headers);
-      assert.deepEqual(
-        result.content.map(({ type }) => type),
-        ['text'],
-      );
-      const uri = /https?:\S+/.exec(getResultText(result))?.[0] ?? '';
-      assert.equal((await get(uri)).status, 200);
+      assert.equal(result.content.map(({ type }) => type).join(), 'text');
+      assert.equal((await fetch(getFileUrl(result))).status, 200);
     }
-    const statelessReply = await fixture.toolhost.statelessRpc(slug, callerToken, 'tools/call', {
-      name: 'run',
-      arguments: {},
-    });
+    const statelessReply = await fixture.toolhost.statelessRpc(slug, callerToken, 'tools/call', run);
     getLink(statelessReply.body.result as ToolCallResult);
   });
 
   it('[agent 4] is saved by a browser, never displayed, and never executed', async () => {
-    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    respondWith(createFileBytes(inlineBytes + 1));
     const { uri } = getLink(await call());
-    const { headers } = await get(uri, { headers: { accept: 'text/html' } });
+    const { headers } = await fetch(uri, { headers: { accept: 'text/html' } });
     const expected = {
       'content-type': 'application/pdf',
       'content-disposition': `attachment; filename="run.pdf"; filename*=UTF-8''run.pdf`,
@@ -126,7 +109,7 @@ describe('a file in a tool result', () => {
       'cache-control': 'no-store',
     };
     for (const [name, value] of Object.entries(expected)) assert.equal(headers.get(name), value, name);
-    assert.equal((await get(uri, { headers: { origin: 'https://elsewhere.example' } })).status, 403);
+    assert.equal((await fetch(uri, { headers: { origin: 'https://elsewhere.example' } })).status, 403);
   });
 
   it('[agent 4] has a safe name, whatever name the upstream sends', async () => {
@@ -141,12 +124,11 @@ describe('a file in a tool result', () => {
     await fc.assert(
       fc.asyncProperty(adversarialNames, async (parts) => {
         const name = parts.join('').toWellFormed();
-        respondWith(head, 'application/pdf', {
-          'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(name)}`,
-        });
+        const header = `attachment; filename*=UTF-8''${encodeURIComponent(name)}`;
+        respondWith(head, 'application/pdf', { 'content-disposition': header });
         const link = getLink(await call());
         assert.doesNotMatch(link.name, /[/\\\p{Cc}\p{Cf}"<>]/u);
-        const disposition = (await get(link.uri, { method: 'HEAD' })).headers.get('content-disposition') ?? '';
+        const disposition = (await fetch(link.uri, { method: 'HEAD' })).headers.get('content-disposition') ?? '';
         const [, plain = '', extended = ''] =
           /^attachment; filename="([^"\\%]*)"; filename\*=UTF-8''([\w!#$&+.^`|~%-]+)$/.exec(disposition) ?? [];
         assert.match(plain, /^[\x20-\x7e]+$/);
@@ -165,13 +147,13 @@ describe('a file in a tool result', () => {
     const ranges = fc.array(fc.tuple(position, position), { maxLength: 6 });
     await fc.assert(
       fc.asyncProperty(sizes, ranges, async (size, requestedRanges) => {
-        const body = createBytes(size);
+        const body = createFileBytes(size);
         respondWith(body, 'application/octet-stream');
         const { uri, size: statedSize } = getLink(await call());
         assert.equal(statedSize, size);
         assert.ok(body.equals(await download(uri)));
         for (const [from, to] of requestedRanges) {
-          const reply = await get(uri, { headers: { range: `bytes=${from ?? ''}-${to ?? ''}` } });
+          const reply = await fetch(uri, { headers: { range: `bytes=${from ?? ''}-${to ?? ''}` } });
           const got = Buffer.from(await reply.arrayBuffer());
           const isInvalid = from === null ? to === null : to !== null && to < from;
           const first = from ?? Math.max(0, size - (to ?? 0));
@@ -190,64 +172,55 @@ describe('a file in a tool result', () => {
   });
 
   it('[agent 4] responds to HEAD without a body and rejects other methods', async () => {
-    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    respondWith(createFileBytes(inlineBytes + 1));
     const { uri } = getLink(await call());
-    const head = await get(uri, { method: 'HEAD' });
+    const head = await fetch(uri, { method: 'HEAD' });
     assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(inlineBytes + 1)]);
-    const post = await get(uri, { method: 'POST', body: 'x' });
+    const post = await fetch(uri, { method: 'POST', body: 'x' });
     assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
   });
 
   it('[agent 4] can be downloaded without a credential or by the caller that got the URL, and by no other caller', async () => {
-    respondWith(createBytes(inlineBytes + 1), 'application/pdf');
+    respondWith(createFileBytes(inlineBytes + 1));
     const { toolhost } = fixture;
     const forwarding = await fixture.createToolServer({ url: '/file' }, { authentication: { type: 'Bearer' } });
-    const stored = await fixture.createToolServer(
-      { url: '/file' },
-      { authentication: { type: 'Bearer', token: '{{KEY}}' } },
-    );
-    await toolhost.rest('PUT', `/servers/${stored}/secrets/KEY`, { body: { value: 'secret' } });
-    const [key, other, foreignKey] = await Promise.all([
-      toolhost.createKey(),
-      toolhost.createKey(),
-      toolhost.createKey({ workspace: 'elsewhere' }),
-    ]);
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    const stored = await fixture.createToolServer({ url: '/file' }, { authentication });
+    await setSecret(toolhost, stored, 'KEY', 'secret');
+    const [key, other] = [await toolhost.createKey(), await toolhost.createKey()];
+    const foreignKey = await toolhost.createKey({ workspace: 'elsewhere' });
     for (const [of, token, others] of [
       [forwarding, callerToken, ['another-token', key, foreignKey]],
       [stored, key, [other, foreignKey, 'some-token', callerToken]],
     ] as const) {
       const { uri } = getLink(await call(statefulHeaders, of, token));
       const statusWith = async (authorization?: string) =>
-        (await get(uri, { headers: authorization === undefined ? {} : { authorization } })).status;
+        (await fetch(uri, { headers: authorization === undefined ? {} : { authorization } })).status;
       assert.equal(await statusWith(), 200);
       assert.equal(await statusWith(`Bearer ${token}`), 200);
-      for (const invalid of others) assert.equal(await statusWith(`Bearer ${invalid}`), 404, invalid);
-      for (const invalid of ['Basic dTpw', 'Bearer', 'nonsense']) assert.equal(await statusWith(invalid), 404, invalid);
-      assert.equal((await get(`${uri.slice(0, -1)}${uri.endsWith('x') ? 'y' : 'x'}`)).status, 404);
+      for (const invalid of [...others.map((other) => `Bearer ${other}`), 'Basic dTpw', 'Bearer', 'nonsense'])
+        assert.equal(await statusWith(invalid), 404, invalid);
+      assert.equal((await fetch(`${uri.slice(0, -1)}${uri.endsWith('x') ? 'y' : 'x'}`)).status, 404);
       await toolhost.rest('DELETE', `/servers/${of}`);
       assert.equal(await statusWith(), 404);
     }
   });
 
   it('[agent 4] stays in the result up to 256 KiB in total for a multipart response', async () => {
-    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map((size) => createBytes(size));
+    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map((size) => createFileBytes(size));
     const note = 'x","type":"attached_file","file":0} and {"type":"attached_file","file":0}';
+    const buildHead = (n: number) =>
+      `\r\n--b\r\nContent-Type: application/zip\r\nContent-Disposition: attachment; filename=${n}.zip\r\n\r\n`;
     const body = Buffer.concat([
       Buffer.from(`--b\r\nContent-Type: text/plain\r\n\r\n${note}`),
-      ...parts.flatMap((part, n) => [
-        Buffer.from(
-          `\r\n--b\r\nContent-Type: application/zip\r\nContent-Disposition: attachment; filename=${n}.zip\r\n\r\n`,
-        ),
-        part,
-      ]),
+      ...parts.flatMap((part, n) => [Buffer.from(buildHead(n)), part]),
       Buffer.from('\r\n--b--'),
     ]);
     respondWith(body, 'multipart/mixed; boundary=b');
     const { content } = await call();
-    assert.deepEqual(
-      content.map(({ type, name }) => name ?? type),
-      ['text', 'text', 'resource', 'text', 'resource', 'text', '2.zip', 'text', 'resource', 'text', '4.zip'],
-    );
+    const entries = content.map(({ type, name }) => name ?? type);
+    const firstFiles = ['text', 'resource', 'text', 'resource', 'text', '2.zip'];
+    assert.deepEqual(entries, ['text', ...firstFiles, 'text', 'resource', 'text', '4.zip']);
     assert.equal(content[0]?.text, note);
     assert.ok(parts[2]?.equals(await download(String(content[6]?.uri))));
     assert.ok(parts[4]?.equals(await download(String(content[10]?.uri))));
@@ -255,47 +228,40 @@ describe('a file in a tool result', () => {
 
   it('[agent 4] becomes a link if its Base64 exceeds the response limit, except an image', async () => {
     const limited = await fixture.createToolServer({ url: '/file' }, { max_response_tokens: 1000 });
-    respondWith(createBytes(2999), 'application/pdf');
-    assert.equal((await call(statefulHeaders, limited)).content[1]?.type, 'resource');
-    respondWith(createBytes(3001), 'application/pdf');
+    respondWith(createFileBytes(2999));
+    assert.equal(await callLimited(limited), 'resource');
+    respondWith(createFileBytes(3001));
     getLink(await call(statefulHeaders, limited));
-    respondWith(createBytes(inlineBytes, PNG), 'image/png');
-    assert.equal((await call(statefulHeaders, limited)).content[1]?.type, 'image');
+    respondWith(createFileBytes(inlineBytes, PNG), 'image/png');
+    assert.equal(await callLimited(limited), 'image');
   });
 
   it('[agent 4] follows the headers that the tool selects', async () => {
     const shown = await fixture.createToolServer({ url: '/file', response_headers: ['X-Pages'] });
-    respondWith(createBytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
+    respondWith(createFileBytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
     const { content } = await call(statefulHeaders, shown);
     assert.deepEqual([content[0]?.text, content[2]?.type], ['X-Pages: 7', 'resource_link']);
   });
 
   it('[agent 4] is returned by a trial call with its URL', async () => {
-    const body = createBytes(inlineBytes + 1);
-    respondWith(body, 'application/pdf');
+    const body = createFileBytes(inlineBytes + 1);
+    respondWith(body);
     const reply = await fixture.toolhost.rest('POST', `/servers/${slug}/tools/run/call`, { body: { arguments: {} } });
     const { uri } = getLink({ content: reply.body.content as ToolCallResult['content'] });
     assert.ok(body.equals(await download(uri)));
   });
 
   it('[agent 4] is counted in metrics', async () => {
-    const metrics = await (await get(`${fixture.toolhost.url}/metrics`)).text();
+    const metrics = await (await fetch(`${fixture.toolhost.url}/metrics`)).text();
     for (const event of ['kept', 'served', 'missing'])
       assert.match(metrics, new RegExp(`toolhost_files_total\\{event="${event}"\\} [1-9]`));
   });
 
-  it('[agent 4] counts toward the rejection limit if its URL is invented', async () => {
-    const limitedFixture = await startOneTool({
-      env: { REFUSALS_PER_MINUTE: '5' },
-      runtimeOptions: { clock: () => 0 },
-    });
-    try {
-      const statuses: number[] = [];
-      for (let n = 0; n < 8; n++)
-        statuses.push((await get(`${limitedFixture.toolhost.url}/files/file_${String(n).repeat(22)}`)).status);
-      assert.deepEqual(statuses, [404, 404, 404, 404, 404, 429, 429, 429]);
-    } finally {
-      await limitedFixture.stop();
-    }
+  it('[agent 4] counts toward the rejection limit if its URL is invented', async (t) => {
+    const options = { env: { REFUSALS_PER_MINUTE: '5' }, runtimeOptions: { clock: () => 0 } };
+    const limited = await startToolhost(options);
+    t.after(() => limited.stop());
+    for (const [n, status] of [404, 404, 404, 404, 404, 429, 429, 429].entries())
+      assert.equal((await fetch(`${limited.url}/files/file_${String(n).repeat(22)}`)).status, status);
   });
 });

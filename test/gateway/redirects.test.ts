@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:https';
-import { after, before, describe, it } from 'node:test';
+import { createServer } from 'node:https';
+import { describe, it } from 'node:test';
 import tls from 'node:tls';
-import type { Resolve } from '@toolhost/safe-http/connector';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { listCalls, setSecret } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { createSelfSigned } from '../support/upstreams/certificate.ts';
-import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
+import { resolveExampleNames } from '../support/upstreams/example-names.ts';
+import { startListener, startWebPortListener } from '../support/upstreams/listener.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,
@@ -17,42 +19,33 @@ import {
 } from '../support/upstreams/recording-upstream.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
-/** Resolver of these tests. */
-const resolve: Resolve = (hostname, callback) => {
-  if (hostname === 'files.example') callback(null, [{ address: '127.0.0.1', family: 4 }]);
-  else if (hostname === 'private.example.com') callback(null, [{ address: '10.0.0.1', family: 4 }]);
-  else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
-};
-
 describe('a tool with redirects: "follow"', () => {
-  let fixture: OneToolFixture;
-  let otherUpstream: RecordingUpstream;
-  let httpsServer: Server;
-  let blockedListener: Listener;
-  let securePort: number;
   const defaultCertificates = tls.getCACertificates('default');
   /** Redirect target of https://files.example/. */
   let secureTarget = '';
-
-  before(async () => {
-    otherUpstream = await startRecordingUpstream();
-    blockedListener = await startListener();
-    const identity = createSelfSigned('files.example');
+  const identity = createSelfSigned('files.example');
+  const startHttpsServer = async () => {
     tls.setDefaultCACertificates([...defaultCertificates, identity.cert]);
-    const free = await startWebPortListener();
-    await free.close();
-    securePort = free.port;
-    httpsServer = createServer(identity, (_, response) => response.writeHead(302, { location: secureTarget }).end());
-    await once(httpsServer.listen(securePort, '127.0.0.1'), 'listening');
-    fixture = await startOneTool({ egressPorts: [otherUpstream.port, securePort], runtimeOptions: { resolve } });
-  });
-  after(async () => {
-    tls.setDefaultCACertificates(defaultCertificates);
-    await fixture?.stop();
-    httpsServer?.closeAllConnections();
-    httpsServer?.close();
-    await Promise.all([otherUpstream?.close(), blockedListener?.close()]);
-  });
+    const { port, close } = await startWebPortListener();
+    await close();
+    const server = createServer(identity, (_, response) => response.writeHead(302, { location: secureTarget }).end());
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    const stop = () => {
+      tls.setDefaultCACertificates(defaultCertificates);
+      server.closeAllConnections();
+      server.close();
+    };
+    return { port, stop };
+  };
+  const otherUpstream = useStarted(startRecordingUpstream);
+  const blockedListener = useStarted(startListener);
+  const httpsServer = useStarted(startHttpsServer);
+  const fixture = useStarted(() =>
+    startOneTool({
+      egressPorts: [otherUpstream.port, httpsServer.port],
+      runtimeOptions: { resolve: resolveExampleNames },
+    }),
+  );
 
   const serveFollowing = (url: string, tool: Json = {}, server: Json = {}) =>
     fixture.createToolServer({ url, redirects: 'follow', ...tool }, server);
@@ -72,10 +65,8 @@ describe('a tool with redirects: "follow"', () => {
       respondWithRedirect(fixture.upstream, path, Buffer.from(location).toString('latin1'));
       respondWithFile(fixture.upstream, '/caf%C3%A9/%E6%97%A5%E6%9C%AC');
       assert.equal(getResultText(await fixture.call(await serveFollowing(path))), 'the file');
-      assert.match(
-        getErrorText(await fixture.call(await fixture.createToolServer({ url: path }))),
-        /to \/caf%C3%A9\/%E6%97%A5%E6%9C%AC on/,
-      );
+      const message = getErrorText(await fixture.call(await fixture.createToolServer({ url: path })));
+      assert.match(message, /to \/caf%C3%A9\/%E6%97%A5%E6%9C%AC on/);
     }
     takeRequests();
   });
@@ -90,14 +81,9 @@ describe('a tool with redirects: "follow"', () => {
       takeRequests();
       assert.equal(getResultText(await fixture.call(await serveFollowing('/a'))), 'the file');
       const { home, away } = takeRequests();
-      assert.deepEqual(
-        home.map(({ url }) => url),
-        ['/a', '/b?x=1'],
-      );
-      assert.deepEqual(
-        away.map(({ method, url }) => `${method} ${url}`),
-        ['GET /c?signature=s', 'GET /file'],
-      );
+      assert.equal(home.map(({ url }) => url).join(), '/a,/b?x=1');
+      const sentAway = away.map(({ method, url }) => `${method} ${url}`);
+      assert.deepEqual(sentAway, ['GET /c?signature=s', 'GET /file']);
     }
     fixture.upstream.on('HEAD /a', () => ({ status: 302, headers: { location: `${otherUpstream.url}/file` } }));
     otherUpstream.on('HEAD /file', () => ({ headers: { etag: '"f"' } }));
@@ -120,7 +106,7 @@ describe('a tool with redirects: "follow"', () => {
     ];
     for (const authentication of credentials) {
       const slug = await serveFollowing('/a', tool, { authentication: { ...authentication, token: '{{KEY}}' } });
-      await fixture.toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'the-stored-secret' } });
+      await setSecret(fixture.toolhost, slug, 'KEY', 'the-stored-secret');
       takeRequests();
       const args = { 'X-Argument': 'argument-value', q: 'query-value' };
       const result = await fixture.toolhost.callTool(slug, await fixture.toolhost.createKey(), 'run', args);
@@ -129,8 +115,7 @@ describe('a tool with redirects: "follow"', () => {
       assert.match(JSON.stringify([home[0]?.url, home[0]?.headers]), /the-stored-secret/);
       const names = Object.keys(away[0]?.headers ?? {}).sort();
       assert.deepEqual(names, ['accept', 'connection', 'host', 'toolhost-hop', 'user-agent']);
-      assert.equal(away[0]?.headers.accept, '*/*');
-      assert.equal(away[0]?.url, '/file');
+      assert.deepEqual([away[0]?.headers.accept, away[0]?.url], ['*/*', '/file']);
     }
   });
 
@@ -177,7 +162,7 @@ describe('a tool with redirects: "follow"', () => {
     otherUpstream.take();
     secureTarget = `${otherUpstream.url}/file`;
     assert.match(
-      await callForError(await serveFollowing(`https://files.example:${securePort}/`)),
+      await callForError(await serveFollowing(`https://files.example:${httpsServer.port}/`)),
       /was not followed: it leads from https to http, where others can read the response$/,
     );
     assert.equal(otherUpstream.take().length, 0);
@@ -185,22 +170,22 @@ describe('a tool with redirects: "follow"', () => {
 
   it('[conf 5] [sec B1] contacts no target that a configuration could not contain', async () => {
     const contacts = blockedListener.connections;
+    const notAllowed = /: its URL is not allowed; allowed: https, web ports, and public hosts$/;
     const cases: [string, RegExp][] = [
-      [
+      ...[
         `http://127.0.0.1:${blockedListener.port}/`,
-        /: its URL is not allowed; allowed: https, web ports, and public hosts$/,
-      ],
-      [`https://127.0.0.1:${blockedListener.port}/`, /its URL is not allowed/],
-      ['http://169.254.169.254/latest/meta-data', /its URL is not allowed/],
-      ['https://[::ffff:7f00:1]/', /its URL is not allowed/],
-      ['https://2130706433/', /its URL is not allowed/],
-      ['https://db.internal/', /its URL is not allowed/],
-      ['https://files.example:22/', /its URL is not allowed/],
-      ['http://files.example/', /its URL is not allowed/],
-      ['ftp://files.example/', /its URL is not allowed/],
+        `https://127.0.0.1:${blockedListener.port}/`,
+        'http://169.254.169.254/latest/meta-data',
+        'https://[::ffff:7f00:1]/',
+        'https://2130706433/',
+        'https://db.internal/',
+        'https://files.example:22/',
+        'http://files.example/',
+        'ftp://files.example/',
+        `${fixture.toolhost.url}/mcp/other`,
+      ].map((location): [string, RegExp] => [location, notAllowed]),
       ['javascript:alert(1)', /^HTTP 302: the redirect to another URL was not followed/],
       ['data:text/plain,x', /was not followed/],
-      [`${fixture.toolhost.url}/mcp/other`, /its URL is not allowed/],
       ['https://me:pass@files.example/', /: its URL contains a user name or password$/],
       [
         'https://private.example.com/',
@@ -276,12 +261,9 @@ describe('a tool with redirects: "follow"', () => {
     otherUpstream.on('GET /gone', () => ({ status: 401, body: 'signature expired' }));
     const slug = await serveFollowing('/a', {}, { authentication: { type: 'Bearer' } });
     assert.equal(await callForError(slug), 'HTTP 401 Unauthorized\nsignature expired');
-    const { body } = await fixture.toolhost.rest('GET', `/calls?slug=${slug}`);
-    const [call] = body.calls as Json[];
-    assert.deepEqual(
-      [call?.outcome, call?.upstream_status, call?.upstream_host],
-      ['upstream_status', 401, new URL(fixture.upstream.url).host],
-    );
+    const [call] = await listCalls(fixture.toolhost, slug);
+    const host = new URL(fixture.upstream.url).host;
+    assert.deepEqual([call?.outcome, call?.upstream_status, call?.upstream_host], ['upstream_status', 401, host]);
   });
 
   it('[conf 5] sends exactly one request without redirects: "follow"', async () => {

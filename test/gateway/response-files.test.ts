@@ -22,7 +22,7 @@ describe('the content type of a tool result', () => {
     return fixture.call(target);
   };
   const getText = async (response: CannedResponse, target?: string) => getResultText(await call(response, target));
-  const callForContent = async (type: string, body: string | Buffer, headers: Json = {}) =>
+  const callForContent = async (type: string, body: string | Buffer, headers: CannedResponse['headers'] = {}) =>
     (await call(buildResponse(type, body, headers))).content;
   const text = (value: string) => [{ type: 'text', text: value }];
 

@@ -1,82 +1,60 @@
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
-import { after, before, describe, it } from 'node:test';
-import type { Resolve } from '@toolhost/safe-http/connector';
-import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { before, describe, it } from 'node:test';
+import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { resolveExampleNames } from '../support/upstreams/example-names.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-
-/** Resolver of these tests. */
-const resolve: Resolve = (hostname, callback) => {
-  if (hostname === 'private.example.com') callback(null, [{ address: '10.0.0.1', family: 4 }]);
-  else callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
-};
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('the tool result of an upstream failure', () => {
-  let fixture: OneToolFixture;
-  let otherUpstream: RecordingUpstream;
   let closedPort: number;
   before(async () => {
-    otherUpstream = await startRecordingUpstream();
     closedPort = await findFreePort();
-    fixture = await startOneTool({ egressPorts: [otherUpstream.port, closedPort], runtimeOptions: { resolve } });
   });
-  after(async () => {
-    await fixture.stop();
-    await otherUpstream.close();
-  });
+  const otherUpstream = useStarted(startRecordingUpstream);
+  const fixture = useStarted(() =>
+    startOneTool({
+      egressPorts: [otherUpstream.port, closedPort],
+      runtimeOptions: { resolve: resolveExampleNames },
+    }),
+  );
 
-  const callForMessage = async (tool: Json, args: Json = {}) =>
-    getErrorText(await fixture.call(await fixture.createToolServer(tool), args));
+  const callTool = async (tool: Json, args: Json = {}) => fixture.call(await fixture.createToolServer(tool), args);
+  const callForMessage = async (tool: Json) => getErrorText(await callTool(tool));
   /** Calls a tool whose upstream responds with this status and body, and returns the error message. */
-  const callForError = async (
-    status: number,
-    body: unknown,
-    headers: Record<string, string> = {},
-    server: Json = {},
-  ) => {
+  const callForError = (status: number, body: unknown, headers: Record<string, string> = {}) => {
     fixture.upstream.on('GET /fails', () => ({ status, body, headers }));
-    return getErrorText(await fixture.call(await fixture.createToolServer({ url: '/fails' }, server)));
+    return callForMessage({ url: '/fails' });
   };
 
-  it('[behaviour The tool result] contains the status, reason phrase, and body of a 4xx or 5xx response', async () => {
-    assert.equal(await callForError(404, { error: 'no such row' }), 'HTTP 404 Not Found\n{"error":"no such row"}');
-    assert.equal(await callForError(400, 'plain words'), 'HTTP 400 Bad Request\nplain words');
-    assert.equal(
-      await callForError(500, '<h1>Oops</h1>', { 'content-type': 'text/html' }),
-      'HTTP 500 Internal Server Error\n<h1>Oops</h1>',
-    );
-    assert.equal(await callForError(503, ''), 'HTTP 503 Service Unavailable');
-    assert.equal(await callForError(422, Buffer.from([0xff, 0xfe, 0])), 'HTTP 422 Unprocessable Entity');
-    const result = await fixture.call(
-      await fixture.createToolServer({ url: '/fails', response_transform: 'data', output_schema: { type: 'object' } }),
-    );
+  it('[behaviour The tool result] contains the status, reason phrase, Retry-After, and body of a 4xx or 5xx response', async () => {
+    const retryDate = 'Wed, 21 Oct 2026 07:28:00 GMT';
+    const cases: [status: number, body: unknown, message: string, headers?: Record<string, string>][] = [
+      [404, { error: 'no such row' }, 'HTTP 404 Not Found\n{"error":"no such row"}'],
+      [400, 'plain words', 'HTTP 400 Bad Request\nplain words'],
+      [500, '<h1>Oops</h1>', 'HTTP 500 Internal Server Error\n<h1>Oops</h1>', { 'content-type': 'text/html' }],
+      [503, '', 'HTTP 503 Service Unavailable'],
+      [429, 'slow down', 'HTTP 429 Too Many Requests\nRetry-After: 7\nslow down', { 'retry-after': '7' }],
+      [503, '', `HTTP 503 Service Unavailable\nRetry-After: ${retryDate}`, { 'retry-after': retryDate }],
+      [422, Buffer.from([0xff, 0xfe, 0]), 'HTTP 422 Unprocessable Entity'],
+    ];
+    for (const [status, body, message, headers] of cases)
+      assert.equal(await callForError(status, body, headers), message);
+    const result = await callTool({ url: '/fails', response_transform: 'data', output_schema: { type: 'object' } });
     assert.deepEqual(Object.keys(result).sort(), ['content', 'isError']);
     assert.equal(getResultText(result), 'HTTP 422 Unprocessable Entity');
   });
 
-  it('[behaviour The tool result] contains Retry-After of a 429 or 503 response', async () => {
-    assert.equal(
-      await callForError(429, 'slow down', { 'retry-after': '7' }),
-      'HTTP 429 Too Many Requests\nRetry-After: 7\nslow down',
-    );
-    const date = 'Wed, 21 Oct 2026 07:28:00 GMT';
-    assert.equal(
-      await callForError(503, '', { 'retry-after': date }),
-      `HTTP 503 Service Unavailable\nRetry-After: ${date}`,
-    );
-  });
-
   it('[behaviour The tool result] truncates an error body at 8 KiB, between characters', async () => {
-    const getBody = (text: string) => text.slice(text.indexOf('\n') + 1);
-    assert.equal(getBody(await callForError(500, 'x'.repeat(8192))), 'x'.repeat(8192));
-    assert.equal(getBody(await callForError(500, 'x'.repeat(8193))), `${'x'.repeat(8192)}\n… (8193 bytes in all)`);
-    assert.equal(
-      getBody(await callForError(500, `x${'é'.repeat(10_000)}`)),
-      `x${'é'.repeat(4095)}\n… (20001 bytes in all)`,
-    );
-    assert.equal(getBody(await callForError(500, '☃'.repeat(10_000))), `${'☃'.repeat(2730)}\n… (30000 bytes in all)`);
+    for (const [body, expected] of [
+      ['x'.repeat(8192), 'x'.repeat(8192)],
+      ['x'.repeat(8193), `${'x'.repeat(8192)}\n… (8193 bytes in all)`],
+      [`x${'é'.repeat(10_000)}`, `x${'é'.repeat(4095)}\n… (20001 bytes in all)`],
+      ['☃'.repeat(10_000), `${'☃'.repeat(2730)}\n… (30000 bytes in all)`],
+    ] as const)
+      assert.equal(await callForError(500, body), `HTTP 500 Internal Server Error\n${expected}`);
   });
 
   it('[sec A4] [find D5] names the target of a redirect without its query instead of following it', async () => {
@@ -97,18 +75,13 @@ describe('the tool result of an upstream failure', () => {
       const slug = await fixture.createToolServer({ method, url: '/moved' }, { authentication: { type: 'Bearer' } });
       for (const status of [301, 302, 303, 307, 308]) {
         for (const [location, target] of targets) {
-          fixture.upstream.on(`${method} /moved`, () => ({
-            status,
-            headers: { location },
-            body: `Moved to ${location}`,
-          }));
+          const body = `Moved to ${location}`;
+          fixture.upstream.on(`${method} /moved`, () => ({ status, headers: { location }, body }));
           fixture.upstream.take();
-          const text = getErrorText(await fixture.call(slug));
           const hint = method === 'GET' && target !== 'another URL' ? ' unless the tool has redirects: "follow"' : '';
-          assert.equal(
-            text,
-            `HTTP ${status} ${STATUS_CODES[status]}: the upstream redirects to ${target}; redirects are not followed${hint}`,
-          );
+          const explanation = `the upstream redirects to ${target}; redirects are not followed${hint}`;
+          const text = getErrorText(await fixture.call(slug));
+          assert.equal(text, `HTTP ${status} ${STATUS_CODES[status]}: ${explanation}`);
           assert.equal(fixture.upstream.take().length, 1);
         }
       }
@@ -124,50 +97,38 @@ describe('the tool result of an upstream failure', () => {
     const [request] = fixture.upstream.take().filter(({ url }) => url === '/held');
     assert.equal(await request?.closed, 'aborted');
     fixture.upstream.on('GET /slow', () => ({ delayMs: 80, body: 'at last' }));
-    assert.equal(
-      getResultText(await fixture.call(await fixture.createToolServer({ url: '/slow', timeout_ms: 5000 }))),
-      'at last',
-    );
+    assert.equal(getResultText(await callTool({ url: '/slow', timeout_ms: 5000 })), 'at last');
   });
 
   it('[behaviour The tool result] has a specific message for each connection failure, without IP address, path, or query', async () => {
     const query = '/secret-path?q=secret-query';
-    const cases: [string, string][] = [
+    const noTls = 'no TLS connection to the upstream could be established; check that it uses https on this port';
+    for (const [origin, sentence] of [
       [`http://127.0.0.1:${closedPort}`, 'the upstream refused the connection'],
       ['https://missing.example.com', 'the host missing.example.com was not found'],
       ['https://private.example.com', 'the upstream host does not resolve to an address that may be called'],
-      [
-        `https://127.0.0.1:${fixture.upstream.port}`,
-        'no TLS connection to the upstream could be established; check that it uses https on this port',
-      ],
-    ];
-    for (const [origin, sentence] of cases) assert.equal(await callForMessage({ url: `${origin}${query}` }), sentence);
+      [`https://127.0.0.1:${fixture.upstream.port}`, noTls],
+    ])
+      assert.equal(await callForMessage({ url: `${origin}${query}` }), sentence);
   });
 
   it('[behaviour The tool result] rejects a response over the limit with advice', async () => {
     const hint =
       '. Request less data with filters or paging, or have the server return fewer fields with response_fields';
     const toolWithSize = (size: number, headers: Record<string, string> = {}) => {
-      fixture.upstream.on('GET /large', () => ({
-        body: 'x'.repeat(size),
-        headers: { 'content-type': 'text/plain', ...headers },
-      }));
+      const head = { 'content-type': 'text/plain', ...headers };
+      fixture.upstream.on('GET /large', () => ({ body: 'x'.repeat(size), headers: head }));
       return { url: '/large', response_limit_bytes: 1000 };
     };
-    assert.equal(getResultText(await fixture.call(await fixture.createToolServer(toolWithSize(1000)))).length, 1000);
-    assert.equal(await callForMessage(toolWithSize(1001)), `the response is larger than 1000 bytes${hint}`);
-    assert.equal(
-      await callForMessage(toolWithSize(1001, { 'transfer-encoding': 'chunked' })),
-      `the response is larger than 1000 bytes${hint}`,
-    );
+    assert.equal(getResultText(await callTool(toolWithSize(1000))).length, 1000);
+    for (const headers of [{}, { 'transfer-encoding': 'chunked' }]) {
+      const message = await callForMessage(toolWithSize(1001, headers as Record<string, string>));
+      assert.equal(message, `the response is larger than 1000 bytes${hint}`);
+    }
     const limit = 10 * 1024 * 1024;
     const { response_limit_bytes: _, ...unlimited } = toolWithSize(limit + 1);
     assert.equal(await callForMessage(unlimited), `the response is larger than ${limit} bytes${hint}`);
-    assert.equal(
-      getResultText(
-        await fixture.call(await fixture.createToolServer({ ...toolWithSize(limit), response_limit_bytes: limit })),
-      ).length,
-      limit,
-    );
+    const atLimit = await callTool({ ...toolWithSize(limit), response_limit_bytes: limit });
+    assert.equal(getResultText(atLimit).length, limit);
   });
 });

@@ -2,6 +2,7 @@ import { getErrorText, getResultText, type OneToolFixture } from './one-tool.ts'
 import type { Json, ToolCallResult } from './toolhost/toolhost.ts';
 import type { CannedResponse } from './upstreams/recording-upstream.ts';
 
+type Headers = NonNullable<CannedResponse['headers']>;
 type CallParameters = [response: CannedResponse, tool?: Json, server?: Json];
 
 /** Calls new tools whose upstream sends a given response. */
@@ -31,9 +32,9 @@ export function createResponseCaller(fixture: OneToolFixture): ResponseCaller {
   };
 }
 
-/** Builds a response with a content type. */
-export function buildResponse(type: string | undefined, body: string | Buffer, headers: Json = {}): CannedResponse {
-  return { headers: { ...(type !== undefined && { 'content-type': type }), ...headers } as Record<string, string>, body };
+/** Builds a response with a content type, if one is given. */
+export function buildResponse(type: string | undefined, body: string | Buffer, more: Headers = {}): CannedResponse {
+  return { headers: { ...(type !== undefined && { 'content-type': type }), ...more }, body };
 }
 
 export function buildJsonResponse(body: string | Buffer): CannedResponse {
