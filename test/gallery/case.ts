@@ -1,7 +1,6 @@
 /** A call of a gallery tool: the request that the API must receive, and a response from its documentation. */
 export type GalleryCase = {
-  tool: string;
-  args: object;
+  call: [tool: string, args: object];
   /** Exact method, path, and query. */
   request: string;
   /** Headers that the request must have in addition to those of every request of the server. */
@@ -10,8 +9,8 @@ export type GalleryCase = {
   body?: unknown;
   response: unknown;
   responseHeaders?: Record<string, string>;
-  /** Result that the agent gets: a JSON value, or the text of a text response. */
-  result: unknown;
+  /** Result that the agent gets: a JSON value, or the text of a text response. Absent if it is the whole response. */
+  result?: unknown;
 };
 
 export type GalleryExample = {

@@ -17,6 +17,18 @@ const issue = {
   closed_at: null,
 };
 
+const repo = { owner: 'octocat', repo: 'Hello-World' };
+const { number, title, state, comments, html_url, created_at, updated_at } = issue;
+const user = { login: 'octocat' };
+const repository = {
+  full_name: 'dtrupenn/Tetris',
+  description: 'A C implementation of Tetris using Pennsim through LC4',
+  html_url: 'https://github.com/dtrupenn/Tetris',
+  stargazers_count: 1,
+  language: 'Assembly',
+  updated_at: '2013-01-05T17:58:47Z',
+};
+
 /** Responses as documented at docs.github.com/rest. */
 const github: GalleryExample = {
   name: 'github',
@@ -25,106 +37,57 @@ const github: GalleryExample = {
   headers: { authorization: 'Bearer github_pat_example', 'x-github-api-version': '2022-11-28' },
   cases: [
     {
-      tool: 'search_repositories',
-      args: { q: 'tetris language:assembly', sort: 'stars' },
+      call: ['search_repositories', { q: 'tetris language:assembly', sort: 'stars' }],
       request: 'GET /search/repositories?q=tetris%20language%3Aassembly&sort=stars&per_page=10',
       headers: { accept: 'application/vnd.github+json' },
       response: {
         total_count: 40,
         incomplete_results: false,
-        items: [
-          {
-            id: 3081286,
-            full_name: 'dtrupenn/Tetris',
-            description: 'A C implementation of Tetris using Pennsim through LC4',
-            html_url: 'https://github.com/dtrupenn/Tetris',
-            stargazers_count: 1,
-            language: 'Assembly',
-            updated_at: '2013-01-05T17:58:47Z',
-            score: 1,
-          },
-        ],
+        items: [{ id: 3081286, ...repository, score: 1 }],
       },
-      result: [
-        {
-          full_name: 'dtrupenn/Tetris',
-          description: 'A C implementation of Tetris using Pennsim through LC4',
-          html_url: 'https://github.com/dtrupenn/Tetris',
-          stargazers_count: 1,
-          language: 'Assembly',
-          updated_at: '2013-01-05T17:58:47Z',
-        },
-      ],
+      result: [repository],
     },
     {
-      tool: 'read_file',
-      args: { owner: 'octocat', repo: 'Hello-World', path: 'docs/read me.md', ref: 'main' },
+      call: ['read_file', { ...repo, path: 'docs/read me.md', ref: 'main' }],
       request: 'GET /repos/octocat/Hello-World/contents/docs/read%20me.md?ref=main',
       headers: { accept: 'application/vnd.github.raw' },
       response: '# Hello World\n',
       responseHeaders: { 'content-type': 'application/vnd.github.raw; charset=utf-8' },
-      result: '# Hello World\n',
     },
     {
-      tool: 'list_issues',
-      args: { owner: 'octocat', repo: 'Hello-World', labels: ['bug', 'good first issue'], state: 'all' },
+      call: ['list_issues', { ...repo, labels: ['bug', 'good first issue'], state: 'all' }],
       request: 'GET /repos/octocat/Hello-World/issues?state=all&labels=bug,good%20first%20issue&per_page=20',
       response: [issue],
       responseHeaders: { link: '<https://api.github.com/repositories/1/issues?page=2>; rel="next"' },
-      result: [
-        {
-          number: 1347,
-          title: 'Found a bug',
-          state: 'open',
-          user: { login: 'octocat' },
-          comments: 0,
-          html_url: issue.html_url,
-          created_at: issue.created_at,
-          updated_at: issue.updated_at,
-        },
-      ],
+      result: [{ number, title, state, user, comments, html_url, created_at, updated_at }],
     },
     {
-      tool: 'get_issue',
-      args: { owner: 'octocat', repo: 'Hello-World', number: 1347 },
+      call: ['get_issue', { ...repo, number: 1347 }],
       request: 'GET /repos/octocat/Hello-World/issues/1347',
       response: issue,
       result: {
-        number: 1347,
-        title: 'Found a bug',
-        state: 'open',
-        body: issue.body,
-        user: { login: 'octocat' },
-        assignees: [],
-        labels: issue.labels,
-        comments: 0,
-        html_url: issue.html_url,
-        created_at: issue.created_at,
-        closed_at: null,
+        ...{ number, title, state, user, comments, html_url, created_at },
+        ...{ body: issue.body, assignees: [], labels: issue.labels, closed_at: null },
       },
     },
     {
-      tool: 'create_issue',
-      args: { owner: 'octocat', repo: 'Hello-World', title: 'Found a bug', body: 'It hurts.', labels: ['bug'] },
+      call: ['create_issue', { ...repo, title: 'Found a bug', body: 'It hurts.', labels: ['bug'] }],
       request: 'POST /repos/octocat/Hello-World/issues',
       body: { title: 'Found a bug', body: 'It hurts.', labels: ['bug'] },
       response: issue,
-      result: { number: 1347, title: 'Found a bug', html_url: issue.html_url },
+      result: { number, title, html_url },
     },
     {
-      tool: 'comment_on_issue',
-      args: { owner: 'octocat', repo: 'Hello-World', number: 1347, body: 'Me too' },
+      call: ['comment_on_issue', { ...repo, number: 1347, body: 'Me too' }],
       request: 'POST /repos/octocat/Hello-World/issues/1347/comments',
       body: { body: 'Me too' },
       response: { id: 7, node_id: 'x', html_url: `${issue.html_url}#issuecomment-7`, body: 'Me too' },
       result: { id: 7, html_url: `${issue.html_url}#issuecomment-7` },
     },
     {
-      tool: 'list_pull_requests',
-      args: { owner: 'octocat', repo: 'Hello-World', base: 'main', page: 2 },
+      call: ['list_pull_requests', { ...repo, base: 'main', page: 2 }],
       request: 'GET /repos/octocat/Hello-World/pulls?base=main&per_page=20&page=2',
       response: [],
-      result: [],
     },
   ],
 };
@@ -137,16 +100,13 @@ const linear: GalleryExample = {
   headers: { authorization: 'lin_api_example', 'content-type': 'application/json' },
   cases: [
     {
-      tool: 'list_teams',
-      args: {},
+      call: ['list_teams', {}],
       request: 'POST /graphql',
       body: { query: 'query { teams(first: 100) { nodes { id key name } } }' },
       response: { data: { teams: { nodes: [{ id: '9cfb482a', key: 'ENG', name: 'Engineering' }] } } },
-      result: { data: { teams: { nodes: [{ id: '9cfb482a', key: 'ENG', name: 'Engineering' }] } } },
     },
     {
-      tool: 'search_issues',
-      args: { term: 'login :term' },
+      call: ['search_issues', { term: 'login :term' }],
       request: 'POST /graphql',
       body: {
         query:
@@ -154,11 +114,9 @@ const linear: GalleryExample = {
         variables: { term: 'login :term', first: 20 },
       },
       response: { data: { searchIssues: { nodes: [] } } },
-      result: { data: { searchIssues: { nodes: [] } } },
     },
     {
-      tool: 'get_issue',
-      args: { id: 'ENG-42' },
+      call: ['get_issue', { id: 'ENG-42' }],
       request: 'POST /graphql',
       body: {
         query:
@@ -166,11 +124,9 @@ const linear: GalleryExample = {
         variables: { id: 'ENG-42' },
       },
       response: { errors: [{ message: 'Entity not found' }], data: null },
-      result: { errors: [{ message: 'Entity not found' }], data: null },
     },
     {
-      tool: 'create_issue',
-      args: { team_id: '9cfb482a', title: 'New issue', priority: 2 },
+      call: ['create_issue', { team_id: '9cfb482a', title: 'New issue', priority: 2 }],
       request: 'POST /graphql',
       body: {
         query:
@@ -180,20 +136,15 @@ const linear: GalleryExample = {
       response: {
         data: { issueCreate: { success: true, issue: { identifier: 'ENG-43', url: 'https://linear.app/x' } } },
       },
-      result: {
-        data: { issueCreate: { success: true, issue: { identifier: 'ENG-43', url: 'https://linear.app/x' } } },
-      },
     },
     {
-      tool: 'comment_on_issue',
-      args: { issue_id: 'a1', text: 'Done' },
+      call: ['comment_on_issue', { issue_id: 'a1', text: 'Done' }],
       request: 'POST /graphql',
       body: {
         query: 'mutation($input: CommentCreateInput!) { commentCreate(input: $input) { success comment { url } } }',
         variables: { input: { issueId: 'a1', body: 'Done' } },
       },
       response: { data: { commentCreate: { success: true, comment: { url: 'https://linear.app/x#c' } } } },
-      result: { data: { commentCreate: { success: true, comment: { url: 'https://linear.app/x#c' } } } },
     },
   ],
 };

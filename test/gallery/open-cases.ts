@@ -5,18 +5,12 @@ const oslo = { latitude: 59.91, longitude: 10.75 };
 /** Responses as documented at open-meteo.com/en/docs. */
 const openMeteo: GalleryExample = {
   name: 'open-meteo',
-  origins: [
-    'https://geocoding-api.open-meteo.com',
-    'https://api.open-meteo.com',
-    'https://archive-api.open-meteo.com',
-    'https://air-quality-api.open-meteo.com',
-  ],
+  origins: ['geocoding-api', 'api', 'archive-api', 'air-quality-api'].map((host) => `https://${host}.open-meteo.com`),
   env: {},
   headers: {},
   cases: [
     {
-      tool: 'find_location',
-      args: { name: 'São Paulo', count: 1 },
+      call: ['find_location', { name: 'São Paulo', count: 1 }],
       request: 'GET /v1/search?name=S%C3%A3o%20Paulo&count=1',
       response: {
         results: [
@@ -34,8 +28,7 @@ const openMeteo: GalleryExample = {
       result: { results: [{ name: 'São Paulo', latitude: -23.5475, longitude: -46.63611, country: 'Brazil' }] },
     },
     {
-      tool: 'get_forecast',
-      args: oslo,
+      call: ['get_forecast', oslo],
       request:
         'GET /v1/forecast?latitude=59.91&longitude=10.75&forecast_days=3&timezone=auto&current=temperature_2m,apparent_temperature,relative_humidity_2m,precipitation,weather_code,wind_speed_10m&daily=weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,wind_speed_10m_max',
       response: {
@@ -48,16 +41,13 @@ const openMeteo: GalleryExample = {
       result: { timezone: 'Europe/Oslo', current: { temperature_2m: 3.1 }, daily: { time: [] } },
     },
     {
-      tool: 'get_past_weather',
-      args: { ...oslo, start_date: '2024-07-01', end_date: '2024-07-02' },
+      call: ['get_past_weather', { ...oslo, start_date: '2024-07-01', end_date: '2024-07-02' }],
       request:
         'GET /v1/archive?latitude=59.91&longitude=10.75&start_date=2024-07-01&end_date=2024-07-02&timezone=auto&daily=temperature_2m_max,temperature_2m_min,precipitation_sum,wind_speed_10m_max',
       response: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
-      result: { timezone: 'Europe/Oslo', daily: { time: ['2024-07-01', '2024-07-02'], precipitation_sum: [0, 1.1] } },
     },
     {
-      tool: 'get_air_quality',
-      args: oslo,
+      call: ['get_air_quality', oslo],
       request:
         'GET /v1/air-quality?latitude=59.91&longitude=10.75&timezone=auto&current=european_aqi,pm10,pm2_5,ozone,nitrogen_dioxide,birch_pollen,grass_pollen',
       response: { current_units: { pm10: 'μg/m³' }, current: { pm10: 12.5 }, utc_offset_seconds: 3600 },
@@ -74,8 +64,7 @@ const wikipedia: GalleryExample = {
   headers: {},
   cases: [
     {
-      tool: 'search_articles',
-      args: { q: 'earth & moon', limit: 1 },
+      call: ['search_articles', { q: 'earth & moon', limit: 1 }],
       request: 'GET /w/rest.php/v1/search/page?q=earth%20%26%20moon&limit=1',
       response: {
         pages: [
@@ -85,8 +74,7 @@ const wikipedia: GalleryExample = {
       result: { pages: [{ key: 'Earth', title: 'Earth', excerpt: 'Third planet', description: 'planet' }] },
     },
     {
-      tool: 'get_summary',
-      args: { title: 'AC/DC' },
+      call: ['get_summary', { title: 'AC/DC' }],
       request: 'GET /api/rest_v1/page/summary/AC%2FDC',
       response: {
         type: 'standard',
@@ -103,8 +91,7 @@ const wikipedia: GalleryExample = {
       },
     },
     {
-      tool: 'read_article',
-      args: { titles: 'Earth' },
+      call: ['read_article', { titles: 'Earth' }],
       request:
         'GET /w/api.php?titles=Earth&action=query&prop=extracts&explaintext=1&redirects=1&format=json&formatversion=2',
       response: {
@@ -114,8 +101,7 @@ const wikipedia: GalleryExample = {
       result: { title: 'Earth', extract: 'Earth is …' },
     },
     {
-      tool: 'list_languages',
-      args: { title: 'Earth' },
+      call: ['list_languages', { title: 'Earth' }],
       request: 'GET /w/rest.php/v1/page/Earth/links/language',
       response: [{ code: 'de', name: 'Deutsch', key: 'Erde', title: 'Erde' }],
       result: [{ code: 'de', name: 'Deutsch', title: 'Erde' }],
@@ -134,27 +120,22 @@ const supabase: GalleryExample = {
   headers: { apikey: 'anon-key-example', authorization: 'Bearer anon-key-example' },
   cases: [
     {
-      tool: 'list_tasks',
-      args: { status: 'todo', words: 'dig a' },
+      call: ['list_tasks', { status: 'todo', words: 'dig a' }],
       request:
         'GET /rest/v1/tasks?status=eq.todo&title=ilike.*dig%20a*&select=id%2Ctitle%2Cstatus%2Cdue_date&order=due_date.asc.nullslast&limit=20',
       headers: { prefer: 'count=exact' },
       response: [task],
       responseHeaders: { 'content-range': '0-0/1' },
-      result: [task],
     },
     {
-      tool: 'get_task',
-      args: { id: 7 },
+      call: ['get_task', { id: 7 }],
       request: 'GET /rest/v1/tasks?id=eq.7',
       headers: { accept: 'application/vnd.pgrst.object+json' },
       response: task,
       responseHeaders: { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' },
-      result: task,
     },
     {
-      tool: 'create_task',
-      args: { title: 'Dig', due_date: '2026-02-01' },
+      call: ['create_task', { title: 'Dig', due_date: '2026-02-01' }],
       request: 'POST /rest/v1/tasks',
       headers: stored,
       body: { title: 'Dig', due_date: '2026-02-01' },
@@ -162,8 +143,7 @@ const supabase: GalleryExample = {
       result: task,
     },
     {
-      tool: 'update_task',
-      args: { id: 7, status: 'done' },
+      call: ['update_task', { id: 7, status: 'done' }],
       request: 'PATCH /rest/v1/tasks?id=eq.7',
       headers: stored,
       body: { status: 'done' },
@@ -171,8 +151,7 @@ const supabase: GalleryExample = {
       result: { ...task, status: 'done' },
     },
     {
-      tool: 'delete_task',
-      args: { id: 7 },
+      call: ['delete_task', { id: 7 }],
       request: 'DELETE /rest/v1/tasks?id=eq.7',
       headers: stored,
       response: [task],

@@ -14,8 +14,7 @@ const notion: GalleryExample = {
   headers: { authorization: 'Bearer ntn_example', 'notion-version': '2022-06-28' },
   cases: [
     {
-      tool: 'search',
-      args: { query: 'Tuscan kale' },
+      call: ['search', { query: 'Tuscan kale' }],
       request: 'POST /v1/search',
       body: { query: 'Tuscan kale', page_size: 20 },
       response: {
@@ -31,30 +30,28 @@ const notion: GalleryExample = {
       },
     },
     {
-      tool: 'get_page',
-      args: { page_id: '59833787-2cf9-4fdf-8782-e53db20768a5' },
+      call: ['get_page', { page_id: '59833787-2cf9-4fdf-8782-e53db20768a5' }],
       request: 'GET /v1/pages/59833787-2cf9-4fdf-8782-e53db20768a5',
       response: { object: 'page', id: '59833787', archived: false, properties: {}, url: 'https://www.notion.so/x' },
       result: { id: '59833787', url: 'https://www.notion.so/x', properties: {}, archived: false },
     },
     {
-      tool: 'read_page',
-      args: { page_id: '59833787', page_size: 100 },
+      call: ['read_page', { page_id: '59833787', page_size: 100 }],
       request: 'GET /v1/blocks/59833787/children?page_size=100',
       response: { object: 'list', results: [], next_cursor: null, has_more: false },
-      result: { object: 'list', results: [], next_cursor: null, has_more: false },
     },
     {
-      tool: 'query_database',
-      args: { database_id: 'd9824bdc', filter: { property: 'Done', checkbox: { equals: true } }, start_cursor: 'c' },
+      call: [
+        'query_database',
+        { database_id: 'd9824bdc', filter: { property: 'Done', checkbox: { equals: true } }, start_cursor: 'c' },
+      ],
       request: 'POST /v1/databases/d9824bdc/query',
       body: { filter: { property: 'Done', checkbox: { equals: true } }, page_size: 20, start_cursor: 'c' },
       response: { object: 'list', results: [], next_cursor: null, has_more: false },
       result: { results: [], has_more: false, next_cursor: null },
     },
     {
-      tool: 'create_page',
-      args: { parent_id: '494c87d0', title: 'Tuscan kale', text: 'Lacinato kale is ":good".' },
+      call: ['create_page', { parent_id: '494c87d0', title: 'Tuscan kale', text: 'Lacinato kale is ":good".' }],
       request: 'POST /v1/pages',
       body: {
         parent: { page_id: '494c87d0' },
@@ -65,8 +62,7 @@ const notion: GalleryExample = {
       result: { id: '59833787', url: 'https://www.notion.so/Tuscan-kale-59833787' },
     },
     {
-      tool: 'append_paragraph',
-      args: { page_id: '59833787', text: 'More' },
+      call: ['append_paragraph', { page_id: '59833787', text: 'More' }],
       request: 'PATCH /v1/blocks/59833787/children',
       body: { children: [paragraph('More')] },
       response: { object: 'list', results: [{ object: 'block', id: 'b1', type: 'paragraph' }], has_more: false },
@@ -83,8 +79,7 @@ const slack: GalleryExample = {
   headers: { authorization: 'Bearer xoxb-example' },
   cases: [
     {
-      tool: 'list_channels',
-      args: {},
+      call: ['list_channels', {}],
       request: 'GET /api/conversations.list?types=public_channel%2Cprivate_channel&exclude_archived=true&limit=200',
       response: {
         ok: true,
@@ -98,8 +93,7 @@ const slack: GalleryExample = {
       },
     },
     {
-      tool: 'read_channel',
-      args: { channel: 'C012AB3CD', oldest: '1512085950.000216' },
+      call: ['read_channel', { channel: 'C012AB3CD', oldest: '1512085950.000216' }],
       request: 'GET /api/conversations.history?channel=C012AB3CD&oldest=1512085950.000216&limit=20',
       response: {
         ok: true,
@@ -116,15 +110,12 @@ const slack: GalleryExample = {
       },
     },
     {
-      tool: 'read_thread',
-      args: { channel: 'C012AB3CD', ts: '1482960137.003543' },
+      call: ['read_thread', { channel: 'C012AB3CD', ts: '1482960137.003543' }],
       request: 'GET /api/conversations.replies?channel=C012AB3CD&ts=1482960137.003543',
       response: { ok: false, error: 'thread_not_found' },
-      result: { ok: false, error: 'thread_not_found' },
     },
     {
-      tool: 'post_message',
-      args: { channel: 'C123456', text: "Here's a *message*", thread_ts: '1503435956.000247' },
+      call: ['post_message', { channel: 'C123456', text: "Here's a *message*", thread_ts: '1503435956.000247' }],
       request: 'POST /api/chat.postMessage',
       headers: { 'content-type': 'application/json; charset=utf-8' },
       body: { channel: 'C123456', text: "Here's a *message*", thread_ts: '1503435956.000247', unfurl_links: false },
@@ -132,17 +123,14 @@ const slack: GalleryExample = {
       result: { ok: true, channel: 'C123456', ts: '1503435956.000248' },
     },
     {
-      tool: 'add_reaction',
-      args: { channel: 'C123456', timestamp: '1503435956.000247', name: 'thumbsup' },
+      call: ['add_reaction', { channel: 'C123456', timestamp: '1503435956.000247', name: 'thumbsup' }],
       request: 'POST /api/reactions.add',
       headers: { 'content-type': 'application/json; charset=utf-8' },
       body: { channel: 'C123456', timestamp: '1503435956.000247', name: 'thumbsup' },
       response: { ok: false, error: 'already_reacted' },
-      result: { ok: false, error: 'already_reacted' },
     },
     {
-      tool: 'find_person',
-      args: { email: 'spengler+work@ghostbusters.example.com' },
+      call: ['find_person', { email: 'spengler+work@ghostbusters.example.com' }],
       request: 'GET /api/users.lookupByEmail?email=spengler%2Bwork%40ghostbusters.example.com',
       response: {
         ok: true,
@@ -163,22 +151,19 @@ const stripe: GalleryExample = {
   headers: { authorization: 'Bearer rk_test_example', 'stripe-version': '2025-03-31.basil' },
   cases: [
     {
-      tool: 'get_balance',
-      args: {},
+      call: ['get_balance', {}],
       request: 'GET /v1/balance',
       response: { object: 'balance', available: [{ amount: 666670, currency: 'usd' }], livemode: false, pending: [] },
       result: { available: [{ amount: 666670, currency: 'usd' }], pending: [], livemode: false },
     },
     {
-      tool: 'list_customers',
-      args: { email: 'jenny+1@example.com', limit: 3 },
+      call: ['list_customers', { email: 'jenny+1@example.com', limit: 3 }],
       request: 'GET /v1/customers?email=jenny%2B1%40example.com&limit=3',
       response: { object: 'list', url: '/v1/customers', has_more: false, data: [] },
       result: { data: [], has_more: false },
     },
     {
-      tool: 'create_customer',
-      args: { name: 'Jenny Rosen', metadata: { crm: '47 11', a: 'b&c' }, idempotency_key: 'k-1' },
+      call: ['create_customer', { name: 'Jenny Rosen', metadata: { crm: '47 11', a: 'b&c' }, idempotency_key: 'k-1' }],
       request: 'POST /v1/customers',
       headers: { 'content-type': form, 'idempotency-key': 'k-1' },
       body: 'name=Jenny%20Rosen&metadata%5Bcrm%5D=47%2011&metadata%5Ba%5D=b%26c',
@@ -186,27 +171,27 @@ const stripe: GalleryExample = {
       result: { id: 'cus_NffrFeUfNV2Hib', name: 'Jenny Rosen', email: null },
     },
     {
-      tool: 'list_invoices',
-      args: { customer: 'cus_1', status: 'open', created: { gte: 1767225600, lt: 1769904000 } },
+      call: ['list_invoices', { customer: 'cus_1', status: 'open', created: { gte: 1767225600, lt: 1769904000 } }],
       request: 'GET /v1/invoices?customer=cus_1&status=open&created%5Bgte%5D=1767225600&created%5Blt%5D=1769904000',
       response: { object: 'list', has_more: true, data: [{ id: 'in_1', status: 'open', total: 1000, lines: {} }] },
       result: { data: [{ id: 'in_1', status: 'open', total: 1000 }], has_more: true },
     },
     {
-      tool: 'search_payments',
-      args: { query: "status:'succeeded' AND amount>1000" },
+      call: ['search_payments', { query: "status:'succeeded' AND amount>1000" }],
       request: 'GET /v1/payment_intents/search?query=status%3A%27succeeded%27%20AND%20amount%3E1000',
       response: { object: 'search_result', has_more: false, data: [] },
       result: { data: [], has_more: false },
     },
     {
-      tool: 'create_payment_link',
-      args: {
-        line_items: [
-          { price: 'price_1', quantity: 1 },
-          { price: 'price_2', quantity: 3 },
-        ],
-      },
+      call: [
+        'create_payment_link',
+        {
+          line_items: [
+            { price: 'price_1', quantity: 1 },
+            { price: 'price_2', quantity: 3 },
+          ],
+        },
+      ],
       request: 'POST /v1/payment_links',
       headers: { 'content-type': form },
       body: [
@@ -217,8 +202,7 @@ const stripe: GalleryExample = {
       result: { id: 'plink_1', active: true, url: 'https://buy.stripe.com/test_1' },
     },
     {
-      tool: 'refund_payment',
-      args: { payment_intent: 'pi_1', amount: 100, reason: 'requested_by_customer' },
+      call: ['refund_payment', { payment_intent: 'pi_1', amount: 100, reason: 'requested_by_customer' }],
       request: 'POST /v1/refunds',
       headers: { 'content-type': form },
       body: 'payment_intent=pi_1&amount=100&reason=requested_by_customer',
