@@ -1,56 +1,55 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import type { Outcome } from '@toolhost/errors/errors';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { listCalls, setSecret } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
+import { startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const text = { type: 'string', optional: true };
 
 describe('the record of a call', () => {
-  let upstream: RecordingUpstream;
-  let adversarialUpstream: AdversarialUpstream;
-  let toolhost: TestToolhost;
-  let key: string;
-  let keyId: string;
-  before(async () => {
-    [upstream, adversarialUpstream] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
-    const closed = await findFreePort();
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port, adversarialUpstream.port, closed],
+  const upstream = useStarted(startRecordingUpstream);
+  const adversarialUpstream = useStarted(startAdversarialUpstream);
+  const toolhost = useStarted(async () => {
+    closedPort = await findFreePort();
+    return startToolhost({
+      egressPorts: [upstream.port, adversarialUpstream.port, closedPort],
       runtimeOptions: { resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]) },
     });
+  });
+  let [closedPort, key, keyId] = [0, '', ''];
+  before(async () => {
     key = await toolhost.createKey();
     keyId = `key_${key.split('_')[1]}`;
-    const namedTool = (name: string, url: string, overrides: Json = {}) =>
-      buildToolAt(url, { name, input_schema: { q: text }, ...overrides });
-    await toolhost.createServer(
-      buildServerAt('recorded', upstream.url, {
-        tools: [
-          namedTool('ok', `${upstream.url}/fine`),
-          namedTool('post', `${upstream.url}/fine`, { method: 'POST', headers: { 'X-Api-Key': '{{KEY}}' } }),
-          namedTool('secret_missing', `${upstream.url}/fine`, { headers: { 'X-Other': '{{MISSING}}' } }),
-          namedTool('transform', `${upstream.url}/fine`, { response_transform: 'no.such.path' }),
-          namedTool('upstream_status', `${adversarialUpstream.url}/status/404`),
-          namedTool('redirect', `${adversarialUpstream.url}/redirect/302?to=x`),
-          namedTool('timeout', `${adversarialUpstream.url}/silence`, { timeout_ms: 50 }),
-          namedTool('oversize', `${adversarialUpstream.url}/endless`, { response_limit_bytes: 1000 }),
-          namedTool('malformed', `${adversarialUpstream.url}/bad-gzip`),
-          namedTool('unreachable', `http://127.0.0.1:${closed}/`),
-          namedTool('blocked', 'https://name.example/'),
-        ],
-      }),
+    const fine = `${upstream.url}/fine`;
+    const adversarial = adversarialUpstream.url;
+    const targets: [name: string, url: string, overrides?: Json][] = [
+      ['ok', fine],
+      ['post', fine, { method: 'POST', headers: { 'X-Api-Key': '{{KEY}}' } }],
+      ['secret_missing', fine, { headers: { 'X-Other': '{{MISSING}}' } }],
+      ['transform', fine, { response_transform: 'no.such.path' }],
+      ['upstream_status', `${adversarial}/status/404`],
+      ['redirect', `${adversarial}/redirect/302?to=x`],
+      ['timeout', `${adversarial}/silence`, { timeout_ms: 50 }],
+      ['oversize', `${adversarial}/endless`, { response_limit_bytes: 1000 }],
+      ['malformed', `${adversarial}/bad-gzip`],
+      ['unreachable', `http://127.0.0.1:${closedPort}/`],
+      ['blocked', 'https://name.example/'],
+    ];
+    const tools = targets.map(([name, url, overrides]) =>
+      buildToolAt(url, { name, input_schema: { q: text }, ...overrides }),
     );
-    await toolhost.rest('PUT', '/servers/recorded/secrets/KEY', { body: { value: 'canary-secret' } });
+    await toolhost.createServer(buildServerAt('recorded', upstream.url, { tools }));
+    await setSecret(toolhost, 'recorded', 'KEY', 'canary-secret');
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close(), adversarialUpstream.close()]));
 
-  const records = async (query = '') =>
-    (await toolhost.rest('GET', `/calls?slug=recorded${query}`)).body.calls as Json[];
+  const records = (query = '') => listCalls(toolhost, 'recorded', query && `?${query.slice(1)}`);
 
   it('contains the time, target, caller, outcome, duration, and size', async () => {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'post', arguments: { q: 'ö' } } };
@@ -76,16 +75,8 @@ describe('the record of a call', () => {
   });
 
   const outcomes: Outcome[] = [
-    'ok',
-    'secret_missing',
-    'transform',
-    'upstream_status',
-    'redirect',
-    'timeout',
-    'oversize',
-    'malformed',
-    'unreachable',
-    'blocked',
+    ...(['ok', 'secret_missing', 'transform', 'upstream_status', 'redirect'] as const),
+    ...(['timeout', 'oversize', 'malformed', 'unreachable', 'blocked'] as const),
   ];
   for (const outcome of outcomes) {
     it(`has the outcome ${outcome}`, async () => {
@@ -101,10 +92,8 @@ describe('the record of a call', () => {
     const sent = requests.length;
     await toolhost.callTool('recorded', key, 'ok', { q: [1] });
     const [record] = await records();
-    assert.deepEqual(
-      [record?.outcome, record?.upstream_host, record?.upstream_ms],
-      ['invalid_arguments', undefined, undefined],
-    );
+    const { outcome, upstream_host, upstream_ms } = record ?? {};
+    assert.deepEqual([outcome, upstream_host, upstream_ms], ['invalid_arguments', undefined, undefined]);
     assert.equal(requests.length, sent);
   });
 
@@ -130,7 +119,7 @@ describe('the record of a call', () => {
     assert.deepEqual(await records('&key_id=key_other'), []);
     const later = new Date(Date.parse(String(newest.at)) + 1).toISOString();
     assert.deepEqual(await records(`&since=${encodeURIComponent(later)}`), []);
-    const everything = (await records('&limit=200')).map((record) => record.id);
+    const everything = all.map((record) => record.id);
     const paged: unknown[] = [];
     for (let cursor = ''; ; ) {
       const { body } = await toolhost.rest('GET', `/servers/recorded/calls?limit=4${cursor && `&cursor=${cursor}`}`);
@@ -147,13 +136,7 @@ describe('the record of a call', () => {
       Buffer.from(cursor).toString('base64url'),
     );
     const queries = [
-      'limit=0',
-      'limit=201',
-      'limit=x',
-      'outcome=fine',
-      'since=yesterday',
-      'tenant_id=x',
-      'cursor=',
+      ...['limit=0', 'limit=201', 'limit=x', 'outcome=fine', 'since=yesterday', 'tenant_id=x', 'cursor='],
       ...forgedCursors.map((cursor) => `cursor=${cursor}`),
     ];
     for (const query of queries) {
@@ -178,13 +161,14 @@ describe('the record of a call', () => {
   });
 
   it('[sec E1] is shown only to its own workspace and to keys of its server', async () => {
-    const [foreign, limited] = [
-      await toolhost.createKey({ workspace: 'other' }),
-      await toolhost.createKey({ servers: ['elsewhere'] }),
-    ];
-    assert.deepEqual((await toolhost.rest('GET', '/calls', { key: foreign })).body.calls, []);
-    assert.deepEqual((await toolhost.rest('GET', `/calls?key_id=${keyId}`, { key: foreign })).body.calls, []);
-    assert.deepEqual((await toolhost.rest('GET', '/calls', { key: limited })).body.calls, []);
+    const foreign = await toolhost.createKey({ workspace: 'other' });
+    const limited = await toolhost.createKey({ servers: ['elsewhere'] });
+    for (const [path, other] of [
+      ['/calls', foreign],
+      [`/calls?key_id=${keyId}`, foreign],
+      ['/calls', limited],
+    ] as const)
+      assert.deepEqual((await toolhost.rest('GET', path, { key: other })).body.calls, []);
     for (const other of [foreign, limited])
       assert.equal((await toolhost.rest('GET', '/servers/recorded/calls', { key: other })).status, 404);
   });
@@ -197,9 +181,8 @@ describe('the first call after a start', () => {
     await toolhost.createServer(buildServerAt('cold', upstream.url));
     await toolhost.running.stop();
     const restarted = await startToolhost({ egressPorts: [upstream.port], dataDir: toolhost.dataDir });
-    const results = await Promise.all(
-      Array.from({ length: 20 }, () => restarted.callTool('cold', 'some-token', 'get')),
-    );
+    const calls = Array.from({ length: 20 }, () => restarted.callTool('cold', 'some-token', 'get'));
+    const results = await Promise.all(calls);
     assert.ok(results.every((result) => result.isError !== true));
     assert.equal(upstream.requests.length, 20);
     await Promise.all([restarted.stop(), upstream.close()]);
