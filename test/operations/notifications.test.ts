@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, describe, it } from 'node:test';
 import { pino } from 'pino';
 import { startNotifier } from '../../apps/server/src/app/leader-jobs/deliver-notifications.ts';
 import { startEventDetection } from '../../apps/server/src/app/leader-jobs/detect-events.ts';
@@ -8,53 +8,55 @@ import type { LeaderJob } from '../../apps/server/src/app/leader-jobs/leader-job
 import { requireServing } from '../../apps/server/src/operations/operation.ts';
 import { engines } from '../sets.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
-import { personRequest } from '../support/browser/person-request.ts';
 import { eventually } from '../support/eventually.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { createPersonClient } from '../support/toolhost/rest-clients.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { startMailServer } from '../support/upstreams/mail-server.ts';
-import {
-  type RecordedRequest,
-  type RecordingUpstream,
-  startRecordingUpstream,
-} from '../support/upstreams/recording-upstream.ts';
+import { type RecordedRequest, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const dayMs = 24 * 3_600_000;
 type StoredNotification = { event: string; text: string; page: string; attempts: number; deliveries: Json[] };
 
 for (const engine of engines) {
-  describe(`notifications on ${engine}`, () => {
-    let receiver: RecordingUpstream;
-    let otherReceiver: RecordingUpstream;
-    let mail: Awaited<ReturnType<typeof startMailServer>>;
-    let world: EngineToolhost;
-    before(async () => {
-      [receiver, otherReceiver] = [await startRecordingUpstream(), await startRecordingUpstream()];
-      mail = await startMailServer();
-      world = await startToolhostOnEngine(engine, {
-        egressPorts: [receiver.port, otherReceiver.port],
-        env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
-        // Events are only detected when the test polls.
-        runtimeOptions: { leaderPollIntervalMs: dayMs },
-      });
+  describe(`notifications on ${engine}`, async () => {
+    const [receiver, otherReceiver] = [await startRecordingUpstream(), await startRecordingUpstream()];
+    const mail = await startMailServer();
+    const world = await startToolhostOnEngine(engine, {
+      egressPorts: [receiver.port, otherReceiver.port],
+      env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
+      // Events are only detected when the test polls.
+      runtimeOptions: { leaderPollIntervalMs: dayMs },
     });
     after(async () => {
-      await world?.stop();
-      await Promise.all([receiver?.close(), otherReceiver?.close(), mail?.close()]);
+      await world.stop();
+      await Promise.all([receiver.close(), otherReceiver.close(), mail.close()]);
     });
 
+    const { deps, db } = world.toolhost.running.app.runner;
     const rest = (method: string, path: string, body?: Json) => world.toolhost.rest(method, path, body && { body });
+    const startJob = async (start: typeof startEventDetection | typeof startNotifier): Promise<LeaderJob> => {
+      const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
+      return start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: dayMs });
+    };
+    const poll = async (start: typeof startEventDetection | typeof startNotifier) => {
+      const job = await startJob(start);
+      await job.poll();
+      await job.whenIdle();
+      await job.stop();
+    };
     /** Polls for events and sends notifications, like a process that has just become the leader. */
     const pollAndNotify = async () => {
-      const { deps } = world.toolhost.running.app.runner;
-      const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
-      for (const start of [startEventDetection, startNotifier]) {
-        const work = start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: dayMs });
-        await work.poll();
-        await work.whenIdle();
-        await work.stop();
-      }
+      await poll(startEventDetection);
+      await poll(startNotifier);
+    };
+    /** Creates a server and makes 20 calls that its API fails. */
+    const makeFailingCalls = async (slug: string) => {
+      receiver.on(`GET /${slug}`, () => ({ status: 500 }));
+      await world.toolhost.createServer(buildServerAt(slug, '', { tools: [buildToolAt(`${receiver.url}/${slug}`)] }));
+      for (let call = 0; call < 20; call++) await world.toolhost.callTool(slug, 'token-of-a-caller', 'get');
+      await rest('GET', '/calls');
     };
     const listNotifications = async () =>
       (await rest('GET', '/notifications')).body.notifications as StoredNotification[];
@@ -63,10 +65,13 @@ for (const engine of engines) {
       assert.equal(status, 201, text);
       return body as { id: string; secret: string };
     };
-    const deleteWebhook = async ({ id }: { id: string }) =>
-      assert.equal((await rest('DELETE', `/webhooks/${id}`)).status, 200);
+    afterEach(async () => {
+      for (const { id } of (await rest('GET', '/webhooks')).body.webhooks as Json[])
+        assert.equal((await rest('DELETE', `/webhooks/${id}`)).status, 200);
+    });
     const respondWith = (path: string, status: number) => receiver.on(`POST ${path}`, () => ({ status }));
     const getReceived = (path: string) => receiver.requests.filter(({ url }) => url === path);
+    const parseReceived = (path: string) => getReceived(path).map(({ body }) => JSON.parse(String(body)));
     const isSigned = ({ headers, body }: RecordedRequest, secret: string) => {
       const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
       const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
@@ -79,10 +84,7 @@ for (const engine of engines) {
       const [test] = receiver.take();
       assert.ok(test && isSigned(test, webhook.secret));
       assert.equal(JSON.parse(String(test.body)).type, 'test');
-      receiver.on('GET /items', () => ({ status: 500 }));
-      await world.toolhost.createServer(buildServerAt('shop', '', { tools: [buildToolAt(`${receiver.url}/items`)] }));
-      for (let call = 0; call < 20; call++) await world.toolhost.callTool('shop', 'token-of-a-caller', 'get');
-      await rest('GET', '/calls');
+      await makeFailingCalls('shop');
       receiver.take();
       for (const _ of [1, 2]) await pollAndNotify();
       const [sent, ...more] = receiver.take();
@@ -92,38 +94,28 @@ for (const engine of engines) {
       assert.match(text, /^The API of shop is failing: 20 of 20 calls failed since .*\/calls\?server=shop$/);
       const [notification] = await listNotifications();
       assert.deepEqual(notification?.deliveries, [{ to: 'webhook', name: receiver.url, state: 'delivered' }]);
-      assert.ok(
-        ![JSON.stringify(await listNotifications()), (await rest('GET', '/webhooks')).text]
-          .join()
-          .includes('secret-path'),
-      );
-      await deleteWebhook(webhook);
+      for (const path of ['/notifications', '/webhooks'])
+        assert.doesNotMatch((await rest('GET', path)).text, /secret-path/);
     });
 
     it('[find B8] are not sent to a former member, nor to their webhook until a member confirms it', async () => {
-      const owner = await createPersonSession(world.toolhost, { name: 'Olga' });
+      const asOwner = createPersonClient(world.toolhost, await createPersonSession(world.toolhost, { name: 'Olga' }));
       const editor = await createPersonSession(world.toolhost, { name: 'Ed', role: 'editor' });
-      const requestAs = (session: string, method: string, path: string, body?: Json) =>
-        personRequest(world.toolhost, session, method, path, body);
+      const asEditor = createPersonClient(world.toolhost, editor);
       const events = ['upstream.failing'];
-      const { body: webhook } = await requestAs(editor, 'POST', '/webhooks', { url: `${receiver.url}/left`, events });
-      await requestAs(editor, 'PUT', '/notification-settings', { events });
-      assert.equal((await requestAs(owner, 'DELETE', `/members/usr_${editor}`)).status, 200);
-      receiver.on('GET /broken', () => ({ status: 500 }));
-      await world.toolhost.createServer(buildServerAt('till', '', { tools: [buildToolAt(`${receiver.url}/broken`)] }));
-      for (let call = 0; call < 20; call++) await world.toolhost.callTool('till', 'token-of-a-caller', 'get');
-      await rest('GET', '/calls');
+      const { body: webhook } = await asEditor('POST', '/webhooks', { url: `${receiver.url}/left`, events });
+      await asEditor('PUT', '/notification-settings', { events });
+      assert.equal((await asOwner('DELETE', `/members/usr_${editor}`)).status, 200);
+      await makeFailingCalls('till');
       await pollAndNotify();
       assert.deepEqual([getReceived('/left'), mail.mails], [[], []]);
-      assert.equal((await requestAs(owner, 'PATCH', `/webhooks/${webhook.id}`, { paused: false })).status, 200);
+      assert.equal((await asOwner('PATCH', `/webhooks/${webhook.id}`, { paused: false })).status, 200);
       await pollAndNotify();
-      assert.equal(getReceived('/left').length, 1);
-      assert.equal(mail.mails.length, 0);
-      await deleteWebhook(webhook as { id: string });
+      assert.deepEqual([getReceived('/left').length, mail.mails.length], [1, 0]);
     });
 
     it('are retried for a day with the same ID, and then abandoned, if the receiver fails', async () => {
-      const webhook = await createWebhook('/down', ['quota.near']);
+      await createWebhook('/down', ['quota.near']);
       respondWith('/down', 503);
       for (let n = 0; n < 8; n++) await rest('PUT', `/servers/shop/secrets/S${n}`, { value: `value-${n}-of-secret` });
       const startedAt = world.now();
@@ -132,9 +124,8 @@ for (const engine of engines) {
       await pollAndNotify();
       let notification = await getQuotaNotification();
       assert.match(notification?.text ?? '', /^8 of 10 secrets in all servers are used\.$/);
-      assert.deepEqual(notification?.deliveries, [
-        { to: 'webhook', name: receiver.url, state: 'waiting', error: 'HTTP 503' },
-      ]);
+      const delivery = { to: 'webhook', name: receiver.url, state: 'waiting', error: 'HTTP 503' };
+      assert.deepEqual(notification?.deliveries, [delivery]);
       for (let minutes = 1; notification?.deliveries[0]?.state === 'waiting'; minutes *= 3) {
         await world.advanceTime(minutes * 60_000);
         await pollAndNotify();
@@ -142,7 +133,6 @@ for (const engine of engines) {
         assert.ok(world.now() - startedAt < 3 * dayMs);
       }
       assert.deepEqual([notification?.deliveries[0]?.state, notification?.attempts], ['failed', 7]);
-      await deleteWebhook(webhook);
     });
 
     it('keep the webhook secret when path and events change, and are not sent while the webhook is paused', async () => {
@@ -164,9 +154,7 @@ for (const engine of engines) {
       assert.equal(getReceived('/new').length, 1);
       assert.equal((await change({ paused: false })).body.paused_at, undefined);
       await pollAndNotify();
-      const { data } = JSON.parse(String(getReceived('/new').at(-1)?.body));
-      assert.equal(data.subject, 'secrets');
-      await deleteWebhook(webhook);
+      assert.equal(parseReceived('/new').at(-1).data.subject, 'secrets');
     });
 
     it('are signed with a new secret, shown once, after a webhook moves to another origin [sec A12]', async () => {
@@ -181,28 +169,20 @@ for (const engine of engines) {
       await rest('POST', `/webhooks/${webhook.id}/test`);
       const [test] = otherReceiver.take();
       assert.ok(test && isSigned(test, secret));
-      await deleteWebhook(webhook);
     });
 
     it('are mailed to subscribers when keys expire or stay unused and when a login ends', async () => {
       const session = await createPersonSession(world.toolhost, { name: 'Ada' });
-      const requestAs = (method: string, path: string, body?: Json) =>
-        personRequest(world.toolhost, session, method, path, body);
-      const { db } = world.toolhost.running.app.runner;
+      const requestAs = createPersonClient(world.toolhost, session);
+      const expireSessionAt = (expires_at: number) => db.updateTable('sessions').set({ expires_at }).execute();
       // The session was created with the clock of this machine.
-      await db
-        .updateTable('sessions')
-        .set({ expires_at: world.now() + 400 * dayMs })
-        .execute();
+      await expireSessionAt(world.now() + 400 * dayMs);
       const subscribedEvents = ['key.expiring', 'key.unused', 'login.ended'];
       const set = await requestAs('PUT', '/notification-settings', { events: subscribedEvents });
       assert.deepEqual([set.status, set.body.events, set.body.mail_available], [200, subscribedEvents, true]);
       await rest('POST', '/keys', { name: 'Idle', scopes: ['call'] });
-      const { body: expiringKey } = await rest('POST', '/keys', {
-        name: 'Ends',
-        scopes: ['call'],
-        expires_in: 30 * 86_400,
-      });
+      const expiring = { name: 'Ends', scopes: ['call'], expires_in: 30 * 86_400 };
+      const { body: expiringKey } = await rest('POST', '/keys', expiring);
       await pollAndNotify();
       assert.equal(mail.mails.length, 0);
       await world.advanceTime(25 * dayMs);
@@ -225,10 +205,7 @@ for (const engine of engines) {
       assert.match(String(sent.to), /^usr_.*@mail\.example$/);
       await rest('DELETE', `/keys/${expiringKey.id}`);
       await world.advanceTime(70 * dayMs);
-      await db
-        .updateTable('sessions')
-        .set({ expires_at: world.now() + dayMs })
-        .execute();
+      await expireSessionAt(world.now() + dayMs);
       await pollAndNotify();
       const texts = (await listNotifications()).map(({ text }) => text);
       assert.ok(texts.includes('The API key “Idle” was not used for 90 days.'), texts.join());
@@ -242,22 +219,17 @@ for (const engine of engines) {
     it('mention no one and hide no link in a chat webhook, whatever a key is named [sec N1]', async () => {
       const name = '<!channel> @everyone [docs](https://evil.example)';
       const { body: key } = await rest('POST', '/keys', { name, scopes: ['call'] });
-      const webhook = await createWebhook('/chat', ['key.unused']);
+      await createWebhook('/chat', ['key.unused']);
       await world.advanceTime(91 * dayMs);
       await pollAndNotify();
-      const bodies = getReceived('/chat').map(({ body }) => JSON.parse(String(body)));
-      const { text, data } = bodies.find((one) => one.data.subject === key.id) ?? assert.fail('no notice');
+      const { text, data } = parseReceived('/chat').find((one) => one.data.subject === key.id);
       const chatText =
         'The API key “‹!channel› @\u200beveryone [docs]\u200b(https://evil.example)” was not used for 90 days.';
-      assert.deepEqual(
-        [text, data.text],
-        [`${chatText} ${data.link}`, `The API key “${name}” was not used for 90 days.`],
-      );
-      await deleteWebhook(webhook);
+      assert.equal(text, `${chatText} ${data.link}`);
+      assert.equal(data.text, `The API key “${name}” was not used for 90 days.`);
     });
 
     it('cover all of many unused and expiring keys, and logins only of existing servers', async () => {
-      const { db } = world.toolhost.running.app.runner;
       const workspace_id = 'local';
       const key = { workspace_id, secret_hash: 'none', scopes: '["call"]', created_by: 'usr', created_at: 1 };
       const keys = Array.from({ length: 60 }, (_, n) => ({ ...key, id: `key_many-${n}`, name: `Many ${n}` }));
@@ -269,47 +241,34 @@ for (const engine of engines) {
       const servers = db.selectFrom('servers').select(['id', 'slug']).where('slug', 'in', ['left', 'stays']);
       const login = { workspace_id, client_id: 'c', client_name: 'C', scope: '', agreement: '', sealed_tokens: '' };
       const times = { generation: 1, rotated_at: 1, created_at: 1, tokens_version: 1, broken_at: world.now() };
-      for (const { id, slug } of await servers.execute())
-        await db
-          .insertInto('grants')
-          .values({ ...login, ...times, id: `grt_${slug}`, server_id: id, slug })
-          .execute();
+      for (const { id: server_id, slug } of await servers.execute()) {
+        const grant = { ...login, ...times, id: `grt_${slug}`, server_id, slug };
+        await db.insertInto('grants').values(grant).execute();
+      }
       await rest('DELETE', '/servers/left');
-      const webhook = await createWebhook('/many', ['key.unused', 'key.expiring', 'login.ended']);
+      await createWebhook('/many', ['key.unused', 'key.expiring', 'login.ended']);
       for (const _ of [1, 2]) await pollAndNotify();
-      const subjects = getReceived('/many').map(({ body }) => JSON.parse(String(body)).data.subject as string);
+      const subjects = parseReceived('/many').map(({ data }) => String(data.subject));
       for (const kind of ['key_many-', 'key_ends-'])
         assert.equal(subjects.filter((subject) => subject.startsWith(kind)).length, 60, kind);
-      assert.deepEqual(
-        subjects.filter((subject) => !subject.startsWith('key_')),
-        ['stays'],
-      );
-      await deleteWebhook(webhook);
+      const logins = subjects.filter((subject) => !subject.startsWith('key_'));
+      assert.deepEqual(logins, ['stays']);
     });
 
     it('[find A8] let the hanging receivers of one creator take at most half of the slots across all their workspaces', async () => {
       const workspaces = [1, 2, 3].map((n) => `wsp_${'m'.repeat(22)}${n}`);
       const neighbor = `wsp_${'n'.repeat(22)}1`;
       otherReceiver.on('POST /never', () => 'hold');
-      const unused: [workspace: string, url: string, keys: number][] = [
-        ...workspaces.map((workspace): [string, string, number] => [workspace, `${otherReceiver.url}/never`, 6]),
-        [neighbor, `${receiver.url}/neighbor`, 3],
-      ];
-      for (const [workspace, url, keys] of unused) {
+      for (const workspace of [...workspaces, neighbor]) {
+        const [url, keys] =
+          workspace === neighbor ? [`${receiver.url}/neighbor`, 3] : [`${otherReceiver.url}/never`, 6];
         const key = await world.toolhost.createKey({ workspace });
         await world.toolhost.rest('POST', '/webhooks', { key, body: { url, events: ['key.unused'] } });
         for (let n = 1; n < keys; n++) await world.toolhost.createKey({ workspace });
       }
       await world.advanceTime(91 * dayMs);
-      const { deps } = world.toolhost.running.app.runner;
-      const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
-      const starts = [startEventDetection, startNotifier].map(async (start) =>
-        start(await world.database(), log, { ...deps, ...requireServing(deps), pollIntervalMs: dayMs }),
-      );
-      const [eventDetection, notifier] = (await Promise.all(starts)) as [LeaderJob, LeaderJob];
-      await eventDetection.poll();
-      await eventDetection.whenIdle();
-      await eventDetection.stop();
+      await poll(startEventDetection);
+      const notifier = await startJob(startNotifier);
       await notifier.poll();
       const getHeldRequests = () => otherReceiver.requests.filter(({ url }) => url === '/never');
       // The key that created the webhook may count as unused too, because its use is written in batches.
@@ -318,17 +277,13 @@ for (const engine of engines) {
       );
       await notifier.stop();
       for (const request of getHeldRequests()) request.release();
-      const { db } = world.toolhost.running.app.runner;
+      const ids = [...workspaces, neighbor];
       for (const table of ['webhooks', 'notifications'] as const)
-        await db
-          .deleteFrom(table)
-          .where('workspace_id', 'in', [...workspaces, neighbor])
-          .execute();
+        await db.deleteFrom(table).where('workspace_id', 'in', ids).execute();
     });
 
     it('are sent for a changed description among many unchanged ones', async () => {
-      const webhook = await createWebhook('/changed', ['description.changed']);
-      const { db } = world.toolhost.running.app.runner;
+      await createWebhook('/changed', ['description.changed']);
       const none = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };
       for (let n = 0; n <= 50; n++) await world.toolhost.createServer(buildServerAt(`watched-${n}`, receiver.url));
       const query = db.selectFrom('servers').select(['id', 'slug', 'workspace_id']).where('slug', 'like', 'watched-%');
@@ -341,29 +296,19 @@ for (const engine of engines) {
       await pollAndNotify();
       const [sent] = getReceived('/changed');
       assert.match(String(sent?.body), /The description of watched-\d+ has changed: 10 new operations/);
-      await deleteWebhook(webhook);
     });
 
     it('allow a workspace at most five webhooks, with URLs that the service may call', async () => {
-      for (const url of [
-        'http://127.0.0.1:9/',
-        'https://user:pass@hooks.example/',
-        'https://169.254.169.254/',
-        'x',
-        'ftp://a.example/',
-      ])
+      const urls = ['http://127.0.0.1:9/', 'https://user:pass@hooks.example/', 'https://169.254.169.254/'];
+      for (const url of [...urls, 'x', 'ftp://a.example/'])
         assert.equal((await rest('POST', '/webhooks', { url, events: ['key.unused'] })).status, 400, url);
       const webhooks = [];
       for (let n = 0; n < 5; n++) webhooks.push(await createWebhook(`/${n}`, ['key.unused']));
       const refused = await rest('POST', '/webhooks', { url: `${receiver.url}/5`, events: ['key.unused'] });
       assert.deepEqual([refused.status, /5 webhooks/.test(refused.text)], [403, true]);
       respondWith('/0', 302);
-      assert.deepEqual((await rest('POST', `/webhooks/${webhooks[0]?.id}/test`)).body, {
-        delivered: false,
-        error: 'HTTP 302',
-      });
-      for (const one of webhooks) await deleteWebhook(one);
-      assert.deepEqual((await rest('GET', '/webhooks')).body.webhooks, []);
+      const { body } = await rest('POST', `/webhooks/${webhooks[0]?.id}/test`);
+      assert.deepEqual(body, { delivered: false, error: 'HTTP 302' });
       assert.deepEqual(getReceived('/5'), []);
     });
   });

@@ -1,39 +1,37 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import type { CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
 import { engines } from '../sets.ts';
+import { pluck } from '../support/pluck.ts';
 import { buildCall } from '../support/store/rows.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { createKeyClient } from '../support/toolhost/rest-clients.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
 type Summary = { calls: number; errors: number; p50_ms?: number; p95_ms?: number };
+type Row = Summary & { slug: string; tool: string };
+type Interval = Summary & { at: string };
 type Statistics = {
   from: string;
   to: string;
   bucket_ms: number;
-  buckets: (Summary & { at: string })[];
-  by_server: (Summary & { slug: string })[];
-  by_tool: (Summary & { slug: string; tool: string })[];
+  buckets: Interval[];
+  by_server: Row[];
+  by_tool: Row[];
 };
 type Activity = { servers: { slug: string; calls: number; errors: number; hourly: number[] }[] };
 
 for (const engine of engines) {
-  describe(`call statistics on ${engine}`, () => {
-    let upstream: RecordingUpstream;
-    let world: EngineToolhost;
+  describe(`call statistics on ${engine}`, async () => {
     let seeded = 0;
-    before(async () => {
-      upstream = await startRecordingUpstream();
-      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
-    });
-    after(async () => {
-      await Promise.all([world?.stop(), upstream.close()]);
-    });
+    const upstream = await startRecordingUpstream();
+    const world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
+    after(() => Promise.all([world.stop(), upstream.close()]));
 
     /** Creates a server, and returns a function that adds calls of any time to it. */
     const createServer = async (slug: string) => {
@@ -48,7 +46,7 @@ for (const engine of engines) {
       await (await world.database()).calls.write(rows);
     };
     const get = async (path: string, key?: string) => {
-      const reply = await world.toolhost.rest('GET', path, key === undefined ? {} : { key });
+      const reply = await world.toolhost.rest('GET', path, key ? { key } : {});
       assert.equal(reply.status, 200, reply.text);
       return reply;
     };
@@ -63,19 +61,12 @@ for (const engine of engines) {
       const addCalls = await createServer('busy');
       await createServer('idle');
       const at = (hoursAgo: number) => ({ started_at: world.now() - hoursAgo * hourMs });
-      await addCalls([
-        at(0),
-        { ...at(0.5), outcome: 'timeout' },
-        at(1.5),
-        at(23.9),
-        { ...at(23.9), outcome: 'blocked' },
-      ]);
+      await addCalls([at(0), { ...at(0.5), outcome: 'timeout' }, at(1.5), at(23.9)]);
+      await addCalls([{ ...at(23.9), outcome: 'blocked' }]);
       await addCalls([at(24.1), at(48), { workspace_id: 'theirs' }]);
-      const hourly = Array(24).fill(0);
-      assert.deepEqual(await getServerActivity('idle'), { slug: 'idle', calls: 0, errors: 0, hourly });
-      hourly[23] = 2;
-      hourly[22] = 1;
-      hourly[0] = 2;
+      const idle = { slug: 'idle', calls: 0, errors: 0, hourly: Array(24).fill(0) };
+      assert.deepEqual(await getServerActivity('idle'), idle);
+      const hourly = [2, ...Array(21).fill(0), 1, 2];
       assert.deepEqual(await getServerActivity('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
     });
 
@@ -121,19 +112,20 @@ for (const engine of engines) {
         { started_at: from + 30 * minuteMs, duration_ms: 7 },
         { started_at: from + 2 * hourMs },
       ]);
-      const span = `since=${new Date(from).toISOString()}&until=${new Date(from + 2 * hourMs).toISOString()}`;
-      assert.deepEqual(await getStatistics(`slug=spread&${span}&buckets=4`), {
-        from: new Date(from).toISOString(),
-        to: new Date(from + 2 * hourMs).toISOString(),
+      const at = (minutes: number) => new Date(from + minutes * minuteMs).toISOString();
+      const total = { slug: 'spread', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 };
+      assert.deepEqual(await getStatistics(`slug=spread&since=${at(0)}&until=${at(120)}&buckets=4`), {
+        from: at(0),
+        to: at(120),
         bucket_ms: 30 * minuteMs,
         buckets: [
-          { at: new Date(from).toISOString(), calls: 2, errors: 1, p50_ms: 3, p95_ms: 37 },
-          { at: new Date(from + 30 * minuteMs).toISOString(), calls: 1, errors: 0, p50_ms: 7, p95_ms: 7 },
-          { at: new Date(from + 60 * minuteMs).toISOString(), calls: 0, errors: 0 },
-          { at: new Date(from + 90 * minuteMs).toISOString(), calls: 0, errors: 0 },
+          { at: at(0), calls: 2, errors: 1, p50_ms: 3, p95_ms: 37 },
+          { at: at(30), calls: 1, errors: 0, p50_ms: 7, p95_ms: 7 },
+          { at: at(60), calls: 0, errors: 0 },
+          { at: at(90), calls: 0, errors: 0 },
         ],
-        by_server: [{ slug: 'spread', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
-        by_tool: [{ slug: 'spread', tool: 'get', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
+        by_server: [total],
+        by_tool: [{ ...total, tool: 'get' }],
       });
     });
 
@@ -141,18 +133,15 @@ for (const engine of engines) {
       const addCalls = await createServer('durations');
       for (const [tool, maxDuration] of Object.entries({ a: 8, b: 500, c: 20_000, d: 31_000 })) {
         // A fixed, unordered sequence of many small and few large durations.
-        const durations = Array.from({ length: 401 }, (_, n) =>
-          Math.floor(((n * 7919) % 401) ** 3 * (maxDuration / 401 ** 3)),
-        );
+        const scale = maxDuration / 401 ** 3;
+        const durations = Array.from({ length: 401 }, (_, n) => Math.floor(((n * 7919) % 401) ** 3 * scale));
         await addCalls(durations.map((duration_ms) => ({ tool, duration_ms })));
         const sorted = durations.toSorted((a, b) => a - b);
         const { by_tool } = await getStatistics(`slug=durations&tool=${tool}`);
         assert.equal(by_tool.length, 1);
-        for (const [share, actual] of [
-          [0.5, by_tool[0]?.p50_ms],
-          [0.95, by_tool[0]?.p95_ms],
-        ] as const) {
-          const exact = sorted[Math.ceil(sorted.length * share) - 1] ?? 0;
+        const actuals = { 0.5: by_tool[0]?.p50_ms, 0.95: by_tool[0]?.p95_ms };
+        for (const [share, actual] of Object.entries(actuals)) {
+          const exact = sorted[Math.ceil(sorted.length * Number(share)) - 1] ?? 0;
           const allowed = exact < 8 ? 0 : exact / 8;
           assert.ok(Math.abs((actual ?? -1) - exact) <= allowed, `${tool}: ${actual} for ${exact}`);
         }
@@ -163,52 +152,29 @@ for (const engine of engines) {
       const [first, second] = [await createServer('ranked-one'), await createServer('ranked-two')];
       await first([{ tool: 'x' }, { tool: 'x' }, { tool: 'y', outcome: 'blocked' }]);
       await second([{ tool: 'x' }, { tool: 'x' }]);
-      const onlyRanked = <Row extends { slug: string }>(rows: Row[]) =>
-        rows.filter((row) => row.slug.startsWith('ranked'));
+      const onlyRanked = (rows: Row[]) => rows.filter((row) => row.slug.startsWith('ranked'));
       const { by_server, by_tool } = await getStatistics('buckets=1');
-      assert.deepEqual(
-        onlyRanked(by_server).map(({ slug, calls, errors }) => [slug, calls, errors]),
-        [
-          ['ranked-one', 3, 1],
-          ['ranked-two', 2, 0],
-        ],
-      );
-      assert.deepEqual(
-        onlyRanked(by_tool)
-          .map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`)
-          .sort(),
-        ['ranked-one x 2', 'ranked-one y 1', 'ranked-two x 2'],
-      );
+      const servers = pluck(onlyRanked(by_server), 'slug', 'calls', 'errors');
+      assert.deepEqual(servers, ['ranked-one', 3, 1, 'ranked-two', 2, 0]);
+      const tools = onlyRanked(by_tool).map(({ slug, tool, calls }) => `${slug} ${tool} ${calls}`);
+      assert.deepEqual(tools.toSorted(), ['ranked-one x 2', 'ranked-one y 1', 'ranked-two x 2']);
       const ofX = await getStatistics('tool=x&buckets=1');
-      assert.deepEqual(
-        onlyRanked(ofX.by_tool).map(({ slug, calls }) => [slug, calls]),
-        [
-          ['ranked-one', 2],
-          ['ranked-two', 2],
-        ],
-      );
+      assert.deepEqual(pluck(onlyRanked(ofX.by_tool), 'slug', 'calls'), ['ranked-one', 2, 'ranked-two', 2]);
     });
 
     it('[sec E3] show a key that is limited to servers only those servers', async () => {
       const key = await world.toolhost.createKey({ servers: ['limited-mine'] });
-      for (const slug of ['limited-mine', 'limited-other']) {
+      for (const slug of ['limited-mine', 'limited-other'])
         await (await createServer(slug))([{ id: `call_of_${slug}` }]);
-      }
-      assert.deepEqual(
-        (await getActivity('', key)).servers.map(({ slug, calls }) => [slug, calls]),
-        [['limited-mine', 1]],
-      );
-      assert.deepEqual(
-        (await getStatistics('', key)).by_server.map(({ slug }) => slug),
-        ['limited-mine'],
-      );
+      assert.deepEqual(pluck((await getActivity('', key)).servers, 'slug', 'calls'), ['limited-mine', 1]);
+      assert.deepEqual(pluck((await getStatistics('', key)).by_server, 'slug'), ['limited-mine']);
       assert.equal((await get('/calls/call_of_limited-mine', key)).status, 200);
-      const refused = [
+      for (const path of [
         '/statistics?slug=limited-other',
         '/activity?slug=limited-other',
         '/calls/call_of_limited-other',
-      ];
-      for (const path of refused) assert.equal((await world.toolhost.rest('GET', path, { key })).status, 404, path);
+      ])
+        assert.equal((await world.toolhost.rest('GET', path, { key })).status, 404, path);
       const csv = (await get('/calls.csv', key)).text;
       assert.deepEqual([csv.includes('limited-mine'), csv.includes('limited-other')], [true, false]);
     });
@@ -221,72 +187,38 @@ for (const engine of engines) {
       assert.equal((await world.toolhost.rest('GET', '/statistics?slug=private', { key })).status, 404);
       assert.equal((await world.toolhost.rest('GET', '/calls/call_private', { key })).status, 404);
       const callOnlyKey = await world.toolhost.createKey({ scopes: ['call'] });
-      for (const path of ['/statistics', '/activity', '/calls/call_private', '/calls.csv']) {
+      for (const path of ['/statistics', '/activity', '/calls/call_private', '/calls.csv'])
         assert.equal((await world.toolhost.rest('GET', path, { key: callOnlyKey })).status, 403, path);
-      }
     });
 
     it('[find A4] use whole minutes, and whole days if the range starts more than three days ago', async () => {
-      const at = (text: string) => `2026-11-${text}Z`;
-      const span = async (since: string, until: string, buckets = 48) => {
-        const {
-          from,
-          to,
-          bucket_ms,
-          buckets: intervals,
-        } = await getStatistics(`since=${at(since)}&until=${at(until)}&buckets=${buckets}`);
-        return [from, to, bucket_ms / minuteMs, intervals.length];
-      };
-      assert.deepEqual(await span('20T10:00:30.5', '20T10:00:30.6'), [
-        at('20T10:00:00.000'),
-        at('20T10:01:00.000'),
-        1,
-        1,
-      ]);
-      assert.deepEqual(await span('20T10:00:59', '20T11:00:01', 10), [
-        at('20T10:00:00.000'),
-        at('20T11:01:00.000'),
-        7,
-        9,
-      ]);
-      assert.deepEqual(await span('18T11:07:00', '20T12:00:00', 40), [
-        at('18T11:07:00.000'),
-        at('20T12:00:00.000'),
-        120,
-        25,
-      ]);
-      assert.deepEqual(await span('10T11:07:00', '20T11:01:00', 500), [
-        at('10T00:00:00.000'),
-        at('21T00:00:00.000'),
-        24 * 60,
-        11,
-      ]);
+      for (const [since, until, buckets, ...expected] of [
+        ['20T10:00:30.5', '20T10:00:30.6', 48, '20T10:00', '20T10:01', 1, 1],
+        ['20T10:00:59', '20T11:00:01', 10, '20T10:00', '20T11:01', 7, 9],
+        ['18T11:07:00', '20T12:00:00', 40, '18T11:07', '20T12:00', 120, 25],
+        ['10T11:07:00', '20T11:01:00', 500, '10T00:00', '21T00:00', 24 * 60, 11],
+      ]) {
+        const query = `since=2026-11-${since}Z&until=2026-11-${until}Z&buckets=${buckets}`;
+        const { from, to, ...statistics } = await getStatistics(query);
+        const times = [from, to].map((time) => time.replace(/^2026-11-(.*):00\.000Z$/, '$1'));
+        const actual = [...times, statistics.bucket_ms / minuteMs, statistics.buckets.length];
+        assert.deepEqual(actual, expected);
+      }
     });
 
     it('[find A4] return activity in the same pages as the server list', async () => {
       const key = await world.toolhost.createKey({ workspace: 'paged' });
-      for (const slug of ['paged-a', 'paged-b', 'paged-c']) {
-        const { status } = await world.toolhost.rest('POST', '/servers', {
-          key,
-          body: buildServerAt(slug, upstream.url),
-        });
-        assert.equal(status, 201);
-      }
-      let cursor = '';
+      const send = createKeyClient(world.toolhost, key);
+      for (const slug of ['paged-a', 'paged-b', 'paged-c'])
+        assert.equal((await send('POST', '/servers', buildServerAt(slug, upstream.url))).status, 201);
+      let query = '?limit=2';
       for (const expected of [2, 1]) {
-        const query = `?limit=2${cursor && `&cursor=${cursor}`}`;
-        const servers = (await get(`/servers${query}`, key)).body as {
-          servers: { slug: string }[];
-          next_cursor?: string;
-        };
-        const page = (await get(`/activity${query}`, key)).body as unknown as Activity & { next_cursor?: string };
-        assert.equal(page.servers.length, expected);
-        assert.deepEqual(
-          page.servers.map(({ slug }) => slug),
-          servers.servers.map(({ slug }) => slug),
-        );
-        assert.equal(page.next_cursor, servers.next_cursor);
-        cursor = page.next_cursor ?? '';
+        const [servers, activity] = [await get(`/servers${query}`, key), await get(`/activity${query}`, key)];
+        const slugs = pluck(activity.body.servers, 'slug');
+        assert.equal(slugs.length, expected);
+        assert.deepEqual(slugs, pluck(servers.body.servers, 'slug'));
+        assert.equal(activity.body.next_cursor, servers.body.next_cursor);
+        query = `?limit=2&cursor=${activity.body.next_cursor}`;
       }
     });
 
