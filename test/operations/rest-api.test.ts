@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { operationList } from '@toolhost/server/operations';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { pluck } from '../support/pluck.ts';
+import { createKeyClient } from '../support/toolhost/rest-clients.ts';
+import { type Json, type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 type Operation = {
@@ -14,13 +16,9 @@ type Operation = {
 
 const origin = 'https://api.example';
 
-describe('REST API', () => {
-  let toolhost: TestToolhost;
-  let key: string;
-  before(async () => {
-    toolhost = await startToolhost();
-    key = await toolhost.createKey();
-  });
+describe('REST API', async () => {
+  const toolhost = await startToolhost();
+  const key = await toolhost.createKey();
   after(() => toolhost.stop());
 
   const rest = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
@@ -71,85 +69,63 @@ describe('REST API', () => {
   it('changes nothing if If-Match names another version or is invalid', async () => {
     await rest('POST', '/servers', buildServerAt('matched', origin));
     for (const method of ['PATCH', 'PUT']) {
-      for (const [match, status] of [
-        ['"2"', 409],
-        ['W/"9"', 409],
-        ['3', 400],
-        ['"abc"', 400],
-        ['"1", "2"', 400],
-        ['""', 400],
-      ] as const) {
-        assertProblem(
-          await rest(method, '/servers/matched', buildServerAt('matched', origin, { name: 'Changed' }), {
-            'if-match': match,
-          }),
-          status,
-        );
-      }
+      const change = buildServerAt('matched', origin, { name: 'Changed' });
+      for (const [match, status] of Object.entries({
+        '"2"': 409,
+        'W/"9"': 409,
+        3: 400,
+        '"abc"': 400,
+        '"1", "2"': 400,
+        '""': 400,
+      }))
+        assertProblem(await rest(method, '/servers/matched', change, { 'if-match': match }), status);
     }
     assertProblem(await rest('POST', '/servers/matched/versions/1/restore', {}, { 'if-match': '"7"' }), 409);
     assertProblem(await rest('PATCH', '/servers/matched', { expected_version: 2 }), 409);
     assert.equal(((await rest('GET', '/servers/matched')).body.server as Json).version, 1);
-    assert.equal(getEtag(await rest('PATCH', '/servers/matched', { name: 'Weak' }, { 'if-match': 'W/"1"' })), '"2"');
-    assert.equal(
-      getEtag(await rest('PUT', '/servers/matched', buildServerAt('matched', origin), { 'if-match': '"2"' })),
-      '"3"',
-    );
-    assert.equal(getEtag(await rest('PATCH', '/servers/matched', { name: 'Any' }, { 'if-match': '*' })), '"4"');
+    const config = buildServerAt('matched', origin);
+    for (const [method, body, match, etag] of [
+      ['PATCH', { name: 'Weak' }, 'W/"1"', '"2"'],
+      ['PUT', config, '"2"', '"3"'],
+      ['PATCH', { name: 'Any' }, '*', '"4"'],
+    ] as const)
+      assert.equal(getEtag(await rest(method, '/servers/matched', body, { 'if-match': match })), etag);
   });
 
   it('lists servers and keys in pages, each of them once', async () => {
-    const lister = await toolhost.createKey({ workspace: 'lister' });
-    for (let n = 0; n < 5; n += 1)
-      await toolhost.rest('POST', '/servers', { key: lister, body: buildServerAt(`listed-${n}`, origin) });
-    for (let n = 0; n < 4; n += 1)
-      await toolhost.rest('POST', '/keys', { key: lister, body: { name: `Key ${n}`, scopes: ['call'] } });
-    for (const [path, field, name, count] of [
-      ['/servers', 'servers', 'slug', 5],
-      ['/keys', 'keys', 'id', 5],
-    ] as const) {
+    const send = createKeyClient(toolhost, await toolhost.createKey({ workspace: 'lister' }));
+    for (let n = 0; n < 5; n += 1) await send('POST', '/servers', buildServerAt(`listed-${n}`, origin));
+    for (let n = 0; n < 4; n += 1) await send('POST', '/keys', { name: `Key ${n}`, scopes: ['call'] });
+    for (const field of ['servers', 'keys']) {
       const seen: unknown[] = [];
       let pages = 0;
-      for (let cursor: unknown; ; pages += 1) {
-        const { body } = await toolhost.rest('GET', `${path}?limit=2${cursor ? `&cursor=${String(cursor)}` : ''}`, {
-          key: lister,
-        });
-        seen.push(...(body[field] as Json[]).map((row) => row[name]));
+      for (let cursor: unknown = ''; cursor !== undefined; pages += 1) {
+        const { body } = await send('GET', `/${field}?limit=2${cursor && `&cursor=${String(cursor)}`}`);
+        seen.push(...pluck(body[field], 'id'));
         cursor = body.next_cursor;
-        if (cursor === undefined) break;
       }
-      assert.deepEqual([seen.length, new Set(seen).size, pages], [count, count, 2]);
+      assert.deepEqual([seen.length, new Set(seen).size, pages], [5, 5, 3]);
     }
     assertProblem(await rest('GET', '/servers?cursor=forged'), 400);
     assertProblem(await rest('GET', '/keys?limit=0'), 400);
   });
 
   it('[sec E3] shows an API key once, and neither the key nor its hash in its record', async () => {
-    const created = await rest('POST', '/keys', {
-      name: 'Mine',
-      scopes: ['call', 'call'],
-      servers: ['matched'],
-      expires_at: '2100-01-01T00:00:00Z',
-    });
-    assert.equal(created.status, 201);
-    assert.equal(created.headers.get('cache-control'), 'no-store');
+    const limits = { servers: ['matched'], expires_at: '2100-01-01T00:00:00Z' };
+    const created = await rest('POST', '/keys', { name: 'Mine', scopes: ['call', 'call'], ...limits });
+    assert.deepEqual([created.status, created.headers.get('cache-control')], [201, 'no-store']);
     const { key: secret, ...record } = created.body;
     assert.match(String(secret), /^thk_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$/);
-    assert.deepEqual(
-      [record.scopes, record.servers, record.expires_at],
-      [['call'], ['matched'], '2100-01-01T00:00:00.000Z'],
-    );
+    const { scopes, servers, expires_at } = record;
+    assert.deepEqual([scopes, servers, expires_at], [['call'], ['matched'], '2100-01-01T00:00:00.000Z']);
     const listed = await rest('GET', '/keys?limit=200');
-    assert.deepEqual(
-      (listed.body.keys as Json[]).find((row) => row.id === record.id),
-      record,
-    );
+    const findListed = ({ body }: Reply) => (body.keys as Json[]).find((row) => row.id === record.id);
+    assert.deepEqual(findListed(listed), record);
     assert.equal(listed.text.includes(String(secret).split('_')[2] ?? ''), false);
     assert.doesNotMatch(listed.text, /"\w*hash\w*":/);
     assert.deepEqual((await rest('DELETE', `/keys/${String(record.id)}`)).body, { revoked: record.id });
     assertProblem(await rest('DELETE', `/keys/${String(record.id)}`), 404);
-    const revoked = ((await rest('GET', '/keys?limit=200')).body.keys as Json[]).find((row) => row.id === record.id);
-    assert.match(String(revoked?.revoked_at), /^\d{4}-/);
+    assert.match(String(findListed(await rest('GET', '/keys?limit=200'))?.revoked_at), /^\d{4}-/);
   });
 
   it('[sec E3] refuses to create a key with more permissions than the key that creates it', async () => {
@@ -159,32 +135,21 @@ describe('REST API', () => {
     assert.equal((await createKey(['manage:write'], writer)).status, 201);
     for (const scopes of [['manage'], ['manage:read'], ['call'], ['manage:write', 'call']])
       assertProblem(await createKey(scopes, writer), 403);
-    for (const token of [
-      await toolhost.createKey({ scopes: ['manage:read'] }),
-      await toolhost.createKey({ scopes: ['call'] }),
+    for (const options of [
+      { scopes: ['manage:read' as const] },
+      { scopes: ['call' as const] },
+      { servers: ['matched'] },
     ])
-      assertProblem(await createKey(['call'], token), 403);
-    assertProblem(await createKey(['call'], await toolhost.createKey({ servers: ['matched'] })), 403);
-    for (const invalidFields of [
-      { expires_at: '2020-01-01T00:00:00Z' },
-      { expires_at: 'soon' },
-      { scopes: [] },
-      { scopes: ['root'] },
-      { name: ' ' },
-      { servers: [] },
-      { workspace_id: 'x' },
-    ]) {
+      assertProblem(await createKey(['call'], await toolhost.createKey(options)), 403);
+    const expiries = [{ expires_at: '2020-01-01T00:00:00Z' }, { expires_at: 'soon' }];
+    const others = [{ scopes: [] }, { scopes: ['root'] }, { name: ' ' }, { servers: [] }, { workspace_id: 'x' }];
+    for (const invalidFields of [...expiries, ...others])
       assertProblem(await rest('POST', '/keys', { name: 'Wrong', scopes: ['call'], ...invalidFields }), 400);
-    }
   });
 
   it('reports every invalid request as a problem that names the error', async () => {
-    assert.deepEqual(
-      assertProblem(await rest('POST', '/servers', { ...buildServerAt('x', origin), nam: 1 }), 400)
-        .problems?.map(({ path }) => path)
-        .toSorted(),
-      ['nam', 'slug'],
-    );
+    const invalid = await rest('POST', '/servers', { ...buildServerAt('x', origin), nam: 1 });
+    assert.deepEqual(pluck(assertProblem(invalid, 400).problems, 'path').toSorted(), ['nam', 'slug']);
     assertProblem(await rest('GET', '/nowhere'), 404);
     const wrongMethod = await rest('POST', '/servers/matched');
     assert.match(assertProblem(wrongMethod, 405).detail, /allows only GET, PUT, PATCH, DELETE/);
@@ -194,11 +159,9 @@ describe('REST API', () => {
     assertProblem(unauthenticated, 401);
     assertProblem(await toolhost.rest('GET', '/servers', { key: 'thk_junk' }), 401);
     const send = async (body: string | Buffer, type = 'application/json') => {
-      const response = await fetch(`${toolhost.url}/api/v1/servers`, {
-        method: 'POST',
-        body,
-        headers: { authorization: `Bearer ${key}`, 'content-type': type },
-      });
+      const headers = { authorization: `Bearer ${key}`, 'content-type': type };
+      const request = { method: 'POST', body, headers };
+      const response = await fetch(`${toolhost.url}/api/v1/servers`, request);
       const text = await response.text();
       return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json };
     };
@@ -213,8 +176,7 @@ describe('REST API', () => {
 
   it('records the actor and the target of every change, without secrets', async () => {
     const auditor = await toolhost.createKey({ workspace: 'audited' });
-    const sendAsAuditor = (method: string, path: string, body?: Json) =>
-      toolhost.rest(method, path, { key: auditor, ...(body && { body }) });
+    const sendAsAuditor = createKeyClient(toolhost, auditor);
     const authentication = { type: 'Bearer', token: 'hidden-token' };
     const created = await sendAsAuditor('POST', '/servers', buildServerAt('audited', origin, { authentication }));
     await sendAsAuditor('PUT', '/servers/audited/secrets/KEY', { value: 'hidden-value' });
@@ -228,25 +190,15 @@ describe('REST API', () => {
     await sendAsAuditor('POST', '/servers', { name: 'Refused' });
     const { body, text } = await sendAsAuditor('GET', '/audit?limit=9');
     const events = (body.events as Json[]).toReversed();
-    assert.deepEqual(
-      events.map(({ operation, target }) => [operation, target]),
-      [
-        ['createApiKey', `key_${auditor.split('_')[1]}`],
-        ['createMcpServer', 'audited'],
-        ['setSecret', 'audited'],
-        ['updateMcpServer', 'audited'],
-        ['restoreVersion', 'audited'],
-        ['deleteSecret', 'audited'],
-        ['createApiKey', createdKey.body.id],
-        ['revokeApiKey', createdKey.body.id],
-        ['deleteMcpServer', 'audited'],
-      ],
-    );
+    const [key, otherKey] = [`key_${auditor.split('_')[1]}`, createdKey.body.id];
+    assert.deepEqual(pluck(events, 'operation', 'target'), [
+      ...['createApiKey', key, 'createMcpServer', 'audited', 'setSecret', 'audited', 'updateMcpServer', 'audited'],
+      ...['restoreVersion', 'audited', 'deleteSecret', 'audited', 'createApiKey', otherKey, 'revokeApiKey', otherKey],
+      ...['deleteMcpServer', 'audited'],
+    ]);
     const [, first] = events;
-    assert.deepEqual(
-      [first?.actor_kind, first?.actor_id, first?.request_id],
-      ['api_key', `key_${auditor.split('_')[1]}`, created.headers.get('x-request-id')],
-    );
+    const actor = { actor_kind: 'api_key', actor_id: key, request_id: created.headers.get('x-request-id') };
+    assert.partialDeepStrictEqual(first, actor);
     assert.deepEqual(first?.detail, { version: 1, name: 'audited', tools: 1, access: 'api_key' });
     assert.doesNotMatch(text, /hidden/);
     assert.equal(text.includes(String(createdKey.body.key)), false);
@@ -254,39 +206,27 @@ describe('REST API', () => {
 
   it('matches its OpenAPI document in every path, scope, and parameter', async () => {
     const response = await fetch(`${toolhost.url}/api/v1/openapi.json`);
-    const document = (await response.json()) as {
-      openapi: string;
-      servers: Json[];
-      paths: Record<string, Record<string, Operation>>;
-    };
+    type Document = { openapi: string; servers: Json[]; paths: Record<string, Record<string, Operation>> };
+    const document = (await response.json()) as Document;
     assert.deepEqual([document.openapi, document.servers], ['3.1.0', [{ url: `${toolhost.url}/api/v1` }]]);
     const described = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, op]) => ({ method: method.toUpperCase(), path, op })),
     );
-    assert.deepEqual(
-      described.map(({ method, path }) => `${method} ${path}`).toSorted(),
-      operationList.map(({ route }) => `${route.method} ${route.path}`).toSorted(),
-    );
+    const routes = operationList.map(({ route }) => `${route.method} ${route.path}`).toSorted();
+    assert.deepEqual(described.map(({ method, path }) => `${method} ${path}`).toSorted(), routes);
     assert.equal(new Set(described.map(({ op }) => op.operationId)).size, operationList.length);
     for (const { method, path, op } of described) {
-      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
-      assert.deepEqual(
-        op.parameters.filter((parameter) => parameter.in === 'path').map(({ name, required }) => [name, required]),
-        inPath.map((name) => [name, true]),
-        path,
-      );
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].flatMap((match) => [match[1], true]);
+      const pathParameters = op.parameters.filter((parameter) => parameter.in === 'path');
+      assert.deepEqual(pluck(pathParameters, 'name', 'required'), inPath, path);
       if (method === 'GET' || method === 'DELETE') assert.equal(op.requestBody, undefined, path);
-      const refused = await toolhost.rest(method, path.replaceAll(/\{(\w+)\}/g, 'x'), {
-        key: await toolhost.createKey({
-          workspace: 'nobody',
-          scopes: op['x-scope'] === 'call' ? ['manage'] : ['call'],
-        }),
-        ...(op.requestBody && { body: {} }),
-      });
+      const scopes = op['x-scope'] === 'call' ? (['manage'] as const) : (['call'] as const);
+      const unfit = await toolhost.createKey({ workspace: 'nobody', scopes: [...scopes] });
+      const send = createKeyClient(toolhost, unfit);
+      const refused = await send(method, path.replaceAll(/\{(\w+)\}/g, 'x'), op.requestBody && {});
       assert.match(assertProblem(refused, 403).detail, new RegExp(`needs the scope ${op['x-scope']}`), path);
-      assert.ok(
-        ['200', '201'].some((status) => status in op.responses) && '404' in op.responses && '409' in op.responses,
-      );
+      assert.ok('200' in op.responses || '201' in op.responses);
+      assert.ok('404' in op.responses && '409' in op.responses);
     }
   });
 });
