@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { clientsWithStrictNames, knownClients } from '@toolhost/mcp-clients/clients';
 import { getRpcResult } from '../support/mcp.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { getOutput } from '../support/oauth/management-agent.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { pluck } from '../support/pluck.ts';
+import { type Json, startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
@@ -14,6 +15,7 @@ type Check = { id: string; title: string; status: 'ok' | 'warning' | 'problem'; 
 
 const allClients = knownClients.map(({ name }) => name);
 const commonChecks = ['address', 'challenge', 'sign_in', 'handshake', 'tool_list', 'tool_count', 'tool_names'];
+const lastChecks = ['tool_hints', 'token_estimate', 'secrets'];
 const loginChecks = ['resource_metadata', 'server_metadata', 'registration', 'provider'];
 
 /** Groups the IDs of the checks by status. */
@@ -23,13 +25,9 @@ function byStatus(checks: readonly Check[]): Record<string, string[]> {
   );
 }
 
-describe('connection check', () => {
-  let world: LoginWorld;
-  let toolhost: TestToolhost;
-  before(async () => {
-    world = await startLoginWorld();
-    toolhost = world.toolhost;
-  });
+describe('connection check', async () => {
+  const world = await startLoginWorld();
+  const toolhost = world.toolhost;
   after(() => world.stop());
 
   const getChecks = async (slug: string): Promise<Check[]> => {
@@ -37,10 +35,8 @@ describe('connection check', () => {
     assert.equal(status, 200, text);
     return body.checks as Check[];
   };
-  const getCheck = async (slug: string, id: string): Promise<Check> => {
-    const found = (await getChecks(slug)).find((check) => check.id === id);
-    return found ?? assert.fail(`no check ${id}`);
-  };
+  const getCheck = async (slug: string, id: string): Promise<Check> =>
+    (await getChecks(slug)).find((check) => check.id === id) ?? assert.fail(`no check ${id}`);
   let servers = 0;
   const serve = async (more: Json = {}) => {
     const slug = more.slug ?? `checked-${++servers}`;
@@ -54,23 +50,13 @@ describe('connection check', () => {
     const checks = await getChecks(slug);
     assert.deepEqual(byStatus(checks), {
       warning: ['address', 'provider'],
-      ok: [
-        ...commonChecks.slice(1, 3),
-        ...loginChecks.slice(0, 3),
-        ...commonChecks.slice(3),
-        'tool_hints',
-        'token_estimate',
-        'secrets',
-      ],
+      ok: [...commonChecks.slice(1, 3), ...loginChecks.slice(0, 3), ...commonChecks.slice(3), ...lastChecks],
     });
     const provider = checks.find(({ id }) => id === 'provider');
     assert.match(provider?.detail ?? '', new RegExp(`${toolhost.url}/mcp/${slug}/callback$`));
     for (const { title, detail, clients } of checks) {
       assert.ok(title && detail && clients.length > 0);
-      assert.deepEqual(
-        clients.filter((name) => !allClients.includes(name)),
-        [],
-      );
+      for (const name of clients) assert.ok(allClients.includes(name), name);
     }
   });
 
@@ -92,10 +78,7 @@ describe('connection check', () => {
   it('lists the clients that cannot present a credential that must be copied', async () => {
     const slug = await serve({ authentication: { type: 'Bearer' } });
     const checks = await getChecks(slug);
-    assert.deepEqual(
-      checks.map(({ id }) => id),
-      [...commonChecks, 'tool_hints', 'token_estimate', 'secrets'],
-    );
+    assert.deepEqual(pluck(checks, 'id'), [...commonChecks, ...lastChecks]);
     assert.deepEqual(byStatus(checks).warning, ['address', 'sign_in']);
     const { clients, detail } = await getCheck(slug, 'sign_in');
     assert.deepEqual(clients, ['Claude', 'ChatGPT']);
@@ -105,15 +88,16 @@ describe('connection check', () => {
   });
 
   it('compares the number of tools with the limits of clients', async () => {
-    const checkToolCount = async (count: number) => {
+    for (const [count, status, clients] of [
+      [40, 'ok', ['Cursor', 'VS Code', 'Windsurf']],
+      [41, 'warning', ['Cursor']],
+      [129, 'warning', ['Cursor', 'VS Code', 'Windsurf']],
+      [0, 'warning', allClients],
+    ] as const) {
       const slug = await serve({ tools: tools(Array.from({ length: count }, (_, n) => `t${n}`)) });
-      const { status, clients } = await getCheck(slug, 'tool_count');
-      return [status, clients];
-    };
-    assert.deepEqual(await checkToolCount(40), ['ok', ['Cursor', 'VS Code', 'Windsurf']]);
-    assert.deepEqual(await checkToolCount(41), ['warning', ['Cursor']]);
-    assert.deepEqual(await checkToolCount(129), ['warning', ['Cursor', 'VS Code', 'Windsurf']]);
-    assert.deepEqual(await checkToolCount(0), ['warning', allClients]);
+      const found = await getCheck(slug, 'tool_count');
+      assert.deepEqual([found.status, found.clients], [status, clients]);
+    }
   });
 
   it('measures tool names including the prefix that clients add', async () => {
@@ -123,11 +107,8 @@ describe('connection check', () => {
     const { status, clients, detail } = await checkToolNames('short-two', ['a'.repeat(49), 'fine']);
     assert.deepEqual([status, clients], ['warning', ['Claude Code']]);
     assert.match(detail, /^Claude Code allows 64 characters .*: a{49}\.$/);
-    assert.deepEqual((await checkToolNames('short-three', ['a'.repeat(50)])).clients, [
-      'Claude Code',
-      'Cursor',
-      'LibreChat',
-    ]);
+    const long = await checkToolNames('short-three', ['a'.repeat(50)]);
+    assert.deepEqual(long.clients, ['Claude Code', 'Cursor', 'LibreChat']);
     const dotted = await checkToolNames('dotted', ['things.get', 'a.b', 'c.d', 'e.f', 'plain']);
     assert.deepEqual([dotted.status, dotted.clients], ['warning', clientsWithStrictNames]);
     assert.match(dotted.detail, /things\.get, a\.b, c\.d and 1 more/);
@@ -149,18 +130,13 @@ describe('connection check', () => {
     });
     const secrets = () => getCheck(slug, 'secrets');
     assert.match((await secrets()).detail, /until these secrets have a value: TOKEN, KEY\.$/);
-    for (const name of ['TOKEN', 'KEY']) {
+    for (const name of ['TOKEN', 'KEY'])
       await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret-value' } });
-    }
     assert.equal((await secrets()).status, 'ok');
-    await toolhost.rest('PATCH', `/servers/${slug}`, {
-      body: { tools: [buildToolAt('https://api.example.com/thing')] },
-    });
-    const { status, detail } = await secrets();
-    assert.deepEqual(
-      [status, detail],
-      ['problem', 'Set these secrets again, because the tools now call other hosts: KEY, TOKEN.'],
-    );
+    const moved = { tools: [buildToolAt('https://api.example.com/thing')] };
+    await toolhost.rest('PATCH', `/servers/${slug}`, { body: moved });
+    const detail = 'Set these secrets again, because the tools now call other hosts: KEY, TOKEN.';
+    assert.partialDeepStrictEqual(await secrets(), { status: 'problem', detail });
     assert.doesNotMatch(JSON.stringify(await getChecks(slug)), /a-secret-value/);
   });
 
@@ -168,12 +144,12 @@ describe('connection check', () => {
     const names = ['read.it', 'write'];
     const views = { desk: { title: 'The desk', tools: ['write'] } };
     const slug = await world.createServer({ tools: tools(names), views });
+    const check = (view?: string) =>
+      toolhost.rest('POST', `/servers/${slug}/connection-check`, { body: { ...(view !== undefined && { view }) } });
     const checkView = async (view?: string) => {
-      const { status, body, text } = await toolhost.rest('POST', `/servers/${slug}/connection-check`, {
-        body: { ...(view !== undefined && { view }) },
-      });
+      const { status, body, text } = await check(view);
       assert.equal(status, 200, text);
-      return new Map((body.checks as Check[]).map((check) => [check.id, check]));
+      return new Map((body.checks as Check[]).map((found) => [found.id, found]));
     };
     const [serverChecks, viewChecks] = [await checkView(), await checkView('desk')];
     assert.match(serverChecks.get('address')?.detail ?? '', new RegExp(`/mcp/${slug} `));
@@ -181,11 +157,9 @@ describe('connection check', () => {
     for (const id of ['challenge', 'resource_metadata', 'server_metadata', 'registration', 'handshake', 'tool_list'])
       assert.equal(viewChecks.get(id)?.status, 'ok', `${id}: ${viewChecks.get(id)?.detail}`);
     assert.deepEqual([serverChecks.get('tool_names')?.status, viewChecks.get('tool_names')?.status], ['warning', 'ok']);
-    const unknown = await toolhost.rest('POST', `/servers/${slug}/connection-check`, { body: { view: 'desks' } });
-    assert.equal(unknown.status, 404);
-    assert.match(unknown.text, /no view \\"desks\\".*desk/);
-    const inherited = { body: { view: 'constructor' } };
-    assert.equal((await toolhost.rest('POST', `/servers/${slug}/connection-check`, inherited)).status, 404);
+    const unknown = await check('desks');
+    assert.match(`${unknown.status} ${unknown.text}`, /^404 .*no view \\"desks\\".*desk/);
+    assert.equal((await check('constructor')).status, 404);
   });
 
   it('is a tool of the management server for everyone who may read the server', async () => {
@@ -194,34 +168,33 @@ describe('connection check', () => {
     const call = { name: 'checkConnection', arguments: { slug } };
     const result = getRpcResult(await toolhost.rpc('manage', key, 'tools/call', call));
     assert.deepEqual(getOutput(result as ToolCallResult), { checks: await getChecks(slug) });
-    const path = `/servers/${slug}/connection-check`;
-    const refused = async (options: Parameters<TestToolhost['createKey']>[0]) =>
-      (await toolhost.rest('POST', path, { key: await toolhost.createKey(options) })).status;
-    assert.equal(await refused({ workspace: 'theirs' }), 404);
-    assert.equal(await refused({ servers: ['another'] }), 404);
-    assert.equal(await refused({ scopes: ['call'] }), 403);
+    for (const [options, status] of [
+      [{ workspace: 'theirs' }, 404],
+      [{ servers: ['another'] }, 404],
+      [{ scopes: ['call'] }, 403],
+    ] satisfies [Parameters<typeof toolhost.createKey>[0], number][]) {
+      const refusedKey = await toolhost.createKey(options);
+      const refused = await toolhost.rest('POST', `/servers/${slug}/connection-check`, { key: refusedKey });
+      assert.equal(refused.status, status);
+    }
     assert.equal((await toolhost.rest('POST', '/servers/nowhere/connection-check')).status, 404);
   });
 });
 
 for (const hosts of ['', '*.tools.example.com']) {
-  describe(`connection check of a public service with ${hosts || 'no'} hosts for servers`, () => {
-    let toolhost: TestToolhost;
-    let port: number;
-    before(async () => {
-      port = await findFreePort();
-      const env = {
-        BASE_URL: 'https://tools.example.com',
-        HOST: '127.0.0.1',
-        PORT: String(port),
-        MASTER_KEY: randomBytes(32).toString('base64'),
-        OIDC_ISSUER: 'https://id.example.com',
-        OIDC_CLIENT_ID: 'toolhost',
-        OIDC_CLIENT_SECRET: 'secret',
-        ...(hosts && { SERVER_HOSTS: hosts }),
-      };
-      toolhost = await startToolhost({ env });
-    });
+  describe(`connection check of a public service with ${hosts || 'no'} hosts for servers`, async () => {
+    const port = await findFreePort();
+    const env = {
+      BASE_URL: 'https://tools.example.com',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      OIDC_ISSUER: 'https://id.example.com',
+      OIDC_CLIENT_ID: 'toolhost',
+      OIDC_CLIENT_SECRET: 'secret',
+      ...(hosts && { SERVER_HOSTS: hosts }),
+    };
+    const toolhost = await startToolhost({ env });
     after(() => toolhost.stop());
 
     it('[ship 6] reports that clients on the internet reach it and find the login, with a warning for Claude if the path is /mcp', async () => {
@@ -234,15 +207,11 @@ for (const hosts of ['', '*.tools.example.com']) {
         return JSON.parse(reply.text) as Json;
       };
       const oauth = {
-        authorization_url: 'https://login.example.com/authorize',
-        token_url: 'https://login.example.com/token',
-        client_id: 'client',
-        client_secret: 'the-client-secret',
+        ...{ authorization_url: 'https://login.example.com/authorize', token_url: 'https://login.example.com/token' },
+        ...{ client_id: 'client', client_secret: 'the-client-secret' },
       };
-      await post(
-        '/servers',
-        buildServerAt('on-the-web', 'https://api.example.com', { oauth, authentication: { type: 'Bearer' } }),
-      );
+      const config = { oauth, authentication: { type: 'Bearer' } };
+      await post('/servers', buildServerAt('on-the-web', 'https://api.example.com', config));
       const { checks } = (await post('/servers/on-the-web/connection-check', {})) as { checks: Check[] };
       assert.equal(byStatus(checks).problem, undefined);
       const address = checks.find(({ id }) => id === 'address');
