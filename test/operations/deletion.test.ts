@@ -1,24 +1,21 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { pruneDeletedServers, restorePeriodMs } from '../../apps/server/src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { pluck } from '../support/pluck.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 for (const engine of engines) {
-  describe(`[sec E2] a deleted server on ${engine}`, () => {
-    let world: EngineToolhost;
-    let upstream: RecordingUpstream;
-    before(async () => {
-      upstream = await startRecordingUpstream();
-      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
-    });
+  describe(`[sec E2] a deleted server on ${engine}`, async () => {
+    const upstream = await startRecordingUpstream();
+    const world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
     after(async () => {
-      await world?.stop();
-      await upstream?.close();
+      await world.stop();
+      await upstream.close();
     });
 
     const rest = (method: string, path: string, body?: Json, key?: string) =>
@@ -28,18 +25,13 @@ for (const engine of engines) {
       await world.toolhost.createServer(buildServerAt(slug, upstream.url, { authentication }));
       await rest('PUT', `/servers/${slug}/secrets/KEY`, { value: 'the-stored-value' });
     };
-    const listDeletedSlugs = async () =>
-      ((await rest('GET', '/deleted-servers')).body.servers as Json[]).map(({ slug }) => slug);
+    const listDeletedSlugs = async () => pluck((await rest('GET', '/deleted-servers')).body.servers, 'slug');
     const getRow = async (slug: string) => {
       const { db } = await world.database();
       const row = await db.selectFrom('servers').selectAll().where('slug', '=', slug).executeTakeFirstOrThrow();
-      const secrets = await db.selectFrom('secrets').select('name').where('server_id', '=', row.id).execute();
-      const versions = await db
-        .selectFrom('server_versions')
-        .select('version')
-        .where('server_id', '=', row.id)
-        .execute();
-      return { ...row, secrets: secrets.length, versions: versions.length };
+      const count = async (table: 'secrets' | 'server_versions') =>
+        (await db.selectFrom(table).select('server_id').where('server_id', '=', row.id).execute()).length;
+      return { ...row, secrets: await count('secrets'), versions: await count('server_versions') };
     };
 
     it('is not served, and is restored with its secrets, its versions, and the keys limited to it', async () => {
@@ -59,7 +51,7 @@ for (const engine of engines) {
       assert.equal((await rest('GET', '/servers')).text.includes('undone'), false);
       assert.deepEqual(await listDeletedSlugs(), ['undone']);
       const recreated = await rest('POST', '/servers', buildServerAt('undone', upstream.url));
-      assert.deepEqual([recreated.status, /restoreMcpServer/.test(recreated.text)], [409, true]);
+      assert.match(`${recreated.status} ${recreated.text}`, /^409 .*restoreMcpServer/);
 
       const restored = await rest('POST', '/servers/undone/restore', {});
       assert.deepEqual([restored.status, (restored.body.server as Json).name], [200, 'Renamed']);
@@ -86,42 +78,27 @@ for (const engine of engines) {
       const config = buildServerAt('emptied', upstream.url, { authentication, credentials: named });
       await world.toolhost.createServer(config);
       for (const name of ['KEY', 'OTHER']) await rest('PUT', `/servers/emptied/secrets/${name}`, { value: 'a-value' });
-      assert.equal(
-        (await rest('DELETE', '/deleted-servers/emptied/secrets')).status,
-        404,
-        'a server that is still served has no deleted secrets',
-      );
+      assert.equal((await rest('DELETE', '/deleted-servers/emptied/secrets')).status, 404);
       await rest('DELETE', '/servers/emptied');
       const count = async () => {
         const servers = (await rest('GET', '/deleted-servers')).body.servers as Json[];
         return servers.find(({ slug }) => slug === 'emptied')?.secret_count;
       };
       assert.equal(await count(), 3);
-      const [reader, theirs] = await Promise.all([
-        world.toolhost.createKey({ scopes: ['manage:read'] }),
-        world.toolhost.createKey({ workspace: 'theirs' }),
-      ]);
+      const reader = await world.toolhost.createKey({ scopes: ['manage:read'] });
+      const theirs = await world.toolhost.createKey({ workspace: 'theirs' });
       for (const path of ['/servers/emptied/secrets/OTHER', '/deleted-servers/emptied/secrets'])
-        assert.deepEqual(
-          [
-            (await rest('DELETE', path, undefined, reader)).status,
-            (await rest('DELETE', path, undefined, theirs)).status,
-          ],
-          [403, 404],
-        );
+        for (const [key, status] of Object.entries({ [reader]: 403, [theirs]: 404 }))
+          assert.equal((await rest('DELETE', path, undefined, key)).status, status);
       assert.equal((await rest('DELETE', '/servers/emptied/secrets/OTHER')).status, 200);
       assert.equal((await rest('DELETE', '/servers/emptied/secrets/OTHER')).status, 404);
-      assert.deepEqual((await rest('DELETE', '/deleted-servers/emptied/secrets')).body, { deleted: 2 });
-      assert.deepEqual((await rest('DELETE', '/deleted-servers/emptied/secrets')).body, {
-        deleted: 0,
-        unchanged: true,
-      });
+      for (const outcome of [{ deleted: 2 }, { deleted: 0, unchanged: true }])
+        assert.deepEqual((await rest('DELETE', '/deleted-servers/emptied/secrets')).body, outcome);
       assert.deepEqual([await count(), (await getRow('emptied')).secrets], [0, 0]);
 
       const restored = await rest('POST', '/servers/emptied/restore', {});
       assert.equal(restored.status, 200, restored.text);
-      const { body: secrets } = await rest('GET', '/servers/emptied/secrets');
-      assert.deepEqual(secrets.secrets, []);
+      assert.deepEqual((await rest('GET', '/servers/emptied/secrets')).body.secrets, []);
       const refused = await world.toolhost.callTool('emptied', await world.toolhost.createKey(), 'get');
       assert.match(JSON.stringify(refused), /KEY/);
       assert.equal(upstream.take().length, 0);
@@ -139,10 +116,8 @@ for (const engine of engines) {
       await pruneDeletedServers(db, world.now() - restorePeriodMs, world.now());
       const { config, name, summary, stored_bytes, secrets, versions } = await getRow('late');
       assert.deepEqual([config, name, summary, stored_bytes, secrets, versions], ['{}', '', null, 0, 0, 0]);
-      assert.match(
-        (await rest('POST', '/servers', buildServerAt('late', upstream.url))).text,
-        /taken or was used before/,
-      );
+      const recreated = await rest('POST', '/servers', buildServerAt('late', upstream.url));
+      assert.match(recreated.text, /taken or was used before/);
     });
 
     it('does not count toward the server quota, and is removed when its bytes or secrets are needed', async () => {

@@ -1,31 +1,23 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { hasScope } from '@toolhost/credentials/credential';
 import { operationList } from '@toolhost/server/operations';
 import type { Operation } from '../../apps/server/src/operations/operation.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
-import { type ProductionWorld, startProductionWorld } from '../support/oauth/production-world.ts';
+import { startProductionWorld } from '../support/oauth/production-world.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { buildMinimalInput, toRestRequest } from '../support/operation-inputs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { buildGrant } from '../support/store/rows.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const owner = 'Ottilie Owner';
 const formerMember = 'Lena Left';
 const loginName = 'Pia Person';
 const invitedEmail = 'guest@mail.example';
 
-describe('[find B9] names and addresses of people', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let session: string;
-  let ids: Record<'call' | 'webhook', string>;
-  /** A read-only API key. */
-  let key: string;
-  /** Texts that no program may receive. */
-  let personalTexts: string[];
-
+describe('[find B9] names and addresses of people', async () => {
   const send = async (headers: Record<string, string>, method: string, path: string, body?: Json) => {
     const response = await fetch(`${toolhost.url}/api/v1${path}`, {
       method,
@@ -44,69 +36,46 @@ describe('[find B9] names and addresses of people', () => {
     return JSON.parse(text) as Json;
   };
 
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    upstream.on('*', () => ({ body: {} }));
-    upstream.on('GET /openapi.json', () => ({ body: { openapi: '3.1.0', info: {}, paths: {} } }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    session = await createPersonSession(toolhost, { name: owner });
-    const formerSession = await createPersonSession(toolhost, { name: formerMember, role: 'owner' });
-    await send(browserHeaders(formerSession), 'POST', '/invitations', { email: invitedEmail, role: 'viewer' });
-    await asOwner('POST', '/servers', buildServerAt('made', upstream.url));
-    await asOwner('PATCH', '/servers/made', { description: 'Changed by a person.' });
-    await asOwner('PUT', '/servers/made/secrets/KEY', { value: 'a-secret' });
-    await asOwner('POST', '/keys', { name: 'of a person', scopes: ['call'] });
-    await asOwner('PUT', '/models/mine', { kind: 'openai', url: `${upstream.url}/v1`, model: 'm' });
-    const webhook = await asOwner('POST', '/webhooks', { url: `${upstream.url}/told`, events: ['quota.near'] });
-    await asOwner('PUT', '/notification-settings', { events: ['quota.near'] });
-    await asOwner('POST', '/invitations', { email: 'other@mail.example', role: 'viewer' });
-    await asOwner('DELETE', '/invitations/other%40mail.example');
-    await asOwner('DELETE', `/members/usr_${formerSession}`);
-    await asOwner('POST', '/servers/made/tools/get/call', {});
-    const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
-    ids = { call: String(calls[0]?.id), webhook: String(webhook.id) };
-    key = await toolhost.createKey({ scopes: ['manage:read'] });
-    await addRows();
-    const { db } = toolhost.running.app.runner;
-    const people = await db.selectFrom('users').select(['email', 'name']).execute();
-    const storedTexts = people.flatMap(({ email, name }) => [email, name]).filter((text) => text !== null);
-    personalTexts = [...storedTexts, loginName, invitedEmail, 'other@mail.example'];
-  });
+  const upstream = await startRecordingUpstream();
+  upstream.on('*', () => ({ body: {} }));
+  upstream.on('GET /openapi.json', () => ({ body: { openapi: '3.1.0', info: {}, paths: {} } }));
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  const session = await createPersonSession(toolhost, { name: owner });
+  const formerSession = await createPersonSession(toolhost, { name: formerMember, role: 'owner' });
+  await send(browserHeaders(formerSession), 'POST', '/invitations', { email: invitedEmail, role: 'viewer' });
+  await asOwner('POST', '/servers', buildServerAt('made', upstream.url));
+  await asOwner('PATCH', '/servers/made', { description: 'Changed by a person.' });
+  await asOwner('PUT', '/servers/made/secrets/KEY', { value: 'a-secret' });
+  await asOwner('POST', '/keys', { name: 'of a person', scopes: ['call'] });
+  await asOwner('PUT', '/models/mine', { kind: 'openai', url: `${upstream.url}/v1`, model: 'm' });
+  const webhook = await asOwner('POST', '/webhooks', { url: `${upstream.url}/told`, events: ['quota.near'] });
+  await asOwner('PUT', '/notification-settings', { events: ['quota.near'] });
+  await asOwner('POST', '/invitations', { email: 'other@mail.example', role: 'viewer' });
+  await asOwner('DELETE', '/invitations/other%40mail.example');
+  await asOwner('DELETE', `/members/usr_${formerSession}`);
+  await asOwner('POST', '/servers/made/tools/get/call', {});
+  const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
+  const ids = { call: String(calls[0]?.id), webhook: String(webhook.id) };
+  const key = await toolhost.createKey({ scopes: ['manage:read'] });
+  const { db } = toolhost.running.app.runner;
+  const { id: server_id } = await db.selectFrom('servers').select('id').executeTakeFirstOrThrow();
+  const grant = buildGrant({ workspace_id: 'local', server_id, slug: 'made', person: loginName });
+  await db.insertInto('grants').values(grant).execute();
+  const deliveries = JSON.stringify([{ to: 'mail', id: `usr_${session}`, state: 'delivered' }]);
+  const notice = { event: 'quota.near', subject: 'keys', text: 'Of 10 keys, 9 are used.', dedupe: 'x', attempts: 1 };
+  const notification = { id: 'ntc_1', workspace_id: 'local', at: Date.now(), ...notice, deliveries, next_at: null };
+  await db.insertInto('notifications').values(notification).execute();
+  const people = await db.selectFrom('users').select(['email', 'name']).execute();
+  const storedTexts = people.flatMap(({ email, name }) => [email, name]).filter((text) => text !== null);
+  /** Texts that no program may receive. */
+  const personalTexts = [...storedTexts, loginName, invitedEmail, 'other@mail.example'];
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
-
-  /** Inserts a login at a server and a notification that was mailed to the owner. */
-  async function addRows(): Promise<void> {
-    const { db } = toolhost.running.app.runner;
-    const { id: server_id } = await db.selectFrom('servers').select('id').executeTakeFirstOrThrow();
-    const at = Date.now();
-    const none = { refreshing_until: null, last_used_at: null, broken_at: null, revoked_at: null };
-    const grantFields = { workspace_id: 'local', server_id, slug: 'made', client_id: 'c', client_name: 'An agent' };
-    const tokens = { scope: '', agreement: '', sealed_tokens: 'x', tokens_version: 1, generation: 1, rotated_at: at };
-    await db
-      .insertInto('grants')
-      .values({ id: 'grt_1', ...grantFields, user_id: null, person: loginName, ...tokens, created_at: at, ...none })
-      .execute();
-    const deliveries = JSON.stringify([{ to: 'mail', id: `usr_${session}`, state: 'delivered' }]);
-    const notice = { event: 'quota.near', subject: 'keys', text: 'Of 10 keys, 9 are used.', dedupe: 'x', attempts: 1 };
-    await db
-      .insertInto('notifications')
-      .values({ id: 'ntc_1', workspace_id: 'local', at, ...notice, deliveries, next_at: null })
-      .execute();
-  }
 
   /** Returns an input for which the operation has results. */
   function getInput(op: Operation): Json {
     const id = op.name.includes('Webhook') ? ids.webhook : op.name.includes('Call') ? ids.call : 'unknown';
-    const knownFields: Json = {
-      slug: 'made',
-      id,
-      tool: 'get',
-      name: 'KEY',
-      before: 1,
-      version: 2,
-      part: 'tools',
-      query: 'made',
-    };
+    const named = { slug: 'made', id, tool: 'get', name: 'KEY' };
+    const knownFields: Json = { ...named, before: 1, version: 2, part: 'tools', query: 'made' };
     const relevantFields = Object.entries(knownFields).filter(([name]) => name in op.input.shape);
     return { ...buildMinimalInput(op), ...Object.fromEntries(relevantFields) };
   }
@@ -160,29 +129,21 @@ describe('[find B9] names and addresses of people', () => {
 });
 
 const oauth = {
-  authorization_url: 'https://login.example.com/authorize',
-  token_url: 'https://login.example.com/token',
-  client_id: 'client-1',
-  client_secret: 'secret-of-the-client',
-  scopes: ['read'],
+  ...{ authorization_url: 'https://login.example.com/authorize', token_url: 'https://login.example.com/token' },
+  ...{ client_id: 'client-1', client_secret: 'secret-of-the-client', scopes: ['read'] },
 };
 
-describe('[find B9] name and address of a signed-in person', () => {
-  let people: ProductionWorld;
-  before(async () => {
-    people = await startProductionWorld();
-  });
-  after(() => people?.stop());
+describe('[find B9] name and address of a signed-in person', async () => {
+  const people = await startProductionWorld();
+  after(() => people.stop());
 
   it('are absent from generated names, responses to a key, and consent pages', async () => {
     const email = 'lovelace@corp.example';
     const session = await people.signIn({ sub: 'ada', name: 'Ada Lovelace', email, email_verified: true });
     const config = buildServerAt('engine', 'https://api.example.com', { authentication: { type: 'Bearer' }, oauth });
     assert.equal((await people.requestAsUser(session, 'POST', '/servers', config)).status, 201);
-    const { body: created } = await people.requestAsUser(session, 'POST', '/keys', {
-      name: 'reads',
-      scopes: ['manage:read'],
-    });
+    const reader = { name: 'reads', scopes: ['manage:read'] };
+    const { body: created } = await people.requestAsUser(session, 'POST', '/keys', reader);
     const texts = [(await people.openConsentPage('engine')).html];
     for (const op of operationList) {
       const { method, path } = toRestRequest(op, { ...buildMinimalInput(op), slug: 'engine' });
