@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { AppError } from '@toolhost/errors/errors';
 import { CompiledQuery, type RootOperationNode, sql } from 'kysely';
 import type { Actor } from '../../apps/server/src/operations/operation.ts';
@@ -17,11 +17,12 @@ const unboundedTables =
 const upstream = 'http://127.0.0.1:9';
 
 const limitedServers = Array.from({ length: 100 }, (_, n) => `server-${2 * n}`);
+const scopes = ['manage', 'call'] as const;
 const person: Actor = {
   kind: 'user',
   id: 'usr_0',
   workspaceId: largeWorkspace,
-  scopes: ['manage', 'call'],
+  scopes,
   servers: undefined,
   role: 'owner',
   sessionHash: 'none',
@@ -35,23 +36,18 @@ async function recordStatements(world: EngineToolhost, rows: ReturnType<typeof s
   const recordingDb = runner.db.withPlugin({
     transformQuery({ node, queryId }): RootOperationNode {
       const query = runner.db.getExecutor().compileQuery(node, queryId);
-      statementsByText.set(
-        query.sql.replaceAll(/\((?:(?:\?|\$\d+)(?:, )?)+\)/g, '(…)').replaceAll(/\$\d+/g, '?'),
-        query,
-      );
+      const text = query.sql.replaceAll(/\((?:(?:\?|\$\d+)(?:, )?)+\)/g, '(…)').replaceAll(/\$\d+/g, '?');
+      statementsByText.set(text, query);
       return node;
     },
     transformResult: async ({ result }) => result,
   });
+  const recorder = { ...runner, db: recordingDb, reports: recordingDb };
   for (const actor of actors)
     for (const op of readOperations)
       for (const { input } of buildRequests(op, getKnownInputs(rows, upstream))) {
         try {
-          await runOperation({ ...runner, db: recordingDb, reports: recordingDb }, op, {
-            actor,
-            input,
-            requestId: 'test',
-          });
+          await runOperation(recorder, op, { actor, input, requestId: 'test' });
         } catch (error) {
           if (!(error instanceof AppError) || !['notFound', 'forbidden'].includes(error.kind)) throw error;
         }
@@ -67,43 +63,36 @@ const findBadPlan = {
     const isUnboundedRead = (line: string) => {
       if (new RegExp(`^SCAN (${unboundedTables})\\b`).test(line)) return true;
       // A range of a whole workspace in its order is fine for a page of all rows, but not for a search among them.
-      const range = /^SEARCH (\w+) .*\(workspace_id=\?(?: AND \((?:created_at|at),.*| AND width=\? AND at>.*)?\)$/.exec(
-        line,
-      );
-      // Rows that a quota bounds may be counted. Queries read a limited number of calls, and webhooks and models are
-      // few.
-      if (!range || ['calls', 'models', 'webhooks'].includes(range[1] ?? '') || query.sql.startsWith('select count(*)'))
+      const range = /^SEARCH (\w+) .*\(workspace_id=\?(?: AND \((?:created_at|at),.*| AND width=\? AND at>.*)?\)$/;
+      const table = range.exec(line)?.[1];
+      // Rows that a quota bounds may be counted. Queries read a limited number of calls. Webhooks and models are few.
+      if (!table || ['calls', 'models', 'webhooks'].includes(table) || query.sql.startsWith('select count(*)'))
         return false;
       // Quotas bound the servers and keys that are searched or sorted, and their names are at the start of their rows.
       if (/ like | order by (?:lower\(name\)|"updated_at")/.test(query.sql)) return false;
       if (!/\blimit\b/.test(query.sql)) return true;
       // Queries compare a limited number of the newest counts.
-      return range[1] !== 'call_counts' && (/ in \(/.test(query.sql) || plan.some((each) => /ORDER BY/.test(each)));
+      return table !== 'call_counts' && (/ in \(/.test(query.sql) || plan.some((each) => /ORDER BY/.test(each)));
     };
     return plan.some(isUnboundedRead) ? plan.join('; ') : undefined;
   },
   async postgres(db: Db, query: CompiledQuery): Promise<string | undefined> {
     const explained = CompiledQuery.raw(`explain ${query.sql}`, [...query.parameters]);
     const plan = (await db.executeQuery<{ 'QUERY PLAN': string }>(explained)).rows.map((row) => row['QUERY PLAN']);
-    return plan.some((line) => new RegExp(`Seq Scan on (${unboundedTables})\\b`).test(line))
-      ? plan.join('; ')
-      : undefined;
+    const scan = new RegExp(`Seq Scan on (${unboundedTables})\\b`);
+    return plan.some((line) => scan.test(line)) ? plan.join('; ') : undefined;
   },
 };
 
 for (const engine of engines) {
-  describe(`[find A4] statements of reading operations on ${engine}`, () => {
+  describe(`[find A4] statements of reading operations on ${engine}`, async () => {
     const rows = scaleCounts(0.001, Date.parse('2026-11-20T12:00:00Z'));
-    let world: EngineToolhost;
-    let statements: CompiledQuery[];
-    before(async () => {
-      world = await startToolhostOnEngine(engine, {}, rows.now);
-      const { db } = world.toolhost.running.app.runner;
-      for (const statement of await buildFillStatements(rows, upstream)) await sql.raw(statement).execute(db);
-      if (engine === 'postgres') await sql`analyze`.execute(db);
-      statements = await recordStatements(world, rows);
-    });
-    after(() => world?.stop());
+    const world = await startToolhostOnEngine(engine, {}, rows.now);
+    const { db } = world.toolhost.running.app.runner;
+    for (const statement of await buildFillStatements(rows, upstream)) await sql.raw(statement).execute(db);
+    if (engine === 'postgres') await sql`analyze`.execute(db);
+    const statements = await recordStatements(world, rows);
+    after(() => world.stop());
 
     it('never read a whole table or a whole workspace', async () => {
       assert.ok(statements.length > 50, String(statements.length));

@@ -1,48 +1,37 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { pluck } from '../support/pluck.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 for (const engine of engines) {
-  describe(`search on ${engine}`, () => {
-    let world: EngineToolhost;
-    before(async () => {
-      world = await startToolhostOnEngine(engine);
-      const tool = (name: string) => ({
-        name,
-        description: 'Reads.',
-        method: 'GET',
-        url: 'https://api.example.com/things',
-        input_schema: {},
-      });
-      const createServer = (slug: string, name: string, tools: string[]) =>
-        world.toolhost.createServer({ slug, name, tools: tools.map(tool) });
-      await createServer('shop', 'Shop of Zürich', ['list_orders', 'refund_order', 'list_orders_of_day']);
-      await createServer('shop-staging', 'Shop, staging', ['list_orders', 'percent_100']);
-      await createServer('mail', 'Mail', ['sendMail', 'list']);
-      await world.toolhost.rest('PATCH', '/servers/shop', { body: { description: 'Sells.' } });
-      const tags = { body: { tags: ['finance', 'Customers', 'finance'] } };
-      assert.deepEqual((await world.toolhost.rest('PUT', '/servers/mail/tags', tags)).body.tags, [
-        'Customers',
-        'finance',
-      ]);
-      const key = await world.toolhost.createKey({ workspace: 'others' });
-      const body = { slug: 'shop-of-others', name: 'Shop of others', tools: [tool('list_orders')] };
-      assert.equal((await world.toolhost.rest('POST', '/servers', { body, key })).status, 201);
-    });
-    after(() => world?.stop());
+  describe(`search on ${engine}`, async () => {
+    const world = await startToolhostOnEngine(engine);
+    const tool = (name: string) => buildToolAt('https://api.example.com/things', { name, description: 'Reads.' });
+    const createServer = (slug: string, name: string, tools: string[]) =>
+      world.toolhost.createServer({ slug, name, tools: tools.map(tool) });
+    await createServer('shop', 'Shop of Zürich', ['list_orders', 'refund_order', 'list_orders_of_day']);
+    await createServer('shop-staging', 'Shop, staging', ['list_orders', 'percent_100']);
+    await createServer('mail', 'Mail', ['sendMail', 'list']);
+    await world.toolhost.rest('PATCH', '/servers/shop', { body: { description: 'Sells.' } });
+    const tags = { body: { tags: ['finance', 'Customers', 'finance'] } };
+    const tagged = await world.toolhost.rest('PUT', '/servers/mail/tags', tags);
+    assert.deepEqual(tagged.body.tags, ['Customers', 'finance']);
+    const key = await world.toolhost.createKey({ workspace: 'others' });
+    const body = { slug: 'shop-of-others', name: 'Shop of others', tools: [tool('list_orders')] };
+    assert.equal((await world.toolhost.rest('POST', '/servers', { body, key })).status, 201);
+    after(() => world.stop());
 
     const findServersAndTools = async (query: string, key?: string) => {
       const path = `/search?query=${encodeURIComponent(query)}`;
       const { body } = await world.toolhost.rest('GET', path, key === undefined ? {} : { key });
       const tools = (body.tools as Json[]).map(({ server, tool: name }) => `${server} ${name}`);
-      return { servers: (body.servers as Json[]).map(({ slug }) => slug), tools };
+      return { servers: pluck(body.servers, 'slug'), tools };
     };
-    const listServers = async (query: string) => {
-      const { body } = await world.toolhost.rest('GET', `/servers?${query}`);
-      return (body.servers as Json[]).map(({ slug }) => slug).filter((slug) => slug !== 'projects');
-    };
+    const listServers = async (query: string) =>
+      pluck((await world.toolhost.rest('GET', `/servers?${query}`)).body.servers, 'slug');
 
     it('finds servers and tools of one workspace by their words, best match first', async () => {
       assert.deepEqual(await findServersAndTools('list orders'), {
@@ -60,12 +49,10 @@ for (const engine of engines) {
     it('finds the tool that has both words among many servers that have them in different tools', async () => {
       const { db } = world.toolhost.running.app.runner;
       const server = await db.selectFrom('servers').selectAll().where('slug', '=', 'shop').executeTakeFirstOrThrow();
-      const many = Array.from({ length: 250 }, (_, n) => ({
-        ...server,
-        id: `srv_many-${n}`,
-        slug: `many-${n}`,
-        tool_names: n === 99 ? '\nread_green_apples\n' : '\nread_apples\nread_green\n',
-      }));
+      const many = Array.from({ length: 250 }, (_, n) => {
+        const tool_names = n === 99 ? '\nread_green_apples\n' : '\nread_apples\nread_green\n';
+        return { ...server, id: `srv_many-${n}`, slug: `many-${n}`, tool_names };
+      });
       await db.insertInto('servers').values(many).execute();
       assert.deepEqual((await findServersAndTools('apples green')).tools, ['many-99 read_green_apples']);
       await db.deleteFrom('servers').where('id', 'like', 'srv_many-%').execute();
@@ -83,10 +70,7 @@ for (const engine of engines) {
       assert.ok(call, JSON.stringify(called));
       for (const id of [call.id, call.request_id]) {
         const { body: result } = await toolhost.rest('GET', `/search?query=${id}`);
-        assert.deepEqual(
-          (result.calls as Json[]).map((one) => [one.id, one.tool]),
-          [[call.id, 'sendMail']],
-        );
+        assert.deepEqual(pluck(result.calls, 'id', 'tool'), [call.id, 'sendMail']);
       }
     });
 
@@ -111,16 +95,12 @@ for (const engine of engines) {
       for (let cursor = ''; ; ) {
         const { body } = await world.toolhost.rest('GET', `/servers?sort=name&limit=1${cursor}`);
         const activity = await world.toolhost.rest('GET', `/activity?sort=name&limit=1${cursor}`);
-        const getSlugs = (result: Json) => (result.servers as Json[]).map(({ slug }) => slug);
-        assert.deepEqual(getSlugs(activity.body), getSlugs(body));
-        pages.push(...getSlugs(body));
+        assert.deepEqual(pluck(activity.body.servers, 'slug'), pluck(body.servers, 'slug'));
+        pages.push(...pluck(body.servers, 'slug'));
         if (body.next_cursor === undefined) break;
         cursor = `&cursor=${body.next_cursor}`;
       }
-      assert.deepEqual(
-        pages.filter((slug) => slug !== 'projects'),
-        ['mail', 'shop', 'shop-staging'],
-      );
+      assert.deepEqual(pages, ['mail', 'shop', 'shop-staging']);
     });
   });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { buildEchoConfig } from '../support/mcp.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 /** Accept headers that browsers and programs send. */
@@ -9,23 +9,12 @@ const browserAccept = 'text/html,application/xhtml+xml,application/xml;q=0.9,ima
 const programAccepts = [undefined, '*/*', 'application/json', 'text/event-stream, application/json'];
 
 /** URLs without a server or view, and the URL of a server whose slug is no longer in use. */
-const unknownEndpoints = [
-  '/mcp/nobody',
-  '/mcp/nobody/desk',
-  '/mcp/echo/desk',
-  '/mcp/manage/desk',
-  '/mcp/gone',
-  '/mcp/<b>',
-];
+const unknownEndpoints = ['nobody', 'nobody/desk', 'echo/desk', 'manage/desk', 'gone', '<b>'].map(
+  (path) => `/mcp/${path}`,
+);
 
-const unknownPaths = [
-  '/nope',
-  '/nope/deeper',
-  '/mcp',
-  '/mcp/nope/deeper/still',
-  '/<script>alert(1)</script>',
-  '/keyss?a=1',
-];
+const html = '/<script>alert(1)</script>';
+const unknownPaths = ['/nope', '/nope/deeper', '/mcp', '/mcp/nope/deeper/still', html, '/keyss?a=1'];
 
 /**
  * Returns the status and the headers, except those that differ between requests or that HEAD may omit (RFC 9110,
@@ -38,20 +27,16 @@ function getHead({ status, headers }: RawReply) {
   return { status, ...rest, 'content-security-policy': policy };
 }
 
-describe('an unknown URL', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-    for (const slug of ['echo', 'gone'])
-      await toolhost.createServer({ ...buildEchoConfig('https://api.example.com'), slug });
-    await toolhost.rest('DELETE', '/servers/gone', { key: await toolhost.createKey() });
-  });
-  after(() => toolhost?.stop());
-  const send = (method: string, path: string, accept: string | undefined, headers = {}) =>
-    sendRawRequest(encodeURI(toolhost.url + path), {
-      method,
-      headers: { ...(accept !== undefined && { accept }), ...headers },
-    });
+describe('an unknown URL', async () => {
+  const toolhost = await startToolhost();
+  for (const slug of ['echo', 'gone'])
+    await toolhost.createServer({ ...buildEchoConfig('https://api.example.com'), slug });
+  await toolhost.rest('DELETE', '/servers/gone', { key: await toolhost.createKey() });
+  after(() => toolhost.stop());
+  const send = (method: string, path: string, accept: string | undefined, more = {}, body?: string) => {
+    const headers = { ...(accept !== undefined && { accept }), ...more };
+    return sendRawRequest(encodeURI(toolhost.url + path), { method, headers }, body);
+  };
   const get = (path: string, accept: string | undefined, headers = {}) => send('GET', path, accept, headers);
 
   for (const path of unknownPaths) {
@@ -82,25 +67,16 @@ describe('an unknown URL', () => {
       assert.match(String(page.headers['content-security-policy']), /default-src 'none'; style-src 'sha256-/);
       pages.add(page.text);
       for (const accept of [...programAccepts, 'application/json, text/event-stream']) {
-        const response = await get(path, accept);
-        assert.deepEqual(
-          [response.status, response.headers['content-type']],
-          [404, 'application/json'],
-          String(accept),
-        );
-        programResponses.add(response.text);
+        const { status, headers, text } = await get(path, accept);
+        assert.deepEqual([status, headers['content-type']], [404, 'application/json'], String(accept));
+        programResponses.add(text);
       }
-      const posted = await sendRawRequest(
-        encodeURI(toolhost.url + path),
-        { method: 'POST', headers: { accept: browserAccept, 'content-type': 'application/json' } },
-        '{"jsonrpc":"2.0","id":1,"method":"ping"}',
-      );
+      const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+      const posted = await send('POST', path, browserAccept, { 'content-type': 'application/json' }, ping);
       assert.deepEqual([posted.status, posted.headers['content-type']], [404, 'application/json'], path);
     }
-    assert.deepEqual(
-      [...programResponses],
-      ['{"jsonrpc":"2.0","error":{"code":-32600,"message":"there is no server at this URL"}}'],
-    );
+    const response = '{"jsonrpc":"2.0","error":{"code":-32600,"message":"there is no server at this URL"}}';
+    assert.deepEqual([...programResponses], [response]);
     const [text = '', ...others] = pages;
     assert.deepEqual(others, []);
     assert.match(text, /There is no server at this URL/);
@@ -110,20 +86,13 @@ describe('an unknown URL', () => {
   it('[find D4] returns the same headers for HEAD and GET, to browsers and programs', async () => {
     const fixed = ['/', '/mcp/echo', '/mcp/manage', '/api/v1/nope', '/api/v1/servers', '/livez', '/readyz'];
     const others = ['/files/nothing', '/.well-known/oauth-protected-resource/mcp/nobody', '/mcp/echo/register'];
-    for (const path of [...unknownPaths, ...unknownEndpoints, ...fixed, ...others]) {
-      for (const accept of [browserAccept, ...programAccepts]) {
-        const [getReply, headReply] = [await get(path, accept), await send('HEAD', path, accept)];
-        assert.deepEqual([getHead(headReply), headReply.text], [getHead(getReply), ''], `${path} for ${accept}`);
-      }
-    }
-    const host = { host: 'elsewhere.example' };
-    for (const path of ['/', '/mcp/echo']) {
-      const [getReply, headReply] = [
-        await get(path, browserAccept, host),
-        await send('HEAD', path, browserAccept, host),
-      ];
-      assert.deepEqual(getHead(headReply), getHead(getReply), path);
-    }
+    const assertSameHead = async (path: string, accept: string | undefined, headers = {}) => {
+      const [getReply, headReply] = [await get(path, accept, headers), await send('HEAD', path, accept, headers)];
+      assert.deepEqual([getHead(headReply), headReply.text], [getHead(getReply), ''], `${path} for ${accept}`);
+    };
+    for (const path of [...unknownPaths, ...unknownEndpoints, ...fixed, ...others])
+      for (const accept of [browserAccept, ...programAccepts]) await assertSameHead(path, accept);
+    for (const path of ['/', '/mcp/echo']) await assertSameHead(path, browserAccept, { host: 'elsewhere.example' });
   });
 
   it('[find D4] always returns JSON below /api', async () => {
