@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import type { CallRecord } from '../../apps/server/src/store/calls/call-writer.ts';
 import { engines } from '../sets.ts';
+import { pluck } from '../support/pluck.ts';
 import { buildCall } from '../support/store/rows.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
 for (const engine of engines) {
-  describe(`call lists and call exports on ${engine}`, () => {
-    let world: EngineToolhost;
+  describe(`call lists and call exports on ${engine}`, async () => {
     let seeded = 0;
-    before(async () => {
-      world = await startToolhostOnEngine(engine);
-    });
-    after(() => world?.stop());
+    const world = await startToolhostOnEngine(engine);
+    after(() => world.stop());
 
     /** Creates a server with call records of any time. */
     const createServerWithCalls = async (slug: string, calls: Partial<CallRecord>[]) => {
@@ -35,20 +33,13 @@ for (const engine of engines) {
       'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id,reason,estimated_tokens,view,model,input_tokens,output_tokens,upstream_requests';
 
     it('contain only calls before `until`', async () => {
-      const at = (ms: number) => ({ started_at: world.now() - ms });
-      await createServerWithCalls('until', [
-        { ...at(30), id: 'call_u30' },
-        { ...at(20), id: 'call_u20' },
-        { ...at(10), id: 'call_u10' },
-      ]);
+      const calls = [30, 20, 10].map((ms) => ({ started_at: world.now() - ms, id: `call_u${ms}` }));
+      await createServerWithCalls('until', calls);
       const until = new Date(world.now() - 10).toISOString();
       const since = new Date(world.now() - 29).toISOString();
       for (const path of ['/calls?slug=until&', '/servers/until/calls?']) {
         const { body } = await get(`${path}until=${until}`);
-        assert.deepEqual(
-          (body.calls as Json[]).map(({ id }) => id),
-          ['call_u20', 'call_u30'],
-        );
+        assert.deepEqual(pluck(body.calls, 'id'), ['call_u20', 'call_u30']);
       }
       const file = await get(`/calls.csv?slug=until&since=${since}&until=${until}`);
       assert.deepEqual(lines(file).length, 3);
@@ -68,10 +59,8 @@ for (const engine of engines) {
     it('leave absent values empty, quote line breaks, and disarm formulas', async () => {
       const bare = { key_id: null, upstream_host: null, upstream_status: null, upstream_ms: null };
       const tools = ['a,"b"\r\nc', '=1+1', '+1', '-1', '@x', '\tx', '\uff1d1', 'a=b'];
-      await createServerWithCalls(
-        'hostile-file',
-        tools.map((tool, n) => ({ id: `call_h${n}`, tool, ...bare, started_at: world.now() - n })),
-      );
+      const calls = tools.map((tool, n) => ({ id: `call_h${n}`, tool, ...bare, started_at: world.now() - n }));
+      await createServerWithCalls('hostile-file', calls);
       const text = (await get('/calls.csv?slug=hostile-file')).text.slice(header.length + 2);
       const at = (n: number) => new Date(world.now() - n).toISOString();
       const escaped = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
@@ -85,10 +74,7 @@ for (const engine of engines) {
       const reason = 'status: allowed: "open", "closed"';
       await createServerWithCalls('reasons', [{ id: 'call_r1', outcome: 'invalid_arguments', reason }]);
       const { body } = await get('/calls?slug=reasons');
-      assert.deepEqual(
-        (body.calls as Json[]).map((call) => call.reason),
-        [reason],
-      );
+      assert.deepEqual(pluck(body.calls, 'reason'), [reason]);
       const { body: one } = await get('/calls/call_r1');
       assert.equal((one.call as Json).reason, reason);
       const line = lines(await get('/calls.csv?slug=reasons'))[1] ?? '';
@@ -96,10 +82,7 @@ for (const engine of engines) {
     });
 
     it('contain at most 10,000 calls', async () => {
-      await createServerWithCalls(
-        'many',
-        Array.from({ length: 10_001 }, () => ({})),
-      );
+      await createServerWithCalls('many', Array(10_001).fill({}));
       assert.equal(lines(await get('/calls.csv?slug=many')).length, 10_002);
     });
 

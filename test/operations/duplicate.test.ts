@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { after, describe, it } from 'node:test';
+import { pluck } from '../support/pluck.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('duplicating a server', () => {
-  let toolhost: TestToolhost;
-  let staging: RecordingUpstream;
-  let production: RecordingUpstream;
-  before(async () => {
-    [staging, production] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egressPorts: [staging.port, production.port] });
-  });
-  after(() => Promise.all([toolhost?.stop(), staging?.close(), production?.close()]));
+describe('duplicating a server', async () => {
+  const [staging, production] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
+  const toolhost = await startToolhost({ egressPorts: [staging.port, production.port] });
+  after(() => Promise.all([toolhost.stop(), staging.close(), production.close()]));
 
   const request = async (status: number, method: string, path: string, body?: Json) => {
     const reply = await toolhost.rest(method, path, body === undefined ? {} : { body });
@@ -23,13 +19,11 @@ describe('duplicating a server', () => {
     request(status, 'POST', `/servers/${slug}/duplicate`, body);
   const plan = (slug: string, body: Json) => request(200, 'POST', `/servers/${slug}/duplicate/plan`, body);
   const getConfig = async (slug: string) => (await request(200, 'GET', `/servers/${slug}`)).config as Json;
-  const getChangeTexts = ({ changes }: Json) => (changes as Json[]).map(({ text }) => text);
 
   it('copies a server to another slug, base URL, and secrets, and applies later changes when repeated', async () => {
     const authentication = { type: 'Bearer', token: 'the-token-of-staging' };
-    await toolhost.createServer(
-      buildServerAt('shop-staging', staging.url, { authentication, headers: { 'X-Tenant': '{{TENANT}}' } }),
-    );
+    const more = { authentication, headers: { 'X-Tenant': '{{TENANT}}' } };
+    await toolhost.createServer(buildServerAt('shop-staging', staging.url, more));
     const input = { to: 'shop', base_url: production.url };
     const first = await plan('shop-staging', input);
     assert.deepEqual(first.missing, [
@@ -40,43 +34,33 @@ describe('duplicating a server', () => {
     await duplicate('shop-staging', input, 400);
     const secrets = { 'authentication.token': 'the-token-of-production', TENANT: 'acme' };
     await duplicate('shop-staging', { ...input, name: 'Shop', secrets });
-    const key = await toolhost.createKey();
-    const { tools } = await getConfig('shop');
-    const tool = String((tools as Json[])[0]?.name);
-    await toolhost.callTool('shop', key, tool, {});
-    const [sent] = production.take();
-    assert.equal(sent?.headers.authorization, 'Bearer the-token-of-production');
-    assert.equal(sent?.headers['x-tenant'], 'acme');
+    await toolhost.callTool('shop', await toolhost.createKey(), 'get');
+    const { authorization, 'x-tenant': tenant } = production.take()[0]?.headers ?? {};
+    assert.deepEqual([authorization, tenant], ['Bearer the-token-of-production', 'acme']);
     assert.deepEqual(staging.take(), []);
 
-    const [before] = tools as Json[];
-    const changed = [
-      { ...before, url: `${staging.url}/thing`, timeout_ms: 20_000 },
-      { ...before, url: `${staging.url}/thing`, name: 'another' },
-    ];
+    const [before] = (await getConfig('shop')).tools as [Json];
+    const changed = [{ timeout_ms: 20_000 }, { name: 'another' }].map((fields) => ({
+      ...before,
+      url: `${staging.url}/thing`,
+      ...fields,
+    }));
     await request(200, 'PATCH', '/servers/shop-staging', { tools: changed });
     const second = await plan('shop-staging', { to: 'shop' });
-    assert.deepEqual(getChangeTexts(second), [`${tool}: timeout changed`, 'tool another added']);
+    assert.deepEqual(pluck(second.changes, 'text'), ['get: timeout changed', 'tool another added']);
     assert.deepEqual([second.change, second.missing, second.name], ['changed', [], 'Shop']);
     await duplicate('shop-staging', { to: 'shop' });
     assert.equal((await duplicate('shop-staging', { to: 'shop' })).unchanged, true);
-    assert.deepEqual(
-      (await getConfig('shop')).tools,
-      (changed as Json[]).map((one) => ({ ...one, url: `${production.url}/thing` })),
-    );
-    assert.deepEqual((await request(200, 'GET', '/servers/shop-staging')).copies, [
-      { slug: 'shop', name: 'Shop', version: 2, copied_version: 2 },
-    ]);
+    const copiedTools = changed.map((one) => ({ ...one, url: `${production.url}/thing` }));
+    assert.deepEqual((await getConfig('shop')).tools, copiedTools);
+    const copy = { slug: 'shop', name: 'Shop', version: 2, copied_version: 2 };
+    assert.deepEqual((await request(200, 'GET', '/servers/shop-staging')).copies, [copy]);
   });
 
   it('keeps variable values of the copy, and requires secrets again if their host differs', async () => {
-    const variables = { region: { value: 'eu' } };
-    const more = {
-      authentication: { type: 'Bearer', token: '{{KEY}}' },
-      headers: { 'X-Region': '{{region}}' },
-      variables,
-    };
-    await toolhost.createServer(buildServerAt('orders-staging', staging.url, more));
+    const more = { headers: { 'X-Region': '{{region}}' }, variables: { region: { value: 'eu' } } };
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    await toolhost.createServer(buildServerAt('orders-staging', staging.url, { authentication, ...more }));
     await duplicate('orders-staging', { to: 'orders', secrets: { KEY: 'first' } });
     await request(200, 'PATCH', '/servers/orders', { variables: { region: { value: 'us' } } });
     const moved = await plan('orders-staging', { to: 'orders', base_url: production.url });

@@ -1,49 +1,44 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { after, describe, it } from 'node:test';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
-describe('pending actions of servers', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
-  after(() => toolhost?.stop());
+describe('pending actions of servers', async () => {
+  const toolhost = await startToolhost();
+  after(() => toolhost.stop());
 
   const getPendingActions = async (key?: string) => {
-    const { status, body } = await toolhost.rest('GET', '/pending-actions', key === undefined ? {} : { key });
+    const { status, body } = await toolhost.rest('GET', '/pending-actions', key ? { key } : {});
     assert.equal(status, 200);
-    return (body.servers as Json[]).filter(({ slug }) => slug !== 'projects');
+    return body.servers as Json[];
   };
+
+  const setSecret = (slug: string, name: string) =>
+    toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret' } });
 
   it('list secrets without a value and secrets that were set for another host', async () => {
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
-    const create = (slug: string) =>
-      toolhost.createServer(buildServerAt(slug, 'https://api.example.com', { authentication }));
-    await create('needs-key');
-    await create('needs-nothing');
-    const set = (slug: string) => toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'a-secret' } });
-    await set('needs-nothing');
+    for (const slug of ['needs-key', 'needs-nothing'])
+      await toolhost.createServer(buildServerAt(slug, 'https://api.example.com', { authentication }));
+    await setSecret('needs-nothing', 'KEY');
     const missing = { slug: 'needs-key', missing_secrets: ['KEY'], moved_secrets: [] };
     assert.deepEqual(await getPendingActions(), [missing]);
-    await set('needs-key');
+    await setSecret('needs-key', 'KEY');
     assert.deepEqual(await getPendingActions(), []);
     const { tools } = buildServerAt('needs-nothing', 'https://other.example.com');
     await toolhost.rest('PATCH', '/servers/needs-nothing', { body: { tools } });
     const moved = { slug: 'needs-nothing', missing_secrets: [], moved_secrets: ['KEY'] };
     assert.deepEqual(await getPendingActions(), [moved]);
-    const { body } = await toolhost.rest('POST', '/keys', {
-      body: { name: 'Limited', scopes: ['manage:read'], servers: ['needs-key'] },
-    });
-    assert.deepEqual(await getPendingActions(String(body.key)), []);
+    const limited = await toolhost.createKey({ scopes: ['manage:read'], servers: ['needs-key'] });
+    assert.deepEqual(await getPendingActions(limited), []);
   });
 
   it('[find E5] distinguish the secrets of a token request, which are also sent to the token endpoint, from others', async () => {
+    const client = { client_id: '{{ID}}', client_secret: '{{SECRET}}' };
     const authentication = (host: string) => ({
       type: 'ClientCredentials',
       token_url: `https://${host}/token`,
-      client_id: '{{ID}}',
-      client_secret: '{{SECRET}}',
+      ...client,
     });
     const slug = 'needs-token';
     const headers = { 'X-Key': '{{KEY}}', 'X-Other': '{{OTHER}}' };
@@ -52,8 +47,7 @@ describe('pending actions of servers', () => {
     const getPendingActionsOfServer = async () => (await getPendingActions()).find((one) => one.slug === slug);
     const names = ['ID', 'SECRET', 'KEY', 'OTHER'];
     assert.deepEqual(new Set((await getPendingActionsOfServer())?.missing_secrets as string[]), new Set(names));
-    for (const name of names)
-      await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret' } });
+    for (const name of names) await setSecret(slug, name);
     assert.equal(await getPendingActionsOfServer(), undefined);
     const changed = { authentication: authentication('other.example.com') };
     const { status, text } = await toolhost.rest('PATCH', `/servers/${slug}`, { body: changed });

@@ -1,26 +1,24 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { saveMember } from '../../apps/server/src/store/people/users.ts';
 import { prunePeople } from '../../apps/server/src/store/pruning/prune-people.ts';
 import { engines } from '../sets.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
-import { personRequest } from '../support/browser/person-request.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { createPersonClient } from '../support/toolhost/rest-clients.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
 for (const engine of engines) {
-  describe(`workspaces of a person, on ${engine}`, () => {
-    let world: EngineToolhost;
-    let session: string;
-    before(async () => {
-      world = await startToolhostOnEngine(engine, {}, Date.now());
-      session = await createPersonSession(world.toolhost, { name: 'Ada', workspace: 'wsp_first' });
-    });
-    after(() => world?.stop());
-
-    const request = (method: string, path: string, body?: Json) =>
-      personRequest(world.toolhost, session, method, path, body);
+  describe(`workspaces of a person, on ${engine}`, async () => {
+    const world = await startToolhostOnEngine(engine, {}, Date.now());
+    after(() => world.stop());
+    const signIn = async (name: string, workspace?: string) =>
+      createPersonClient(
+        world.toolhost,
+        await createPersonSession(world.toolhost, { name, ...(workspace && { workspace }) }),
+      );
+    const request = await signIn('Ada', 'wsp_first');
     const getCurrentWorkspace = async () =>
       (await request('GET', '/session')).body.workspace as { id: string; name: string };
 
@@ -31,51 +29,41 @@ for (const engine of engines) {
       assert.equal(name, 'Second');
       const [first] = (await request('GET', '/audit')).body.events as Json[];
       assert.deepEqual([first?.operation, first?.target], ['createWorkspace', id]);
-      const tools = buildServerAt('second-shop', 'https://api.example.com', {
-        authentication: { type: 'Bearer', token: '{{KEY}}' },
-      });
-      await request('POST', '/servers', tools);
+      const authentication = { type: 'Bearer', token: '{{KEY}}' };
+      await request('POST', '/servers', buildServerAt('second-shop', 'https://api.example.com', { authentication }));
       await request('PUT', '/servers/second-shop/secrets/KEY', { value: 'value-of-the-secret' });
-      const { key } = (await request('POST', '/keys', { name: 'k', scopes: ['manage', 'call'] })).body as {
-        key: string;
-      };
+      const key = String((await request('POST', '/keys', { name: 'k', scopes: ['manage', 'call'] })).body.key);
       const ping = async () => (await world.toolhost.rpc('second-shop', key, 'ping')).status;
       assert.equal(await ping(), 200);
       const file = await world.toolhost.rest('GET', '/workspace.json', { key });
       const [server] = file.body.servers as { configuration: Json; secrets: string[] }[];
       assert.deepEqual([server?.configuration.slug, server?.secrets], ['second-shop', ['KEY']]);
       assert.doesNotMatch(file.text, /value-of-the-secret/);
-      const other = await createPersonSession(world.toolhost, { name: 'Bob', workspace: id });
-      const member = await createPersonSession(world.toolhost, { name: 'Cid', workspace: 'wsp_first' });
-      const { id: cid } = (await personRequest(world.toolhost, member, 'GET', '/session')).body.user as { id: string };
+      const [requestAsBob, requestAsCid] = [await signIn('Bob', id), await signIn('Cid', 'wsp_first')];
+      const { id: cid } = (await requestAsCid('GET', '/session')).body.user as { id: string };
       await saveMember(db, { workspaceId: id, userId: cid, role: 'viewer', at: world.now() });
-      const to = { workspace_id: id };
-      assert.equal((await personRequest(world.toolhost, member, 'POST', '/session/workspace', to)).status, 200);
+      assert.equal((await requestAsCid('POST', '/session/workspace', { workspace_id: id })).status, 200);
       assert.equal((await request('POST', '/workspace/delete', { name: 'Wrong' })).status, 400);
       assert.equal((await request('POST', '/workspace/delete', { name: 'Second' })).status, 200);
       assert.notEqual(await ping(), 200);
       assert.equal((await world.toolhost.rest('GET', '/servers', { key })).status, 401);
-      assert.equal((await personRequest(world.toolhost, other, 'GET', '/session')).status, 401);
+      assert.equal((await requestAsBob('GET', '/session')).status, 401);
       assert.equal((await getCurrentWorkspace()).id, 'wsp_first');
-      const moved = await personRequest(world.toolhost, member, 'GET', '/session');
+      const moved = await requestAsCid('GET', '/session');
       assert.deepEqual([moved.status, (moved.body.workspace as Json | undefined)?.id], [200, 'wsp_first']);
       const taken = await request('POST', '/servers', buildServerAt('second-shop', 'https://api.example.com'));
       assert.match(JSON.stringify(taken.body), /taken or was used before/);
       await prunePeople(db, world.now() - 1000);
-      const versions = await db
-        .selectFrom('server_versions')
-        .select('version')
-        .where('workspace_id', '=', id)
-        .execute();
-      assert.deepEqual(versions, []);
+      const versions = db.selectFrom('server_versions').select('version').where('workspace_id', '=', id);
+      assert.deepEqual(await versions.execute(), []);
     });
 
     it('are at most twenty, and exclude the local workspace from deletion', async () => {
       const statuses = [];
       for (let n = 0; n < 20; n++) statuses.push((await request('POST', '/workspaces', { name: `W${n}` })).status);
       assert.deepEqual([statuses.filter((status) => status === 201).length, statuses.at(-1)], [19, 403]);
-      session = await createPersonSession(world.toolhost, { name: 'Eve' });
-      assert.equal((await request('POST', '/workspace/delete', { name: 'Local' })).status, 409);
+      const requestAsEve = await signIn('Eve');
+      assert.equal((await requestAsEve('POST', '/workspace/delete', { name: 'Local' })).status, 409);
     });
   });
 }

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { engines, isFullSuite } from '../sets.ts';
 import { buildLargeServer, buildLargeTool } from '../support/large-server.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
-  describe(`a server with a thousand tools, on ${engine}`, () => {
-    let world: EngineToolhost;
-    before(async () => {
-      world = await startToolhostOnEngine(engine);
-    });
-    after(() => world?.stop());
+  describe(`a server with a thousand tools, on ${engine}`, async () => {
+    const world = await startToolhostOnEngine(engine);
+    after(() => world.stop());
     const countTools = async (slug: string) => {
       const { body } = await world.toolhost.rest('GET', `/servers/${slug}`);
       return ((body.config as Json).tools as Json[]).length;
@@ -37,9 +34,8 @@ for (const engine of engines) {
       const { tools, nextCursor } = listed.body.result as { tools: Json[]; nextCursor?: string };
       assert.deepEqual([tools.length, nextCursor], [1000, undefined]);
       const name = 'post_customers_customer_sources_999';
-      const preview = await world.toolhost.rest('POST', `/servers/by-rest/tools/${name}/preview`, {
-        body: { arguments: { customer: 'cus_1' } },
-      });
+      const body = { arguments: { customer: 'cus_1' } };
+      const preview = await world.toolhost.rest('POST', `/servers/by-rest/tools/${name}/preview`, { body });
       assert.match(preview.text, /customers\/cus_1\/sources_999/);
     });
 
@@ -49,10 +45,7 @@ for (const engine of engines) {
         change('/tools/post_customers_customer_sources_1', { title: 'One' }),
         change('', { description: 'Changed' }),
       ]);
-      assert.deepEqual(
-        replies.map(({ status, text }) => (status === 200 ? 200 : text)),
-        [200, 200],
-      );
+      for (const { status, text } of replies) assert.equal(status, 200, text);
       const { body } = await world.toolhost.rest('GET', '/servers/by-rest');
       const { tools, description } = body.config as { tools: Json[]; description: string };
       assert.deepEqual([tools.length, tools[1]?.title, description], [1000, 'One', 'Changed']);
@@ -71,10 +64,8 @@ for (const engine of engines) {
       const tool = { ...buildLargeTool(1), name: 'one', description: padding };
       assert.equal((await toolhost.rest('POST', '/servers/by-rest/tools', { body: tool })).status, 413);
       const called = await toolhost.callTool('manage', await toolhost.createKey(), 'previewToolCall', { padding });
-      assert.deepEqual(
-        [called.isError, called.content[0]?.text],
-        [true, 'the arguments are larger than 1048576 bytes or 60000 elements; send less per call'],
-      );
+      const error = 'the arguments are larger than 1048576 bytes or 60000 elements; send less per call';
+      assert.deepEqual([called.isError, called.content[0]?.text], [true, error]);
       const more = await toolhost.rest('POST', '/check', { body: buildLargeServer('more', 1100) });
       assert.equal(more.status, 413);
     });

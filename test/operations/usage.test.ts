@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { pluck } from '../support/pluck.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 for (const engine of engines) {
-  describe(`usage on ${engine}`, () => {
-    let upstream: RecordingUpstream;
-    let world: EngineToolhost;
-    before(async () => {
-      upstream = await startRecordingUpstream();
-      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
-    });
-    after(async () => {
-      await world?.stop();
-      await upstream?.close();
-    });
+  describe(`usage on ${engine}`, async () => {
+    const upstream = await startRecordingUpstream();
+    const world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
+    after(() => Promise.all([world.stop(), upstream.close()]));
 
     it('is counted by key, server, and day, as JSON and as CSV', async () => {
       const { toolhost } = world;
@@ -25,10 +19,10 @@ for (const engine of engines) {
       await toolhost.createServer({ name: 'Shop', slug: 'shop', tools });
       await toolhost.createServer({ name: 'Other', slug: 'other', tools });
       const createKey = async (name: string) =>
-        (await toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } })).body as {
-          id: string;
-          key: string;
-        };
+        (await toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } })).body as Record<
+          'id' | 'key',
+          string
+        >;
       const [agent, robot] = [await createKey('=Agent'), await createKey('Robot')];
       const call = (slug: string, token: string, times: number) =>
         Promise.all(Array.from({ length: times }, () => toolhost.callTool(slug, token, 'get')));
@@ -44,27 +38,19 @@ for (const engine of engines) {
         { day: '2026-11-20', calls: 5, errors: 0 },
         { day: '2026-11-21', calls: 3, errors: 3 },
       ]);
-      const callerRows = (body.by_caller as Json[]).map((row) => [
-        row.server,
-        row.caller_name ?? row.caller,
-        row.calls,
-        row.errors,
-      ]);
-      assert.deepEqual(callerRows, [
-        ['shop', '=Agent', 4, 1],
-        ['other', 'caller_token', 2, 0],
-        ['shop', 'Robot', 2, 2],
+      const callerRows = (body.by_caller as Json[]).map((row) => ({ ...row, caller: row.caller_name ?? row.caller }));
+      assert.deepEqual(pluck(callerRows, 'server', 'caller', 'calls', 'errors'), [
+        ...['shop', '=Agent', 4, 1],
+        ...['other', 'caller_token', 2, 0],
+        ...['shop', 'Robot', 2, 2],
       ]);
       const csv = await toolhost.rest('GET', '/usage.csv?slug=shop&days=1');
       assert.match(csv.headers.get('content-disposition') ?? '', /usage\.csv/);
       const lines = [`2026-11-21,shop,${agent.id},'=Agent,1,1`, `2026-11-21,shop,${robot.id},Robot,2,2`];
       assert.deepEqual(csv.text.trim().split('\r\n'), ['day,server,caller,caller_name,calls,errors', ...lines.sort()]);
       const limited = await toolhost.createKey({ servers: ['other'] });
-      const limitedRows = (await toolhost.rest('GET', '/usage?slug=other', { key: limited })).body.by_caller as Json[];
-      assert.deepEqual(
-        limitedRows.map(({ server }) => server),
-        ['other'],
-      );
+      const limitedUsage = await toolhost.rest('GET', '/usage?slug=other', { key: limited });
+      assert.deepEqual(pluck(limitedUsage.body.by_caller, 'server'), ['other']);
       assert.equal((await toolhost.rest('GET', '/usage?slug=shop', { key: limited })).status, 404);
     });
   });

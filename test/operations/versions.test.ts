@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { after, describe, it } from 'node:test';
+import { pluck } from '../support/pluck.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
-describe('server versions', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
-  after(() => toolhost?.stop());
+describe('server versions', async () => {
+  const toolhost = await startToolhost();
+  after(() => toolhost.stop());
 
   const request = async (method: string, path: string, body?: Json, status = 200) => {
     const reply = await toolhost.rest(method, `/servers/versioned${path}`, body === undefined ? {} : { body });
     assert.equal(reply.status, status, reply.text);
     return reply.body;
   };
-  const getMessages = async () =>
-    ((await request('GET', '/versions')).versions as Json[]).map(({ message }) => message);
 
   it('are compared semantically, have messages, and name the version they restore', async () => {
     const config = buildServerAt('versioned', 'https://api.example.com');
@@ -25,9 +21,8 @@ describe('server versions', () => {
     await request('PATCH', '', { tools: [{ ...tool, timeout_ms: 5000 }], message: 'Shorter' });
     await request('PATCH', '', { tools: [tool, { ...tool, name: 'added', disabled: true }], description: 'Reads.' });
     const getChanges = async (from: number, to: number) =>
-      ((await request('GET', `/versions/${from}/compare/${to}`)).changes as Json[]).map(({ text }) => text);
-    const name = String(tool.name);
-    assert.deepEqual(await getChanges(1, 2), [`${name}: timeout changed`]);
+      pluck((await request('GET', `/versions/${from}/compare/${to}`)).changes, 'text');
+    assert.deepEqual(await getChanges(1, 2), ['get: timeout changed']);
     assert.deepEqual(await getChanges(1, 3), ['description added', 'tool added added']);
     assert.deepEqual(await getChanges(3, 1), ['description removed', 'tool added removed']);
     assert.deepEqual(await getChanges(2, 2), []);
@@ -37,6 +32,7 @@ describe('server versions', () => {
     await request('PATCH', '/versions/1', { message: 'two\nlines' }, 400);
     await request('PATCH', '', { description: 'Other.', message: 'x'.repeat(201) }, 400);
     await request('POST', '/versions/2/restore');
-    assert.deepEqual(await getMessages(), ['Restores version 2', 'With another tool', 'Shorter', undefined]);
+    const { versions } = await request('GET', '/versions');
+    assert.deepEqual(pluck(versions, 'message'), ['Restores version 2', 'With another tool', 'Shorter', undefined]);
   });
 });
