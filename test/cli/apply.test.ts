@@ -1,41 +1,32 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type CommandResult, runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { pluck } from '../support/pluck.ts';
+import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import type { CommandResult } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 type Outcome = { slug: string; result: string; changes: { path: string }[]; message?: string };
 type Report = { applied: boolean; problems: { at: string; path: string; message: string }[]; servers: Outcome[] };
 
 const upstream = 'https://api.example.com';
 
-describe('toolhost apply', () => {
-  let running: TestToolhost;
-  let recordingUpstream: RecordingUpstream;
-  let root: string;
+describe('toolhost apply', async () => {
   let folder: string;
-  let env: Record<string, string>;
   let count = 0;
-  before(async () => {
-    recordingUpstream = await startRecordingUpstream();
-    running = await startToolhost({ egressPorts: [recordingUpstream.port] });
-    root = mkdtempSync(join(tmpdir(), 'toolhost-apply-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
-  });
+  const recordingUpstream = await startRecordingUpstream();
+  const { running, env, run: runCommand } = await startCommandService({ egressPorts: [recordingUpstream.port] });
+  const root = createTestFolder();
   beforeEach(() => {
     count += 1;
     folder = join(root, String(count));
     mkdirSync(folder);
   });
-  after(async () => {
-    rmSync(root, { recursive: true, force: true });
-    await Promise.all([running.stop(), recordingUpstream.close()]);
-  });
+  after(() => recordingUpstream.close());
 
   const file = (name: string, ...values: (Json | string)[]): string => {
     const path = join(folder, name);
@@ -44,10 +35,13 @@ describe('toolhost apply', () => {
     return path;
   };
   const run = (args: readonly string[], more: Record<string, string> = {}) =>
-    runToolhostCommand(args, { env: { ...env, ...more } });
+    runCommand(args, { env: { ...env, ...more } });
   const apply = (args: readonly string[], more: Record<string, string> = {}) => run(['apply', ...args], more);
   const parseReport = ({ stdout }: CommandResult) => JSON.parse(stdout) as Report;
-  const getResults = (ended: CommandResult) => parseReport(ended).servers.map(({ slug, result }) => [slug, result]);
+  /** Returns the result of each slug, in the order of the report. */
+  const getResults = (ended: CommandResult) => pluck(parseReport(ended).servers, 'slug', 'result');
+  const getChangedPaths = (ended: CommandResult) => pluck(parseReport(ended).servers[0]?.changes, 'path');
+  const getStatus = async (slug: string) => (await running.rest('GET', `/servers/${slug}`)).status;
   const getServer = async (slug: string) => (await running.rest('GET', `/servers/${slug}`)).body;
   const getVersion = async (slug: string) => ((await getServer(slug)).server as { version: number }).version;
   /** Returns a slug that is unique to this test. */
@@ -56,17 +50,10 @@ describe('toolhost apply', () => {
   it('[imp 6] creates and updates the servers that files describe, and changes nothing on the second run', async () => {
     const [a, b, c] = [uniqueSlug('a'), uniqueSlug('b'), uniqueSlug('c')];
     file('one.yaml', buildServerAt(a, upstream), buildServerAt(b, upstream));
-    writeFileSync(
-      join(folder, 'two.json'),
-      JSON.stringify([{ ...buildServerAt(c, upstream), limits: { calls_per_day: 9 } }]),
-    );
+    file('two.json', JSON.stringify([{ ...buildServerAt(c, upstream), limits: { calls_per_day: 9 } }]));
     const dry = await apply([folder, '--dry-run', '--json']);
-    assert.equal(dry.code, 2);
-    assert.deepEqual(
-      getResults(dry),
-      [a, b, c].map((slug) => [slug, 'created']),
-    );
-    assert.equal((await running.rest('GET', `/servers/${a}`)).status, 404);
+    assert.deepEqual([dry.code, getResults(dry)], [2, [a, 'created', b, 'created', c, 'created']]);
+    assert.equal(await getStatus(a), 404);
     const first = await apply([folder]);
     assert.deepEqual([first.code, first.stderr], [0, '']);
     assert.match(first.stdout, /^created {2}a-\d+ {2}.*one\.yaml \(document 1\)$/m);
@@ -74,27 +61,15 @@ describe('toolhost apply', () => {
     const limits = (await running.rest('GET', `/servers/${c}/limits`)).body;
     assert.equal((limits.calls_per_day as { set: number }).set, 9);
     const again = await apply([folder, '--json']);
-    assert.deepEqual([again.code, getResults(again)], [0, [a, b, c].map((slug) => [slug, 'same'])]);
+    assert.deepEqual([again.code, getResults(again)], [0, [a, 'same', b, 'same', c, 'same']]);
     assert.equal((await apply([folder, '--dry-run'])).code, 0);
     assert.equal(await getVersion(a), 1);
     file('one.yaml', buildServerAt(a, upstream, { description: 'New.' }), buildServerAt(b, upstream));
-    const secondDryRun = await apply([folder, '--dry-run', '--json']);
-    assert.equal(secondDryRun.code, 2);
+    assert.equal((await apply([folder, '--dry-run', '--json'])).code, 2);
     const changed = await apply([folder, '--json']);
-    assert.deepEqual(
-      [changed.code, getResults(changed)],
-      [
-        0,
-        [
-          [a, 'changed'],
-          [b, 'same'],
-          [c, 'same'],
-        ],
-      ],
-    );
-    assert.deepEqual(parseReport(changed).servers[0]?.changes, [
-      { path: 'description', after: 'New.', text: 'description added' },
-    ]);
+    assert.deepEqual([changed.code, getResults(changed)], [0, [a, 'changed', b, 'same', c, 'same']]);
+    const change = { path: 'description', after: 'New.', text: 'description added' };
+    assert.deepEqual(parseReport(changed).servers[0]?.changes, [change]);
     assert.equal(await getVersion(a), 2);
   });
 
@@ -102,34 +77,27 @@ describe('toolhost apply', () => {
     const [good, bad, twice] = [uniqueSlug('good'), uniqueSlug('bad'), uniqueSlug('twice')];
     const first = file('a.yaml', buildServerAt(good, upstream), buildServerAt(twice, upstream));
     const second = file('b.yaml', { ...buildServerAt(bad, upstream), colour: 'red', limits: { calls: 3 } });
-    const third = file('c.yaml', buildServerAt(twice, upstream), {
-      ...buildServerAt(uniqueSlug('d'), upstream),
-      tools: [{}],
-    });
+    const withoutTools = buildServerAt(uniqueSlug('d'), upstream, { tools: [{}] });
+    const third = file('c.yaml', buildServerAt(twice, upstream), withoutTools);
     const broken = file('d.yaml', 'name: [');
-    const { code, stdout, stderr } = await apply([folder]);
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^error: \d+ problems; nothing was changed\n/);
+    const ended = await apply([folder]);
+    assertFailed(ended, /^error: \d+ problems; nothing was changed\n/);
     for (const expected of [
       `${second}: limits.calls: `,
       `${third} (document 1): slug: "${twice}" is already the slug in ${first} (document 2)`,
       `${third} (document 2): tools[0].name: `,
       `${broken}: is not YAML: `,
-    ]) {
-      assert.ok(stderr.includes(`  ${expected}`), `${expected}\n${stderr}`);
-    }
-    assert.equal((await running.rest('GET', `/servers/${good}`)).status, 404);
+    ])
+      assert.ok(ended.stderr.includes(`  ${expected}`), `${expected}\n${ended.stderr}`);
+    assert.equal(await getStatus(good), 404);
     for (const [name, text] of [
       ['petstore.yaml', 'openapi: 3.1.0\ninfo: { title: Pets, version: "1" }\npaths: {}\n'],
       ['curl.yaml', "curl -X POST https://api.example.com/things -d '{}'\n"],
     ] as const) {
-      const notConfiguration = await apply([file(name, text)]);
-      assert.equal(notConfiguration.code, 1);
-      assert.match(notConfiguration.stderr, /importApi/);
+      assertFailed(await apply([file(name, text)]), /importApi/);
       assert.match((await run(['check', join(folder, name)])).stdout, /importApi/);
     }
-    const none = await apply([join(root, 'nowhere')]);
-    assert.deepEqual([none.code, none.stdout], [1, '']);
+    assertFailed(await apply([join(root, 'nowhere')]), /nowhere/);
     assert.equal((await apply([folder, '--nonsense'])).code, 1);
   });
 
@@ -142,31 +110,24 @@ describe('toolhost apply', () => {
       secrets: { SERVICE_KEY: { env: 'MY_KEY' }, OTHER: { file: 'other.txt' } },
     });
     const path = file('sealed.yaml', config);
-    const missing = await apply([path, '--env', 'MY_KEY']);
-    assert.equal(missing.code, 1);
-    assert.match(missing.stderr, /secrets\.SERVICE_KEY: the environment variable MY_KEY is not set/);
     const named = ['--env', 'MY_KEY'];
-    const outputs: CommandResult[] = [await apply([path, ...named], { MY_KEY: secret })];
-    assert.equal(outputs[0]?.code, 0);
+    assertFailed(await apply([path, ...named]), /secrets\.SERVICE_KEY: the environment variable MY_KEY is not set/);
+    const first = await apply([path, ...named], { MY_KEY: secret });
+    assert.equal(first.code, 0);
     const key = await running.createKey();
     await running.callTool(slug, key, 'get');
     assert.equal(recordingUpstream.take().at(-1)?.headers.authorization, `Bearer ${secret}`);
-    outputs.push(await apply([path, ...named, '--json'], { MY_KEY: secret }));
-    assert.deepEqual(getResults(outputs[1] as CommandResult), [[slug, 'same']]);
-    outputs.push(await apply([path, ...named, '--dry-run', '--json'], { MY_KEY: 'n3w-value' }));
-    assert.equal(outputs[2]?.code, 2);
-    assert.deepEqual(
-      parseReport(outputs[2] as CommandResult).servers[0]?.changes.map((change) => change.path),
-      ['secrets.SERVICE_KEY'],
-    );
-    outputs.push(
-      await run(['diff', path, ...named], { MY_KEY: 'n3w-value' }),
-      await apply([path, ...named], { MY_KEY: 'n3w-value' }),
-    );
+    const repeated = await apply([path, ...named, '--json'], { MY_KEY: secret });
+    assert.deepEqual(getResults(repeated), [slug, 'same']);
+    const planned = await apply([path, ...named, '--dry-run', '--json'], { MY_KEY: 'n3w-value' });
+    assert.deepEqual([planned.code, getChangedPaths(planned)], [2, ['secrets.SERVICE_KEY']]);
+    const compared = await run(['diff', path, ...named], { MY_KEY: 'n3w-value' });
+    const changed = await apply([path, ...named], { MY_KEY: 'n3w-value' });
     await running.callTool(slug, key, 'get');
     assert.equal(recordingUpstream.take().at(-1)?.headers.authorization, 'Bearer n3w-value');
-    outputs.push(await apply([path, ...named], { MY_KEY: 'two\nlines-of-v4lue' }));
-    assert.equal(outputs.at(-1)?.code, 1);
+    const refused = await apply([path, ...named], { MY_KEY: 'two\nlines-of-v4lue' });
+    assert.equal(refused.code, 1);
+    const outputs = [first, repeated, planned, compared, changed, refused];
     for (const { stdout, stderr } of outputs) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
   });
 
@@ -174,12 +135,11 @@ describe('toolhost apply', () => {
     const slug = uniqueSlug('outside');
     writeFileSync(join(root, 'outside.txt'), stringify(buildServerAt(slug, 'https://api.example.com')));
     symlinkSync('../outside.txt', join(folder, 'outside.yaml'));
-    for (const { code, stdout, stderr } of [await run(['diff', folder]), await apply([folder])]) {
-      assert.deepEqual([code, stdout], [1, ''], stderr);
-      assert.match(stderr, /outside\.yaml: is a link to a file outside its folder/);
-      assert.ok(!stderr.includes(slug), stderr);
+    for (const ended of [await run(['diff', folder]), await apply([folder])]) {
+      assertFailed(ended, /outside\.yaml: is a link to a file outside its folder/);
+      assert.ok(!ended.stderr.includes(slug), ended.stderr);
     }
-    assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
+    assert.equal(await getStatus(slug), 404);
   });
 
   it('[find F3] limits a file of servers to secret files below its folder and to variables that the command names', async () => {
@@ -197,23 +157,17 @@ describe('toolhost apply', () => {
     const outside = ['../private-id', 'link', 'up/private-id', join(root, 'private-id'), '../'];
     for (const path of outside) {
       file('helpful.yaml', config({ A: { file: path } }));
-      for (const args of [[folder], [folder, '--dry-run'], [join(folder, 'helpful.yaml')]]) {
-        const { code, stdout, stderr } = await apply(args);
-        assert.deepEqual([code, stdout], [1, '']);
-        assert.match(stderr, /secrets\.A: the file \S+ is outside the folder of the configuration/);
-      }
+      for (const args of [[folder], [folder, '--dry-run'], [join(folder, 'helpful.yaml')]])
+        assertFailed(await apply(args), /secrets\.A: the file \S+ is outside the folder of the configuration/);
     }
     file('helpful.yaml', config({ A: { file: 'own-id' }, B: { env: 'OTHER_TOKEN' } }));
     const other = { OTHER_TOKEN: 'unas7ed' };
-    for (const args of [[folder], [folder, '--dry-run'], [folder, '--env', 'ANOTHER']]) {
-      const { code, stderr } = await apply(args, other);
-      assert.equal(code, 1);
-      const expectedMessage =
-        /secrets\.B: the command does not name the variable OTHER_TOKEN.* collector\.example\.com\. .* --env OTHER_TOKEN/;
-      assert.match(stderr, expectedMessage);
-    }
+    const unnamed =
+      /secrets\.B: the command does not name the variable OTHER_TOKEN.* collector\.example\.com\. .* --env OTHER_TOKEN/;
+    for (const args of [[folder], [folder, '--dry-run'], [folder, '--env', 'ANOTHER']])
+      assertFailed(await apply(args, other), unnamed);
     assert.match((await run(['diff', folder], other)).stderr, /does not name the variable OTHER_TOKEN.*; not compared/);
-    assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
+    assert.equal(await getStatus(slug), 404);
     const named = ['--env', 'ANOTHER', '--env', 'OTHER_TOKEN'];
     const planned = await apply([folder, '--dry-run', ...named], other);
     assert.equal(planned.code, 2, planned.stderr);
@@ -235,34 +189,27 @@ describe('toolhost apply', () => {
   it('[imp 6] sets encrypted configuration fields by path, and rejects their values in a file', async () => {
     const slug = uniqueSlug('login');
     const oauth = {
-      authorization_url: 'https://login.example.com/authorize',
-      token_url: 'https://login.example.com/token',
-      client_id: 'client',
-      client_secret: '********',
+      ...{ authorization_url: 'https://login.example.com/authorize', token_url: 'https://login.example.com/token' },
+      ...{ client_id: 'client', client_secret: '********' },
     };
     const references = join(folder, 'secrets.yaml');
     mkdirSync(join(folder, 'servers'));
     const path = join(folder, 'servers', 'login.yaml');
     writeFileSync(path, stringify(buildServerAt(slug, upstream, { oauth })));
     writeFileSync(references, stringify({ [slug]: { 'oauth.client_secret': { env: 'CLIENT_SECRET' } } }));
-    const without = await apply([path]);
-    assert.equal(without.code, 1);
-    assert.match(without.stderr, /oauth\.client_secret: .*\{"oauth\.client_secret": \{"env": "NAME"\}\}/);
-    const applied = await apply([path, '--secrets', references], { CLIENT_SECRET: 'cl1ent-secret' });
+    assertFailed(await apply([path]), /oauth\.client_secret: .*\{"oauth\.client_secret": \{"env": "NAME"\}\}/);
+    const withSecrets = (CLIENT_SECRET: string, ...more: string[]) =>
+      apply([path, '--secrets', references, ...more], { CLIENT_SECRET });
+    const applied = await withSecrets('cl1ent-secret');
     assert.equal(applied.code, 0, applied.stderr);
-    const again = await apply([path, '--secrets', references, '--json'], { CLIENT_SECRET: 'cl1ent-secret' });
-    assert.deepEqual(getResults(again), [[slug, 'same']]);
+    assert.deepEqual(getResults(await withSecrets('cl1ent-secret', '--json')), [slug, 'same']);
     // Without a source, the stored value does not change.
-    assert.deepEqual(getResults(await apply([path, '--json'])), [[slug, 'same']]);
-    const other = await apply([path, '--secrets', references, '--dry-run', '--json'], { CLIENT_SECRET: 'other' });
-    assert.deepEqual(
-      parseReport(other).servers[0]?.changes.map((change) => change.path),
-      ['oauth.client_secret'],
-    );
+    assert.deepEqual(getResults(await apply([path, '--json'])), [slug, 'same']);
+    const other = await withSecrets('other', '--dry-run', '--json');
+    assert.deepEqual(getChangedPaths(other), ['oauth.client_secret']);
     writeFileSync(path, stringify(buildServerAt(slug, upstream, { oauth: { ...oauth, client_secret: 'lit3ral' } })));
     const literal = await apply([path]);
-    assert.equal(literal.code, 1);
-    assert.match(literal.stderr, /oauth\.client_secret: contains a credential/);
+    assertFailed(literal, /oauth\.client_secret: contains a credential/);
     assert.doesNotMatch(literal.stderr, /lit3ral/);
     writeFileSync(path, stringify({ ...buildServerAt(slug, upstream), secrets: { KEY: 'lit3ral' } }));
     const value = await apply([path]);
@@ -271,12 +218,8 @@ describe('toolhost apply', () => {
   });
 
   it('[imp 6] --prune deletes only servers with the label that no file describes, and only with --yes', async () => {
-    const [keep, drop, otherLabel, plain] = [
-      uniqueSlug('keep'),
-      uniqueSlug('drop'),
-      uniqueSlug('foreign'),
-      uniqueSlug('plain'),
-    ];
+    const [keep, drop] = [uniqueSlug('keep'), uniqueSlug('drop')];
+    const [otherLabel, plain] = [uniqueSlug('foreign'), uniqueSlug('plain')];
     const label = uniqueSlug('team');
     await running.createServer(buildServerAt(plain, upstream));
     await apply([file('foreign.yaml', buildServerAt(otherLabel, upstream)), '--label', uniqueSlug('other')]);
@@ -286,41 +229,15 @@ describe('toolhost apply', () => {
     const unlabelled = await apply([path, '--prune', '--yes']);
     assert.match(unlabelled.stderr, /name it with --label/);
     const dry = await apply([path, '--label', label, '--prune', '--dry-run', '--json']);
-    assert.deepEqual(
-      [dry.code, getResults(dry)],
-      [
-        2,
-        [
-          [keep, 'same'],
-          [drop, 'pruned'],
-        ],
-      ],
-    );
+    assert.deepEqual([dry.code, getResults(dry)], [2, [keep, 'same', drop, 'pruned']]);
     const unconfirmed = await apply([path, '--label', label, '--prune']);
-    assert.equal(unconfirmed.code, 1);
-    assert.match(unconfirmed.stderr, /would delete drop-\d+; nothing was changed\. Add --yes/);
-    assert.equal((await running.rest('GET', `/servers/${drop}`)).status, 200);
+    assertFailed(unconfirmed, /would delete drop-\d+; nothing was changed\. Add --yes/);
+    assert.equal(await getStatus(drop), 200);
     const pruned = await apply([path, '--label', label, '--prune', '--yes', '--json']);
-    assert.deepEqual(
-      [pruned.code, getResults(pruned)],
-      [
-        0,
-        [
-          [keep, 'same'],
-          [drop, 'pruned'],
-        ],
-      ],
-    );
-    const remaining = await Promise.all(
-      [keep, drop, otherLabel, plain].map((slug) => running.rest('GET', `/servers/${slug}`)),
-    );
-    assert.deepEqual(
-      remaining.map(({ status }) => status),
-      [200, 404, 200, 200],
-    );
+    assert.deepEqual([pruned.code, getResults(pruned)], [0, [keep, 'same', drop, 'pruned']]);
+    assert.deepEqual(await Promise.all([keep, drop, otherLabel, plain].map(getStatus)), [200, 404, 200, 200]);
     const relabeled = await apply([file('foreign.yaml', buildServerAt(otherLabel, upstream)), '--label', label]);
-    assert.equal(relabeled.code, 1);
-    assert.match(relabeled.stderr, /belongs to the label other-\d+/);
+    assertFailed(relabeled, /belongs to the label other-\d+/);
   });
 
   it('[imp 6] does not overwrite changes made elsewhere unless --overwrite is given', async () => {
@@ -329,18 +246,15 @@ describe('toolhost apply', () => {
     await apply([path]);
     const changed = await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'From the dashboard.' } });
     assert.equal(changed.status, 200);
-    for (const args of [[], ['--dry-run']]) {
-      const refused = await apply([path, ...args]);
-      assert.equal(refused.code, 1);
-      assert.match(refused.stderr, /description: the server was changed elsewhere .*\(version 1, now 2\)/);
-    }
+    const undone = /description: the server was changed elsewhere .*\(version 1, now 2\)/;
+    for (const args of [[], ['--dry-run']]) assertFailed(await apply([path, ...args]), undone);
     // Changing another field is allowed once the file contains the change made elsewhere.
     file('shared.yaml', buildServerAt(slug, upstream, { description: 'From the dashboard.', name: 'Renamed' }));
     const merged = await apply([path, '--json']);
-    assert.deepEqual([merged.code, getResults(merged)], [0, [[slug, 'changed']]]);
+    assert.deepEqual([merged.code, getResults(merged)], [0, [slug, 'changed']]);
     await running.rest('PATCH', `/servers/${slug}`, { body: { description: 'Again.' } });
     const overwritten = await apply([path, '--overwrite', '--json']);
-    assert.deepEqual(getResults(overwritten), [[slug, 'changed']]);
+    assert.deepEqual(getResults(overwritten), [slug, 'changed']);
     assert.equal(((await getServer(slug)).config as Json).description, 'From the dashboard.');
   });
 
@@ -348,16 +262,12 @@ describe('toolhost apply', () => {
     const path = file('many.yaml', ...['a', 'b', 'c'].map((name) => buildServerAt(uniqueSlug(name), upstream)));
     const limited = await startToolhost({ env: { QUOTAS: 'servers=2' } });
     try {
-      const key = await limited.createKey();
-      const ended = await apply([path, '--json'], { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: key });
-      assert.equal(ended.code, 1);
-      assert.deepEqual(getResults(ended), [
-        [uniqueSlug('a'), 'created'],
-        [uniqueSlug('b'), 'created'],
-        [uniqueSlug('c'), 'failed'],
-      ]);
+      const limitedEnv = { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: await limited.createKey() };
+      const ended = await apply([path, '--json'], limitedEnv);
+      const [a, b, c] = ['a', 'b', 'c'].map(uniqueSlug);
+      assert.deepEqual([ended.code, getResults(ended)], [1, [a, 'created', b, 'created', c, 'failed']]);
       assert.match(parseReport(ended).servers[2]?.message ?? '', /servers/);
-      const text = await apply([path], { TOOLHOST_URL: limited.url, TOOLHOST_API_KEY: key });
+      const text = await apply([path], limitedEnv);
       assert.match(text.stdout, /^failed .* c-\d+ .*servers/m);
       assert.match(text.stdout, /^2 same, 1 failed$/m);
     } finally {
@@ -383,17 +293,17 @@ describe('toolhost apply', () => {
     });
     const { code, stdout, stderr } = await run(['diff', path, '--env', 'NOT_SET']);
     assert.equal(code, 2);
-    assert.match(stdout, /~ description: "One\." → "Two\."/);
-    assert.match(stdout, /~ tools\[get\]\.timeout_ms: 10000 → 500/);
-    assert.match(stdout, /\+ tools\[get\]\.input_schema\.page: \{"type":"integer"\}/);
-    assert.match(stdout, /^ {2}\+ tools\[other\]$/m);
-    assert.match(stdout, /\+ limits\.concurrent_calls: 2/);
+    for (const line of [
+      '~ description: "One." → "Two."',
+      '~ tools[get].timeout_ms: 10000 → 500',
+      '+ tools[get].input_schema.page: {"type":"integer"}',
+      '+ tools[other]\n',
+      '+ limits.concurrent_calls: 2',
+    ])
+      assert.ok(stdout.includes(`  ${line}`), stdout);
     assert.match(stderr, /secrets\.KEY: the environment variable NOT_SET is not set; not compared/);
-    const readOnlyKey = await running.createKey({ scopes: ['manage:read'] });
-    const diffAsReader = await run(['diff', path, '--env', 'NOT_SET'], {
-      TOOLHOST_API_KEY: readOnlyKey,
-      NOT_SET: 'a-value',
-    });
+    const asReader = { TOOLHOST_API_KEY: await running.createKey({ scopes: ['manage:read'] }), NOT_SET: 'a-value' };
+    const diffAsReader = await run(['diff', path, '--env', 'NOT_SET'], asReader);
     assert.equal(diffAsReader.code, 2);
     assert.match(diffAsReader.stderr, /secrets\.KEY: .*manage:write.*not compared/);
   });

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { assertFailed, startCommandService } from '../support/toolhost/command-world.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const inputSchema = {
   id: { type: 'integer', optional: true },
@@ -17,34 +19,19 @@ const inputSchema = {
   place: { type: 'object', optional: true },
 };
 
-describe('toolhost call', () => {
-  let upstream: RecordingUpstream;
-  let running: TestToolhost;
-  let env: Record<string, string>;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    running = await startToolhost({ egressPorts: [upstream.port] });
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
-    const tool = (name: string, method: string, schema: object) => ({
-      name,
-      description: 'Does the one thing of this test.',
-      method,
-      url: `${upstream.url}/${name}`,
-      input_schema: schema,
-    });
-    const tools = [tool('send', 'POST', inputSchema), tool('fetch', 'GET', {}), tool('picture', 'GET', {})];
-    await running.createServer({ name: 'Open', slug: 'open-api', tools });
-    await running.createServer({ name: 'Forwarding', slug: 'forwarding', authentication: { type: 'Bearer' }, tools });
-    upstream.on('GET /fetch', () => ({ body: { ok: true } }));
-    upstream.on('GET /picture', () => ({ headers: { 'content-type': 'image/png' }, body: PNG }));
-  });
-  after(async () => {
-    await running.stop();
-    await upstream.close();
-  });
+describe('toolhost call', async () => {
+  const upstream = await startRecordingUpstream();
+  const { running, env, run } = await startCommandService({ egressPorts: [upstream.port] });
+  const tool = (name: string, method: string, input_schema: object) =>
+    buildToolAt(`${upstream.url}/${name}`, { name, method, input_schema });
+  const tools = [tool('send', 'POST', inputSchema), tool('fetch', 'GET', {}), tool('picture', 'GET', {})];
+  await running.createServer({ name: 'Open', slug: 'open-api', tools });
+  await running.createServer({ name: 'Forwarding', slug: 'forwarding', authentication: { type: 'Bearer' }, tools });
+  upstream.on('GET /fetch', () => ({ body: { ok: true } }));
+  upstream.on('GET /picture', () => ({ headers: { 'content-type': 'image/png' }, body: PNG }));
+  after(() => upstream.close());
 
-  const call = (args: readonly string[], options: CommandOptions = {}) =>
-    runToolhostCommand(['call', ...args], { env, ...options });
+  const call = (args: readonly string[], options: CommandOptions = {}) => run(['call', ...args], options);
   const takeSentBodies = () => upstream.take().map((request) => JSON.parse(request.body.toString()) as object);
 
   it('converts arguments to the types that the tool declares', async () => {
@@ -67,17 +54,8 @@ describe('toolhost call', () => {
 
   it('takes arguments as JSON and lets --arg override them', async () => {
     upstream.take();
-    const { code } = await call([
-      'open-api',
-      'send',
-      '--args',
-      '{"id": 1, "title": "a=b"}',
-      '--arg',
-      'id=2',
-      '--arg',
-      'tags=one',
-    ]);
-    assert.equal(code, 0);
+    const args = ['--args', '{"id": 1, "title": "a=b"}', '--arg', 'id=2', '--arg', 'tags=one'];
+    assert.equal((await call(['open-api', 'send', ...args])).code, 0);
     assert.deepEqual(takeSentBodies(), [{ id: 2, title: 'a=b', tags: ['one'] }]);
   });
 
@@ -103,8 +81,7 @@ describe('toolhost call', () => {
   it('passes a token to servers that forward one, and asks for it when it is missing', async () => {
     upstream.take();
     const withoutToken = await call(['forwarding', 'fetch']);
-    assert.deepEqual([withoutToken.code, withoutToken.stdout], [1, '']);
-    assert.match(withoutToken.stderr, /Pass one with --token or TOOLHOST_TOKEN/);
+    assertFailed(withoutToken, /Pass one with --token or TOOLHOST_TOKEN/);
     assert.equal((await call(['forwarding', 'fetch', '--token', 'from-option'])).code, 0);
     assert.equal((await call(['forwarding', 'fetch'], { env: { ...env, TOOLHOST_TOKEN: 'from-env' } })).code, 0);
     const bearers = upstream.take().map((request) => request.headers.authorization);
@@ -112,47 +89,33 @@ describe('toolhost call', () => {
   });
 
   it('[ship 7] calls and previews a tool as its view defines it, and lists the calls of the view', async () => {
-    const viewedTool = {
-      name: 'send',
-      description: 'Sends.',
-      method: 'POST',
-      url: `${upstream.url}/send`,
-      input_schema: inputSchema,
-    };
     const views = { desk: { tools: [{ name: 'send', arguments: { done: true } }] } };
-    await running.createServer({ name: 'Viewed', slug: 'viewed', views, tools: [viewedTool] });
+    await running.createServer({ name: 'Viewed', slug: 'viewed', views, tools: tools.slice(0, 1) });
     const inView = ['viewed', 'send', '--view', 'desk', '--arg', 'id=7'];
     upstream.take();
     assert.equal((await call(inView)).code, 0);
     assert.deepEqual(takeSentBodies(), [{ id: 7, done: true }]);
-    const previewed = await runToolhostCommand(['preview', ...inView], { env });
+    const previewed = await run(['preview', ...inView]);
     assert.match(previewed.stdout, /"done":true/);
     assert.match((await call([...inView, '--arg', 'done=false'])).stdout, /done/);
     assert.match((await call(['viewed', 'send', '--view', 'dsk'])).stderr, /no view "dsk"; .*desk/);
     const listed = await eventually(async () => {
-      const { stdout } = await runToolhostCommand(
-        ['calls', '--server', 'viewed', '--view', 'desk', '--outcome', 'ok'],
-        { env },
-      );
+      const { stdout } = await run(['calls', '--server', 'viewed', '--view', 'desk', '--outcome', 'ok']);
       assert.match(stdout, /viewed\/desk send$/m);
       return stdout;
     });
     assert.equal(listed.trimEnd().split('\n').length, 1);
-    assert.match((await runToolhostCommand(['calls', '--view', 'other'], { env })).stdout, /No calls/);
+    assert.match((await run(['calls', '--view', 'other'])).stdout, /No calls/);
   });
 
   it('suggests names for unknown tools, servers, and arguments', async () => {
-    const [tool, server, pair, args] = await Promise.all([
-      call(['open-api', 'fetsh']),
-      call(['nowhere', 'fetch']),
-      call(['open-api', 'send', '--arg', 'id']),
-      call(['open-api', 'send', '--args', '[1]']),
-    ]);
-    assert.deepEqual([tool.code, server.code, pair.code, args.code], [1, 1, 2, 2]);
-    assert.match(tool.stderr, /the server open-api has no tool "fetsh"; did you mean `fetch`\?/);
-    assert.match(server.stderr, /there is no such server/);
-    assert.match(pair.stderr, /allowed: name=value/);
-    assert.match(args.stderr, /allowed: a JSON object/);
+    for (const [args, code, message] of [
+      [['open-api', 'fetsh'], 1, /the server open-api has no tool "fetsh"; did you mean `fetch`\?/],
+      [['nowhere', 'fetch'], 1, /there is no such server/],
+      [['open-api', 'send', '--arg', 'id'], 2, /allowed: name=value/],
+      [['open-api', 'send', '--args', '[1]'], 2, /allowed: a JSON object/],
+    ] as const)
+      assertFailed(await call(args), message, code);
   });
 
   it('works with a key that may call but not read, and sends its arguments as text', async () => {
@@ -170,45 +133,32 @@ describe('toolhost and an unreachable or unexpected service', () => {
   it('names the service that cannot be reached and says what to do', async () => {
     const unusedPort = await findFreePort();
     const url = `http://127.0.0.1:${unusedPort}`;
-    const [refused, withPort, unknown] = await Promise.all([
-      listServers({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' }),
-      listServers({ PORT: String(unusedPort), TOOLHOST_API_KEY: 'k' }),
-      listServers({ TOOLHOST_API_KEY: 'k' }, '--url', 'http://toolhost.invalid'),
-    ]);
-    for (const { code, stdout } of [refused, withPort, unknown]) assert.deepEqual([code, stdout], [1, '']);
-    for (const { stderr } of [refused, withPort]) {
-      assert.equal(
-        stderr,
-        `error: no service is listening at ${url}. Start it with "bin/toolhost serve", or set its URL with --url or TOOLHOST_URL\n`,
-      );
-    }
-    assert.match(
-      unknown.stderr,
-      /http:\/\/toolhost\.invalid cannot be reached: its host name (is unknown|could not be resolved)/,
-    );
+    const advice = 'Start it with "bin/toolhost serve", or set its URL with --url or TOOLHOST_URL';
+    const stderr = `error: no service is listening at ${url}. ${advice}\n`;
+    for (const address of [{ TOOLHOST_URL: url }, { PORT: String(unusedPort) }])
+      assert.deepEqual(await listServers({ ...address, TOOLHOST_API_KEY: 'k' }), { code: 1, stdout: '', stderr });
+    const unknown = await listServers({ TOOLHOST_API_KEY: 'k' }, '--url', 'http://toolhost.invalid');
+    const reason = /http:\/\/toolhost\.invalid cannot be reached: its host name (is unknown|could not be resolved)/;
+    assertFailed(unknown, reason);
   });
 
   it('sends no request without a key, and does not print an invalid key', async () => {
-    const [none, invalidKey, url] = await Promise.all([
-      listServers({}),
-      listServers({ TOOLHOST_API_KEY: 'hünter2' }),
-      listServers({ TOOLHOST_API_KEY: 'k', TOOLHOST_URL: 'https://me:hunter2@tools.example.com' }),
-    ]);
-    assert.match(url.stderr, /TOOLHOST_URL: found https:\/\/…@tools\.example\.com; allowed: /);
-    assert.match(none.stderr, /no API key\. Set TOOLHOST_API_KEY or pass --key \(create a key with: /);
+    assertFailed(await listServers({}), /no API key\. Set TOOLHOST_API_KEY or pass --key \(create a key with: /);
+    const invalidKey = await listServers({ TOOLHOST_API_KEY: 'hünter2' });
+    assert.equal(invalidKey.code, 1);
     assert.doesNotMatch(invalidKey.stderr, /nter2/);
-    assert.deepEqual([none.code, invalidKey.code], [1, 1]);
+    const withPassword = { TOOLHOST_API_KEY: 'k', TOOLHOST_URL: 'https://me:hunter2@tools.example.com' };
+    const refusal = /TOOLHOST_URL: found https:\/\/…@tools\.example\.com; allowed: /;
+    assert.match((await listServers(withPassword)).stderr, refusal);
   });
 
   it('explains why the service rejected the request', async () => {
     const running = await startToolhost();
     try {
-      const [unknown, callOnly] = await Promise.all([
-        listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: 'thk_nothing' }),
-        listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey({ scopes: ['call'] }) }),
-      ]);
-      assert.match(unknown.stderr, /^error: .*is not valid/);
-      assert.match(callOnly.stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
+      const listWithKey = (TOOLHOST_API_KEY: string) => listServers({ TOOLHOST_URL: running.url, TOOLHOST_API_KEY });
+      assert.match((await listWithKey('thk_nothing')).stderr, /^error: .*is not valid/);
+      const { stderr } = await listWithKey(await running.createKey({ scopes: ['call'] }));
+      assert.match(stderr, /^error: this operation needs the scope manage:read; the credential has call\n$/);
     } finally {
       await running.stop();
     }

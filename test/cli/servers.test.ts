@@ -1,43 +1,26 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { promptHidden, promptLine } from '../../apps/cli/src/ask.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type CommandOptions, runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { pluck } from '../support/pluck.ts';
+import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
 const upstream = 'https://api.example.com';
 
-describe('toolhost servers and secrets', () => {
-  let running: TestToolhost;
-  let folder: string;
-  let env: Record<string, string>;
-  before(async () => {
-    running = await startToolhost();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
-  });
-  after(async () => {
-    rmSync(folder, { recursive: true, force: true });
-    await running.stop();
-  });
+describe('toolhost servers and secrets', async () => {
+  const { running, run, runJson: json } = await startCommandService();
+  const folder = createTestFolder();
 
-  const run = (args: readonly string[], options: CommandOptions = {}) => runToolhostCommand(args, { env, ...options });
-  const json = <Output>(args: readonly string[], options: CommandOptions = {}) =>
-    runToolhostJson<Output>(args, { env, ...options });
   const file = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
-  const withSecret = (slug: string) =>
-    buildServerAt(slug, upstream, {
-      authentication: { type: 'Bearer', token: '{{SERVICE_KEY}}' },
-      description: 'A thing.',
-    });
+  const authentication = { type: 'Bearer', token: '{{SERVICE_KEY}}' };
+  const withSecret = (slug: string) => buildServerAt(slug, upstream, { authentication, description: 'A thing.' });
 
   it('creates a server from JSON, YAML, or standard input, and prints the next steps', async () => {
     const first = await run(['servers', 'create', file('first.json', JSON.stringify(withSecret('first')))]);
@@ -48,9 +31,8 @@ describe('toolhost servers and secrets', () => {
     type Stored = { server: { slug: string }; url: string; warnings: object[]; next_steps: string[] };
     const second = await json<Stored>(['servers', 'create', file('second.yml', stringify(withSecret('second')))]);
     assert.deepEqual([second.server.slug, second.url], ['second', `${running.url}/mcp/second`]);
-    const third = await json<Stored>(['servers', 'create', '-'], {
-      input: `\u{feff}${stringify(buildServerAt('third', upstream))}`,
-    });
+    const input = `\u{feff}${stringify(buildServerAt('third', upstream))}`;
+    const third = await json<Stored>(['servers', 'create', '-'], { input });
     assert.equal(third.server.slug, 'third');
   });
 
@@ -60,46 +42,36 @@ describe('toolhost servers and secrets', () => {
     assert.deepEqual([code, stdout], [1, '']);
     const [head, ...lines] = stderr.trimEnd().split('\n');
     assert.equal(head, 'error: The server was not stored; its configuration is not valid');
-    for (const path of ['slug', 'tools[0].name', 'tools[0].metod', 'tools[0].url']) {
+    for (const path of ['slug', 'tools[0].name', 'tools[0].metod', 'tools[0].url'])
       assert.equal(lines.filter((line) => line.startsWith(`  ${path}: `)).length, 1, stderr);
-    }
     assert.match(stderr, /did you mean `method`\?/);
   });
 
   it('names the file that it cannot use', async () => {
-    const broken = file('broken.yaml', 'name: [');
+    const sections = file('sections.yaml', stringify({ ...withSecret('x'), secrets: {} }));
     const cases: [string, RegExp][] = [
       [join(folder, 'none.json'), /none\.json: there is no such file/],
       [folder, /: is a folder; name a file/],
-      [broken, /broken\.yaml: is not YAML: .*line 1/],
+      [file('broken.yaml', 'name: ['), /broken\.yaml: is not YAML: .*line 1/],
       [file('broken.json', '{"name": }'), /broken\.json: is not JSON: /],
       [file('empty.json', ' \n'), /empty\.json: is empty/],
-      [
-        file('sections.yaml', stringify({ ...withSecret('x'), secrets: {} })),
-        /sections\.yaml: secrets: only apply reads/,
-      ],
+      [sections, /sections\.yaml: secrets: only apply reads/],
       [file('list.yaml', '- 1\n'), /list\.yaml: is not a configuration; allowed: an object/],
     ];
-    const results = await Promise.all(cases.map(([path]) => run(['servers', 'create', path])));
-    for (const [index, [, expected]] of cases.entries()) {
-      assert.deepEqual([results[index]?.code, results[index]?.stdout], [1, '']);
-      assert.match(results[index]?.stderr ?? '', expected);
-    }
+    for (const [path, expected] of cases) assertFailed(await run(['servers', 'create', path]), expected);
   });
 
   it('lists servers as a table or as JSON, also more than fit on a page', async () => {
     await running.createServer(buildServerAt('listed', upstream));
     const table = await run(['servers', 'list']);
-    assert.match(
-      table.stdout,
-      new RegExp(`^SLUG +NAME +ACCESS[\\s\\S]*^listed +listed +caller_token +1 +1 +${running.url}/mcp/listed$`, 'm'),
-    );
+    const row = `^listed +listed +caller_token +1 +1 +${running.url}/mcp/listed$`;
+    assert.match(table.stdout, new RegExp(`^SLUG +NAME +ACCESS[\\s\\S]*${row}`, 'm'));
     const many = await running.createKey({ workspace: 'many' });
     const expectedSlugs = Array.from({ length: 201 }, (_, index) => `many-${index}`);
     for (const slug of expectedSlugs)
       await running.rest('POST', '/servers', { key: many, body: buildServerAt(slug, upstream) });
-    const { servers } = await json<{ servers: { slug: string }[] }>(['servers', 'list', '--key', many]);
-    assert.deepEqual(new Set(servers.map(({ slug }) => slug)), new Set(expectedSlugs));
+    const { servers } = await json<{ servers: object[] }>(['servers', 'list', '--key', many]);
+    assert.deepEqual(new Set(pluck(servers, 'slug')), new Set(expectedSlugs));
     const none = await run(['servers', 'list', '--key', await running.createKey({ workspace: 'none' })]);
     assert.match(none.stdout, /There are no servers yet/);
   });
@@ -117,23 +89,17 @@ describe('toolhost servers and secrets', () => {
     const shown = await json<Shown>(['servers', 'get', 'round-trip']);
     assert.deepEqual([shown.config.description, shown.server.version], ['Another thing.', 2]);
     const nameless = await run(['servers', 'update', file('nameless.json', '{"name": "x", "tools": []}')]);
-    assert.deepEqual([nameless.code, nameless.stdout], [1, '']);
-    assert.match(nameless.stderr, /nameless\.json: slug: /);
-    const unknown = await run([
-      'servers',
-      'update',
-      file('unknown.json', JSON.stringify(buildServerAt('unknown', upstream))),
-    ]);
-    assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
-    assert.match(unknown.stderr, /^error: there is no such server in this workspace; .*\n$/);
+    assertFailed(nameless, /nameless\.json: slug: /);
+    const unknownFile = file('unknown.json', JSON.stringify(buildServerAt('unknown', upstream)));
+    const unknown = await run(['servers', 'update', unknownFile]);
+    assertFailed(unknown, /^error: there is no such server in this workspace; .*\n$/);
   });
 
   it('deletes a server, lists it as deleted, and restores it', async () => {
     await running.createServer(buildServerAt('doomed', upstream));
     await running.createServer(buildServerAt('doomed-too', upstream));
     const unconfirmed = await run(['servers', 'delete', 'doomed']);
-    assert.deepEqual([unconfirmed.code, unconfirmed.stdout], [1, '']);
-    assert.match(unconfirmed.stderr, /would delete the server doomed, .* nothing was changed\. Add --yes/);
+    assertFailed(unconfirmed, /would delete the server doomed, .* nothing was changed\. Add --yes/);
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
     const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
     assert.equal(code, 0);
@@ -151,25 +117,14 @@ describe('toolhost servers and secrets', () => {
   it('stores a secret from standard input or a file, lists its name, and deletes it', async () => {
     await running.createServer(withSecret('sealed'));
     const set = await run(['secrets', 'set', 'sealed', 'SERVICE_KEY'], { input: 'v4lue-of-it\n' });
-    assert.deepEqual([set.code, set.stderr], [0, '']);
-    assert.equal(
-      set.stdout,
-      `Stored the secret SERVICE_KEY of sealed. It is only sent to ${upstream}. Used by authentication.token.\n`,
-    );
-    const other = await json<{ name: string }>([
-      'secrets',
-      'set',
-      'sealed',
-      'OTHER',
-      '--value-file',
-      file('value', 'v4lue\r\n'),
-    ]);
+    const used = `It is only sent to ${upstream}. Used by authentication.token.`;
+    assert.deepEqual(set, { code: 0, stdout: `Stored the secret SERVICE_KEY of sealed. ${used}\n`, stderr: '' });
+    const value = file('value', 'v4lue\r\n');
+    const other = await json<{ name: string }>(['secrets', 'set', 'sealed', 'OTHER', '--value-file', value]);
     assert.equal(other.name, 'OTHER');
     const { secrets } = await json<{ secrets: { name: string; used_by: string[] }[] }>(['secrets', 'list', 'sealed']);
-    assert.deepEqual(secrets.map(({ name, used_by }) => [name, used_by.length]).sort(), [
-      ['OTHER', 0],
-      ['SERVICE_KEY', 1],
-    ]);
+    const useCounts = Object.fromEntries(secrets.map(({ name, used_by }) => [name, used_by.length]));
+    assert.deepEqual(useCounts, { OTHER: 0, SERVICE_KEY: 1 });
     const table = await run(['secrets', 'list', 'sealed']);
     assert.match(table.stdout, /^NAME +SET AT +SENT TO +USED BY\n[\s\S]*^OTHER .* nothing$/m);
     for (const { stdout } of [set, table]) assert.doesNotMatch(stdout, /v4lue/);
@@ -180,15 +135,11 @@ describe('toolhost servers and secrets', () => {
 
   it('rejects an empty or invalid secret, and prints none of them', async () => {
     await running.createServer(buildServerAt('unfit', upstream));
-    const [empty, lines, argument] = await Promise.all([
-      run(['secrets', 'set', 'unfit', 'KEY'], { input: '\n' }),
-      run(['secrets', 'set', 'unfit', 'KEY'], { input: 'hunter2\nhunter3\n' }),
-      run(['secrets', 'set', 'unfit', 'KEY', 'hunter2'], { input: 'x' }),
-    ]);
-    assert.deepEqual([empty.code, lines.code, argument.code], [1, 1, 2]);
-    assert.match(empty.stderr, /the value of KEY is empty; nothing was stored/);
-    assert.match(argument.stderr, /the value must not be an argument/);
-    assert.match(lines.stderr, /^ {2}value: .*one line of visible text/m);
+    const set = (args: string[], input: string) => run(['secrets', 'set', 'unfit', 'KEY', ...args], { input });
+    assertFailed(await set([], '\n'), /the value of KEY is empty; nothing was stored/);
+    const [lines, argument] = [await set([], 'hunter2\nhunter3\n'), await set(['hunter2'], 'x')];
+    assertFailed(lines, /^ {2}value: .*one line of visible text/m);
+    assertFailed(argument, /the value must not be an argument/, 2);
     for (const { stderr } of [lines, argument]) assert.doesNotMatch(stderr, /hunter/);
   });
 });
@@ -199,9 +150,7 @@ describe('terminal prompts', () => {
     const input = new PassThrough();
     const output = new PassThrough({ encoding: 'utf8' });
     let shown = '';
-    output.on('data', (text: string) => {
-      shown += text;
-    });
+    output.on('data', (text: string) => (shown += text));
     return { input, output, shown: () => shown };
   };
 
