@@ -1,30 +1,21 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
+import { pluck } from '../support/pluck.ts';
+import { createTestFolder } from '../support/toolhost/command-world.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
-import { buildServerAt } from '../support/upstream-configs.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const example = resolve(import.meta.dirname, '..', '..', 'examples', 'projects', 'server.json');
 
-type FileResult = {
-  file: string;
-  valid: boolean;
-  problems: { path: string; message: string }[];
-  warnings: { path: string }[];
-};
+type FileResult = { file: string; valid: boolean; problems: { path: string }[]; warnings: object[] };
 type CheckResult = { valid: boolean; files: FileResult[] };
 
 /** Runs offline, without a service, key, or database. */
-describe('toolhost check', () => {
-  let folder: string;
-  before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-cli-'));
-  });
-  after(() => rmSync(folder, { recursive: true, force: true }));
-
+describe('toolhost check', async () => {
+  const folder = createTestFolder();
   const file = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
@@ -87,11 +78,8 @@ describe('toolhost check', () => {
     const { code, stdout } = await check([servers]);
     assert.deepEqual([code, stdout], [0, `${join(servers, 'a.yml')}: ok\n${join(servers, 'b.json')}: ok\n`]);
     const empty = await check([join(servers, 'older')]);
-    assert.equal(empty.code, 1);
-    assert.match(
-      empty.stdout,
-      /older: is a folder; name a file, or for check, apply, diff, and dev a folder with \.json/,
-    );
+    const advice = /^1 .*older: is a folder; name a file, or for check, apply, diff, and dev a folder with \.json/;
+    assert.match(`${empty.code} ${empty.stdout}`, advice);
   });
 
   it('[imp 6] checks every document of a file, and names both files of a repeated slug', async () => {
@@ -99,29 +87,23 @@ describe('toolhost check', () => {
     mkdirSync(servers);
     const two = join(servers, 'two.yaml');
     const sections = { secrets: { KEY: { env: 'X' } }, limits: { calls_per_second: 3 } };
-    writeFileSync(
-      two,
-      `${stringify({ ...buildServerAt('one', 'https://api.example.com'), ...sections })}---\n${validConfig('two')}`,
-    );
+    const first = stringify({ ...buildServerAt('one', 'https://api.example.com'), ...sections });
+    writeFileSync(two, `${first}---\n${validConfig('two')}`);
     const list = join(servers, 'list.json');
     writeFileSync(list, `[${validConfig('three')}]`);
     const fine = await check([servers]);
     assert.deepEqual([fine.code, fine.stdout], [0, `${list}: ok\n${two} (document 1): ok\n${two} (document 2): ok\n`]);
     const conflicting = join(servers, 'z.yaml');
-    const wrong = {
-      ...buildServerAt('two', 'https://api.example.com'),
+    const wrong = buildServerAt('two', 'https://api.example.com', {
       secrets: { KEY: 'lit3ral' },
       limits: { calls: 1 },
-    };
+    });
     writeFileSync(conflicting, stringify(wrong));
     const { code, stdout } = await check([servers]);
     assert.equal(code, 1);
-    for (const line of [
-      `${conflicting}: slug: "two" is already the slug in ${two} (document 2)`,
-      `${conflicting}: secrets.KEY: allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself`,
-    ]) {
-      assert.ok(stdout.includes(`${line}\n`), stdout);
-    }
+    const allowed = 'allowed: { env: NAME }, { file: PATH }, or stored; a file must not contain the value itself';
+    for (const problem of [`slug: "two" is already the slug in ${two} (document 2)`, `secrets.KEY: ${allowed}`])
+      assert.ok(stdout.includes(`${conflicting}: ${problem}\n`), stdout);
     assert.match(stdout, /limits\.calls: unknown field/);
     assert.doesNotMatch(stdout, /lit3ral/);
     writeFileSync(conflicting, 'name: &a [*a]');
@@ -129,10 +111,8 @@ describe('toolhost check', () => {
   });
 
   it('reports file, path, and problem for every file', async () => {
-    const bad = file(
-      'bad.json',
-      JSON.stringify({ name: 'Bad', slug: 'manage', tools: [{ ...createTool('x'), timeout_ms: 20_001 }] }),
-    );
+    const tools = [{ ...createTool('x'), timeout_ms: 20_001 }];
+    const bad = file('bad.json', JSON.stringify({ name: 'Bad', slug: 'manage', tools }));
     const broken = file('broken.json', '{');
     const { code, stdout, stderr } = await check([bad, broken, join(folder, 'none.json')]);
     assert.deepEqual([code, stderr], [1, '']);
@@ -143,24 +123,16 @@ describe('toolhost check', () => {
       `${join(folder, 'none.json')}: there is no such file`,
     ];
     for (const line of expected) assert.ok(lines.includes(line), stdout);
-    assert.ok(
-      lines.some((line) => line.startsWith(`${broken}: is not JSON: `)),
-      stdout,
-    );
+    assert.ok(stdout.includes(`${broken}: is not JSON: `), stdout);
     assert.doesNotMatch(stdout, /: ok/);
   });
 
   it('exits with 0 when there are only warnings', async () => {
-    const path = file(
-      'warned.json',
-      JSON.stringify({ name: 'Warned', slug: 'warned', tools: [{ ...createTool('x'), description: 'Short.' }] }),
-    );
-    const { code, stdout } = await check([path]);
-    assert.equal(code, 0);
-    assert.equal(
-      stdout,
-      `${path}: tools[0].description: warning: is shorter than 20 characters; models choose tools by their description\n${path}: ok, with warnings (1)\n`,
-    );
+    const tools = [{ ...createTool('x'), description: 'Short.' }];
+    const path = file('warned.json', JSON.stringify({ name: 'Warned', slug: 'warned', tools }));
+    const warning = 'is shorter than 20 characters; models choose tools by their description';
+    const stdout = `${path}: tools[0].description: warning: ${warning}\n${path}: ok, with warnings (1)\n`;
+    assert.deepEqual(await check([path]), { code: 0, stdout, stderr: '' });
   });
 
   it('prints results as JSON', async () => {
@@ -169,17 +141,8 @@ describe('toolhost check', () => {
     const { code, stdout, stderr } = await check([bad, fine, '--json']);
     assert.deepEqual([code, stderr], [1, '']);
     const { valid, files } = JSON.parse(stdout) as CheckResult;
-    assert.deepEqual(
-      [valid, files.map((result) => [result.file, result.valid])],
-      [
-        false,
-        [
-          [bad, false],
-          [fine, true],
-        ],
-      ],
-    );
-    assert.deepEqual(files[0]?.problems.map(({ path }) => path).sort(), ['slug', 'tools']);
+    assert.deepEqual([valid, pluck(files, 'file', 'valid')], [false, [bad, false, fine, true]]);
+    assert.deepEqual(pluck(files[0]?.problems, 'path').toSorted(), ['slug', 'tools']);
     assert.deepEqual([files[1]?.problems, files[1]?.warnings], [[], []]);
   });
 
@@ -199,10 +162,5 @@ describe('toolhost check', () => {
 });
 
 function createTool(name: string): object {
-  return {
-    name,
-    description: 'Gets the thing from the upstream.',
-    method: 'GET',
-    url: 'https://api.example.com/thing',
-  };
+  return buildToolAt('https://api.example.com/thing', { name });
 }

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Check } from '@toolhost/mcp-doctor/checks';
 import { runDoctor } from '../support/toolhost/doctor-command.ts';
-import { type Fault, jsonResponse, startForeignMcpServer } from '../support/upstreams/foreign-mcp-server.ts';
+import {
+  type Fault,
+  type ForeignResponse,
+  jsonResponse,
+  type Step,
+  startForeignMcpServer,
+} from '../support/upstreams/foreign-mcp-server.ts';
 import {
   replaceFields,
   replaceMethodResponse,
@@ -12,228 +17,168 @@ import {
 
 const validToken = 'the-right-token';
 
-const createTool = (more: object) => ({
-  name: 'only',
-  description: 'Does it.',
-  inputSchema: { type: 'object' },
-  ...more,
-});
+/** Lists one tool. */
+const listTool = (more: object) => {
+  const tool = { name: 'only', description: 'Does it.', inputSchema: { type: 'object' }, ...more };
+  return replaceMethodResult('tools/list', { tools: [tool] });
+};
+const respond = (step: Step, response: ForeignResponse) => replaceResponse(step, () => response);
+const reject = (step: Step, status: number, error?: string) =>
+  respond(step, jsonResponse(status, error === undefined ? {} : { error }));
 
-type FaultCase = [name: string, fault: Fault, id: string, status: Check['status'], detail: RegExp];
+const other = 'https://other.example';
+const webPage = { headers: { 'content-type': 'text/html' }, body: '<p>' };
+const withoutTools = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x' } };
 
-const faultCases: FaultCase[] = [
-  [
-    'announces client ID metadata documents and rejects them',
-    (exchange, defaultResponse) =>
-      replaceFields('issuer', { client_id_metadata_document_supported: true })(exchange, defaultResponse) ??
-      (exchange.request.url?.includes('client_id=https') ? jsonResponse(400, {}) : undefined),
-    'client_documents',
-    'warning',
-    /Claude Code identifies itself with https:\/\/claude\.ai\/.* rejects it: 400/,
-  ],
+type FaultCase = [name: string, id: string, detail: RegExp, fault: Fault];
+
+const problems: FaultCase[] = [
   [
     'redirects',
-    replaceResponse('mcp', () => ({ status: 307, headers: { location: '/elsewhere' } })),
     'reach',
-    'problem',
     /redirect \(307\) to .*\/elsewhere/,
+    respond('mcp', { status: 307, headers: { location: '/elsewhere' } }),
   ],
-  [
-    'responds with a web page',
-    replaceResponse('mcp', () => ({ status: 200, headers: { 'content-type': 'text/html' }, body: '<p>' })),
-    'reach',
-    'problem',
-    /text\/html/,
-  ],
-  ['does not exist', replaceResponse('mcp', () => jsonResponse(404, {})), 'reach', 'problem', /404/],
-  ['rejects the Accept header', replaceResponse('mcp', () => jsonResponse(406, {})), 'reach', 'problem', /406/],
+  ['responds with a web page', 'reach', /text\/html/, respond('mcp', { status: 200, ...webPage })],
+  ['does not exist', 'reach', /404/, reject('mcp', 404)],
+  ['rejects the Accept header', 'reach', /406/, reject('mcp', 406)],
   [
     'challenges without Bearer',
-    replaceResponse('mcp', (defaultResponse) => (defaultResponse.status === 401 ? jsonResponse(401, {}) : undefined)),
     'challenge',
-    'problem',
     /WWW-Authenticate/,
+    replaceResponse('mcp', (defaultResponse) => (defaultResponse.status === 401 ? jsonResponse(401, {}) : undefined)),
   ],
-  [
-    'points to missing metadata',
-    replaceResponse('resource', () => jsonResponse(404, {})),
-    'resource_metadata',
-    'problem',
-    /404/,
-  ],
+  ['points to missing metadata', 'resource_metadata', /404/, reject('resource', 404)],
   [
     'states another resource',
-    replaceFields('resource', { resource: 'https://other.example/mcp' }),
     'resource_metadata',
-    'problem',
     /other\.example/,
+    replaceFields('resource', { resource: `${other}/mcp` }),
   ],
-  [
-    'has an authorization server without metadata',
-    replaceResponse('issuer', () => jsonResponse(404, {})),
-    'server_metadata',
-    'problem',
-    /404/,
-  ],
-  [
-    'states another issuer',
-    replaceFields('issuer', { issuer: 'https://other.example' }),
-    'server_metadata',
-    'problem',
-    /other\.example/,
-  ],
+  ['has an authorization server without metadata', 'server_metadata', /404/, reject('issuer', 404)],
+  ['states another issuer', 'server_metadata', /other\.example/, replaceFields('issuer', { issuer: other })],
   [
     'does not announce PKCE',
-    replaceFields('issuer', { code_challenge_methods_supported: undefined }),
     'server_metadata',
-    'problem',
     /PKCE/,
+    replaceFields('issuer', { code_challenge_methods_supported: undefined }),
   ],
   [
     'offers no client registration',
-    replaceFields('issuer', { registration_endpoint: undefined }),
     'registration',
-    'problem',
     /registration_endpoint/,
+    replaceFields('issuer', { registration_endpoint: undefined }),
   ],
   [
     'rejects client registration',
-    replaceResponse('register', () => jsonResponse(400, { error: 'invalid_client_metadata' })),
     'register',
-    'problem',
     /400 invalid_client_metadata/,
+    reject('register', 400, 'invalid_client_metadata'),
   ],
   [
     'issues client secrets that have expired',
-    replaceFields('register', { client_secret: 's', client_secret_expires_at: 1 }),
     'register',
-    'problem',
     /expired/,
+    replaceFields('register', { client_secret: 's', client_secret_expires_at: 1 }),
   ],
   [
     'rejects loopback redirect URIs',
+    'redirect_uris',
+    /VS Code \(400 invalid_redirect_uri\)/,
     replaceResponse('register', (_, { body }) =>
       body.includes('33418') ? jsonResponse(400, { error: 'invalid_redirect_uri' }) : undefined,
     ),
-    'redirect_uris',
-    'problem',
-    /VS Code \(400 invalid_redirect_uri\)/,
   ],
-  [
-    'forgets registered clients',
-    replaceResponse('authorize', () => jsonResponse(400, { error: 'invalid_client' })),
-    'authorize',
-    'problem',
-    /invalid_client/,
-  ],
+  ['forgets registered clients', 'authorize', /invalid_client/, reject('authorize', 400, 'invalid_client')],
   [
     'does not require PKCE',
-    replaceResponse('authorize', () => ({ status: 302, headers: { location: '/login' } })),
     'pkce',
-    'problem',
     /without PKCE/,
+    respond('authorize', { status: 302, headers: { location: '/login' } }),
   ],
   [
     'redirects to any redirect URI',
-    replaceResponse('authorize', (_, { request }) => ({
-      status: 302,
-      headers: { location: new URL(request.url ?? '', 'http://x').searchParams.get('redirect_uri') ?? '' },
-    })),
     'redirect_uri',
-    'problem',
     /anyone/,
+    replaceResponse('authorize', (_, { request }) => {
+      const location = new URL(request.url ?? '', 'http://x').searchParams.get('redirect_uri') ?? '';
+      return { status: 302, headers: { location } };
+    }),
   ],
   [
     'serves a web page at its token endpoint',
-    replaceResponse('token', () => ({ status: 404, headers: { 'content-type': 'text/html' }, body: '<p>' })),
     'token_endpoint',
-    'problem',
     /404 and text\/html/,
+    respond('token', { status: 404, ...webPage }),
   ],
   [
     'responds to expired tokens with 403',
+    'expired_token',
+    /403/,
     replaceResponse('mcp', (_, { request }) =>
       request.headers.authorization?.includes('made-up') ? jsonResponse(403, {}) : undefined,
     ),
-    'expired_token',
-    'problem',
-    /403/,
+  ],
+  ['does not announce tools', 'handshake', /tools/, replaceMethodResult('initialize', withoutTools)],
+  ['returns no tool list', 'tool_list', /without tools/, replaceMethodResult('tools/list', {})],
+  [
+    'repeats a cursor',
+    'tool_list',
+    /repeats a cursor/,
+    replaceMethodResult('tools/list', { tools: [], nextCursor: 'again' }),
+  ],
+  ['lists a tool without a schema', 'tool_list', /only/, listTool({ inputSchema: null })],
+  [
+    'fails for stateless clients',
+    'stateless',
+    /500/,
+    replaceMethodResponse('server/discover', () => jsonResponse(500, {})),
+  ],
+];
+
+const warnings: FaultCase[] = [
+  [
+    'announces client ID metadata documents and rejects them',
+    'client_documents',
+    /Claude Code identifies itself with https:\/\/claude\.ai\/.* rejects it: 400/,
+    (exchange, defaultResponse) =>
+      replaceFields('issuer', { client_id_metadata_document_supported: true })(exchange, defaultResponse) ??
+      (exchange.request.url?.includes('client_id=https') ? jsonResponse(400, {}) : undefined),
   ],
   [
     'lacks CORS headers',
+    'cors',
+    /oauth-authorization-server/,
     replaceResponse('issuer', (defaultResponse) => ({
       ...defaultResponse,
       headers: { ...defaultResponse.headers, 'access-control-allow-origin': 'https://own.example' },
     })),
-    'cors',
-    'warning',
-    /oauth-authorization-server/,
   ],
-  [
-    'does not announce tools',
-    replaceMethodResult('initialize', { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x' } }),
-    'handshake',
-    'problem',
-    /tools/,
-  ],
-  ['returns no tool list', replaceMethodResult('tools/list', {}), 'tool_list', 'problem', /without tools/],
-  [
-    'repeats a cursor',
-    replaceMethodResult('tools/list', { tools: [], nextCursor: 'again' }),
-    'tool_list',
-    'problem',
-    /repeats a cursor/,
-  ],
-  [
-    'lists a tool without a schema',
-    replaceMethodResult('tools/list', { tools: [createTool({ inputSchema: null })] }),
-    'tool_list',
-    'problem',
-    /only/,
-  ],
-  [
-    'lists a tool name that models reject',
-    replaceMethodResult('tools/list', { tools: [createTool({ name: 'a.b' })] }),
-    'tool_names',
-    'warning',
-    /a\.b/,
-  ],
+  ['lists a tool name that models reject', 'tool_names', /a\.b/, listTool({ name: 'a.b' })],
   [
     'lists an argument name that Claude rejects',
-    replaceMethodResult('tools/list', {
-      tools: [createTool({ inputSchema: { type: 'object', properties: { 'a[b]': {} } } })],
-    }),
     'tool_schemas',
-    'warning',
     /names have characters/,
+    listTool({ inputSchema: { type: 'object', properties: { 'a[b]': {} } } }),
   ],
-  [
-    'lists tools without hints',
-    replaceMethodResult('tools/list', { tools: [createTool({ annotations: { readOnlyHint: true } })] }),
-    'tool_hints',
-    'warning',
-    /ChatGPT.*only/,
-  ],
+  ['lists tools without hints', 'tool_hints', /ChatGPT.*only/, listTool({ annotations: { readOnlyHint: true } })],
   [
     'lists a tool name that is too long when prefixed with the server name',
-    replaceMethodResult('tools/list', { tools: [createTool({ name: 'a'.repeat(64) })] }),
     'tool_names',
-    'warning',
     /Claude Code allows 64.*Cursor allows 60.*Goose allows 64.*LibreChat allows 64/,
+    listTool({ name: 'a'.repeat(64) }),
   ],
   [
     'lists more tools than Windsurf accepts',
-    replaceMethodResult('tools/list', { tools: Array.from({ length: 101 }, (_, n) => createTool({ name: `t${n}` })) }),
     'tool_count',
-    'warning',
     /Windsurf 100/,
-  ],
-  [
-    'fails for stateless clients',
-    replaceMethodResponse('server/discover', () => jsonResponse(500, {})),
-    'stateless',
-    'problem',
-    /500/,
+    replaceMethodResult('tools/list', {
+      tools: Array.from({ length: 101 }, (_, n) => ({
+        name: `t${n}`,
+        description: 'Does it.',
+        inputSchema: { type: 'object' },
+      })),
+    }),
   ],
 ];
 
@@ -253,7 +198,11 @@ describe('toolhost doctor', () => {
     assert.deepEqual(nonOkIds, ['address']);
   });
 
-  for (const [name, fault, id, status, detail] of faultCases) {
+  const faultCases = [
+    ...problems.map((row) => ['problem', ...row] as const),
+    ...warnings.map((row) => ['warning', ...row] as const),
+  ];
+  for (const [status, name, id, detail, fault] of faultCases) {
     it(`[ship 6] reports the problem of a server that ${name}`, async () => {
       const server = await startForeignMcpServer(fault);
       const examined = await runDoctor(server.address, validToken);
