@@ -1,46 +1,28 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import {
-  getOnlyTool,
-  getValidConfig,
-  listOutcomes,
-  openApi,
-  planDocument,
-} from '../../../../test/support/import/import-plans.ts';
+import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
+import { cookie, header, inPath, integer, jsonBody, listOf, object, pluck, query, text } from '../support/schemas.ts';
 
-const swagger = (paths: object, fields: object = {}) => ({
-  swagger: '2.0',
-  info: { title: 'Pets', version: '1' },
-  host: 'api.example.com',
-  basePath: '/v1',
-  schemes: ['http', 'https'],
-  paths,
-  ...fields,
-});
+const closed = { additionalProperties: false };
+const described = { summary: 'Something useful that an operation does' };
+const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const getArguments = ({ input_schema: schema }: ReturnType<typeof getOnlyTool>) =>
+  Object.keys((schema.properties ?? schema) as object);
 
 const pets = openApi({
   '/pets/{petId}': {
-    parameters: [{ name: 'petId', in: 'path', required: true, schema: { type: 'string' } }],
+    parameters: [inPath('petId')],
     get: { operationId: 'getPet', summary: 'One pet of the shop', responses: { 200: { description: 'it' } } },
     patch: {
       operationId: 'pets/update',
       summary: 'Change a pet of the shop',
-      requestBody: {
-        content: {
-          'application/json': {
-            schema: {
-              type: 'object',
-              required: ['name'],
-              properties: {
-                name: { type: 'string', description: 'Its name.' },
-                tags: { type: 'array', items: { type: 'string' } },
-                id: { type: 'integer', readOnly: true },
-              },
-            },
-          },
-        },
-      },
+      requestBody: jsonBody(
+        object(
+          { name: { ...text, description: 'Its name.' }, tags: listOf(text), id: { ...integer, readOnly: true } },
+          ['name'],
+        ),
+      ),
     },
   },
 });
@@ -59,7 +41,7 @@ describe('reading of API descriptions', () => {
           description: 'One pet of the shop. GET /pets/{petId}',
           method: 'GET',
           url: '/pets/:petId',
-          input_schema: { petId: { type: 'string' } },
+          input_schema: { petId: text },
           imported_from: 'GET /pets/{petId}',
         },
         {
@@ -68,9 +50,9 @@ describe('reading of API descriptions', () => {
           method: 'PATCH',
           url: '/pets/:petId',
           input_schema: {
-            petId: { type: 'string' },
+            petId: text,
             name: { type: 'string', description: 'Its name.' },
-            tags: { type: 'array', items: { type: 'string' }, optional: true },
+            tags: { type: 'array', items: text, optional: true },
           },
           imported_from: 'PATCH /pets/{petId}',
         },
@@ -79,95 +61,69 @@ describe('reading of API descriptions', () => {
   });
 
   it('[imp 1] creates the same tools from JSON, YAML, and a document with another key order', () => {
-    const reversed = (value: unknown): unknown => {
-      if (Array.isArray(value)) return value.map(reversed);
+    const reverse = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(reverse);
       if (typeof value !== 'object' || value === null) return value;
-      return Object.fromEntries(
-        Object.entries(value)
-          .map(([name, inner]) => [name, reversed(inner)])
-          .toReversed(),
-      );
+      const entries = Object.entries(value).map(([name, inner]) => [name, reverse(inner)]);
+      return Object.fromEntries(entries.toReversed());
     };
-    const toConfigJson = (document: Parameters<typeof planDocument>[0]) =>
-      JSON.stringify(getValidConfig(planDocument(document)));
-    assert.equal(toConfigJson(stringify(pets)), toConfigJson(pets));
-    assert.equal(toConfigJson(`\ufeff${JSON.stringify(pets)}`), toConfigJson(pets));
-    const byName = (document: Parameters<typeof planDocument>[0]) =>
-      getValidConfig(planDocument(document))
-        .tools.map(({ name, url, method }) => `${name} ${method} ${url}`)
-        .toSorted();
-    assert.deepEqual(byName(reversed(pets) as typeof pets), byName(pets));
+    const plan = (document: typeof pets | string) => getValidConfig(planDocument(document));
+    for (const written of [stringify(pets), `\ufeff${JSON.stringify(pets)}`])
+      assert.equal(JSON.stringify(plan(written)), JSON.stringify(plan(pets)));
+    const listTools = (document: typeof pets) =>
+      plan(document).tools.map(({ name, url, method }) => `${name} ${method} ${url}`);
+    assert.deepEqual(listTools(reverse(pets) as typeof pets).toSorted(), listTools(pets).toSorted());
   });
 
   it('[imp 1] reads the host, array formats, body, and form of Swagger 2', () => {
     const body = { in: 'body', name: 'pet', required: true, schema: { $ref: '#/definitions/Pet' } };
-    const document = swagger(
-      {
-        '/pets': {
-          get: {
-            operationId: 'listPets',
-            description: 'All pets of the shop.',
-            parameters: [
-              { name: 'status', in: 'query', type: 'array', items: { type: 'string' } },
-              { name: 'ids', in: 'query', type: 'array', items: { type: 'integer' }, collectionFormat: 'multi' },
-            ],
-          },
-          post: { operationId: 'addPet', description: 'Adds a pet to the shop.', parameters: [body] },
+    const paths = {
+      '/pets': {
+        get: {
+          operationId: 'listPets',
+          parameters: [
+            { name: 'status', in: 'query', ...listOf(text) },
+            { name: 'ids', in: 'query', ...listOf(integer), collectionFormat: 'multi' },
+          ],
         },
-        '/pets/{id}/photo': {
-          post: {
-            operationId: 'addPhoto',
-            description: 'Adds a photo of a pet.',
-            consumes: ['multipart/form-data'],
-            parameters: [
-              { name: 'id', in: 'path', type: 'string', required: true },
-              { name: 'photo', in: 'formData', type: 'file', required: true },
-              { name: 'caption', in: 'formData', type: 'string' },
-            ],
-          },
+        post: { operationId: 'addPet', parameters: [body] },
+      },
+      '/pets/{id}/photo': {
+        post: {
+          operationId: 'addPhoto',
+          consumes: ['multipart/form-data'],
+          parameters: [
+            { name: 'id', in: 'path', type: 'string', required: true },
+            { name: 'photo', in: 'formData', type: 'file', required: true },
+            { name: 'caption', in: 'formData', type: 'string' },
+          ],
         },
       },
-      {
-        definitions: {
-          Pet: { type: 'object', required: ['name'], properties: { name: { type: 'string', 'x-nullable': true } } },
-        },
-      },
+    };
+    const { base_url, tools } = getValidConfig(
+      planDocument({
+        swagger: '2.0',
+        info: { title: 'Pets', version: '1' },
+        ...{ host: 'api.example.com', basePath: '/v1', schemes: ['http', 'https'], paths },
+        definitions: { Pet: object({ name: { ...text, 'x-nullable': true } }, ['name']) },
+      }),
     );
-    const { base_url, tools } = getValidConfig(planDocument(document));
     assert.equal(base_url, 'https://api.example.com/v1');
-    assert.deepEqual(
-      tools.map((tool) => [tool.url, tool.body, tool.input_schema]),
-      [
-        [
-          '/pets',
-          undefined,
-          {
-            status: { type: 'array', items: { type: 'string' }, style: 'comma', optional: true },
-            ids: { type: 'array', items: { type: 'integer' }, optional: true },
-          },
-        ],
-        [
-          '/pets',
-          undefined,
-          {
-            type: 'object',
-            properties: { name: { type: ['string', 'null'] } },
-            required: ['name'],
-            additionalProperties: false,
-          },
-        ],
-        [
-          '/pets/:id/photo',
-          'multipart',
-          {
-            id: { type: 'string' },
-            photo: { type: 'string', content: 'base64', file_name: { argument: 'photo_name' } },
-            photo_name: { type: 'string', description: 'Name of the file in photo, such as photo.png.' },
-            caption: { type: 'string', optional: true },
-          },
-        ],
-      ],
-    );
+    const [list, add, photo, ...others] = tools.map((tool) => [tool.url, tool.body, tool.input_schema]);
+    const status = { ...listOf(text), style: 'comma', optional: true };
+    assert.deepEqual(list, ['/pets', undefined, { status, ids: { ...listOf(integer), optional: true } }]);
+    assert.deepEqual(add, [
+      '/pets',
+      undefined,
+      { ...object({ name: { type: ['string', 'null'] } }, ['name']), ...closed },
+    ]);
+    const photoSchema = {
+      id: text,
+      photo: { ...text, content: 'base64', file_name: { argument: 'photo_name' } },
+      photo_name: { ...text, description: 'Name of the file in photo, such as photo.png.' },
+      caption: { ...text, optional: true },
+    };
+    assert.deepEqual([photo, others], [['/pets/:id/photo', 'multipart', photoSchema], []]);
   });
 
   it('[imp 1] reports the location of unreadable parts, and reads the remainder', () => {
@@ -182,63 +138,43 @@ describe('reading of API descriptions', () => {
       },
       '/good': { get: { operationId: 'good', summary: 'A good operation, all of it' }, post: null },
     });
-    const plan = planDocument(document);
-    assert.deepEqual(
-      plan.all.map(({ name, outcome }) => `${name} ${outcome}`),
-      ['missing partial', 'good whole'],
-    );
-    assert.deepEqual(
-      plan.findings.map(({ at, message }) => `${at}: ${message}`),
-      [
-        'paths./broken: is not an object of operations; left out',
-        'paths./elsewhere: refers to "https://example.com/paths.yaml#/x", which is not fetched',
-        'paths./missing.get.parameters[0]: refers to "#/components/parameters/none", which is missing',
-        'paths./missing.get.parameters[2]: is not a parameter; left out',
-        'paths./missing.get.parameters: parameter "x" in "nowhere" is left out; allowed: path, query, header, cookie, querystring',
-        'paths./good.post: is not an operation; left out',
-      ],
-    );
+    const { all, findings } = planDocument(document);
+    const outcomes = all.map(({ name, outcome }) => `${name} ${outcome}`);
+    assert.deepEqual(outcomes, ['missing partial', 'good whole']);
+    const reports = findings.map(({ at, message }) => `${at}: ${message}`);
+    assert.deepEqual(reports, [
+      'paths./broken: is not an object of operations; left out',
+      'paths./elsewhere: refers to "https://example.com/paths.yaml#/x", which is not fetched',
+      'paths./missing.get.parameters[0]: refers to "#/components/parameters/none", which is missing',
+      'paths./missing.get.parameters[2]: is not a parameter; left out',
+      'paths./missing.get.parameters: parameter "x" in "nowhere" is left out; allowed: path, query, header, cookie, querystring',
+      'paths./good.post: is not an operation; left out',
+    ]);
   });
 
   it('[imp 1] repairs common errors in descriptions', () => {
-    const document = openApi(
-      {
-        '/a/{id}//b': {
-          get: {
-            summary: 'Something of the thing',
-            parameters: [
-              { name: 'Authorization', in: 'header', schema: { type: 'string' } },
-              { name: 'Content-Type', in: 'header', schema: { type: 'string' } },
-              {
-                name: 'size',
-                in: 'query',
-                schema: { type: 'integer', minimum: 0, exclusiveMinimum: true, default: 5 },
-              },
-              { name: 'gone', in: 'path', schema: { type: 'string' } },
-            ],
-            requestBody: {
-              content: { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties: {} } } },
-            },
-          },
-        },
-      },
-      { servers: [{ url: 'http://api.example.com//v1/' }] },
+    const get = {
+      ...described,
+      parameters: [
+        header('Authorization'),
+        header('Content-Type'),
+        query('size', { ...integer, minimum: 0, exclusiveMinimum: true, default: 5 }),
+        { name: 'gone', in: 'path', schema: text },
+      ],
+      requestBody: { content: { 'application/x-www-form-urlencoded': { schema: object({}) } } },
+    };
+    const plan = planDocument(
+      openApi({ '/a/{id}//b': { get } }, { servers: [{ url: 'http://api.example.com//v1/' }] }),
     );
-    const plan = planDocument(document);
     const [planned] = plan.all;
     assert.deepEqual(planned?.tool, {
       name: 'list_a_b',
-      description: 'Something of the thing',
+      description: described.summary,
       method: 'GET',
       url: '/a/:id/b',
       input_schema: {
-        type: 'object',
-        properties: {
-          id: { type: 'string' },
-          size: { type: 'integer', description: 'Default: 5', exclusiveMinimum: 0 },
-        },
-        required: ['id'],
-        additionalProperties: false,
+        ...object({ id: text, size: { ...integer, description: 'Default: 5', exclusiveMinimum: 0 } }, ['id']),
+        ...closed,
       },
       imported_from: 'GET /a/{id}//b',
     });
@@ -252,131 +188,86 @@ describe('reading of API descriptions', () => {
   });
 
   it('[imp 2] serializes arrays and objects as described', () => {
-    const array = { type: 'array', items: { type: 'string' } };
-    const object = { type: 'object', properties: { a: { type: 'string' } } };
-    const tool = getOnlyTool(
-      openApi({
-        '/x': {
-          get: {
-            summary: 'Everything about x',
-            parameters: [
-              { name: 'r', in: 'query', schema: array },
-              { name: 'c', in: 'query', schema: array, explode: false },
-              { name: 'p', in: 'query', schema: array, style: 'pipeDelimited' },
-              { name: 's', in: 'query', schema: array, style: 'spaceDelimited' },
-              { name: 'ids[]', in: 'query', schema: array },
-              { name: 'deep', in: 'query', schema: object, style: 'deepObject' },
-              { name: 'spread', in: 'query', schema: object },
-              { name: 'pairs', in: 'query', schema: object, explode: false },
-              { name: 'json', in: 'query', content: { 'application/json': { schema: object } } },
-              { name: 'filter[status]', in: 'query', schema: { type: 'string' } },
-              { name: '$top', in: 'query', schema: { type: 'integer' } },
-              { name: 'StartTime>', in: 'query', schema: { type: 'string' } },
-              { name: 'X-Trace', in: 'header', schema: { type: 'string' } },
-              { name: 'Api-Version', in: 'header', required: true, schema: { type: 'string', default: '2026-01-01' } },
-              { name: 'format', in: 'query', required: true, schema: { enum: ['json:v1'] } },
-            ],
-          },
-        },
-      }),
-    );
-    assert.equal(tool.url, '/x?format=json%3Av1');
-    assert.deepEqual(tool.headers, { 'Api-Version': '2026-01-01' });
+    const list = listOf(text);
+    const fields = object({ a: text });
+    const cases: [parameter: ReturnType<typeof query>, wire: string][] = [
+      [query('r', list), 'r'],
+      [query('c', list, { explode: false }), 'c comma'],
+      [query('p', list, { style: 'pipeDelimited' }), 'p pipe'],
+      [query('s', list, { style: 'spaceDelimited' }), 's space'],
+      [query('ids[]', list), 'ids ids[]'],
+      [query('deep', fields, { style: 'deepObject' }), 'deep deep'],
+      [query('spread', fields), 'spread repeat'],
+      [query('pairs', fields, { explode: false }), 'pairs comma'],
+      [query('json', undefined, { schema: undefined, ...jsonBody(fields) }), 'json json'],
+      [query('filter[status]'), 'filter_status filter[status]'],
+      [query('$top', integer), 'top $top'],
+      [query('StartTime>'), 'StartTime_gt StartTime>'],
+      [header('X-Trace'), 'X-Trace header'],
+    ];
+    const constants = [
+      header('Api-Version', { ...text, default: '2026-01-01' }, { required: true }),
+      query('format', { enum: ['json:v1'] }, { required: true }),
+    ];
+    const parameters = [...cases.map(([parameter]) => parameter), ...constants];
+    const tool = getOnlyTool(openApi({ '/x': { get: { ...described, parameters } } }));
+    assert.deepEqual([tool.url, tool.headers], ['/x?format=json%3Av1', { 'Api-Version': '2026-01-01' }]);
     const wire = Object.entries(tool.input_schema).map(([name, definition]) => {
       const { style, wire_name, in: location } = definition as { [keyword: string]: unknown };
       return [name, style, wire_name, location].filter((part) => part !== undefined).join(' ');
     });
-    assert.deepEqual(wire, [
-      'r',
-      'c comma',
-      'p pipe',
-      's space',
-      'ids ids[]',
-      'deep deep',
-      'spread repeat',
-      'pairs comma',
-      'json json',
-      'filter_status filter[status]',
-      'top $top',
-      'StartTime_gt StartTime>',
-      'X-Trace header',
-    ]);
+    assert.deepEqual(
+      wire,
+      cases.map(([, expected]) => expected),
+    );
   });
 
   it('[imp 2] takes the body as one argument when its fields cannot be separate arguments', () => {
-    const withBody = (schema: object, path = '/x', contents = ['application/json']) =>
-      getOnlyTool(
-        openApi({
-          [path]: {
-            post: {
-              summary: 'Something with a body',
-              requestBody: { required: true, content: Object.fromEntries(contents.map((type) => [type, { schema }])) },
-            },
-          },
-        }),
-      );
-    const names = (tool: ReturnType<typeof getOnlyTool>) =>
-      Object.keys((tool.input_schema.properties ?? tool.input_schema) as object);
-    const object = { type: 'object', properties: { id: { type: 'string' } } };
-    assert.deepEqual(names(withBody(object)), ['id']);
-    assert.deepEqual([names(withBody(object, '/x/{id}')), withBody(object, '/x/{id}').body], [['id', 'body'], 'body']);
-    assert.deepEqual(names(withBody({ type: 'array', items: object })), ['body']);
-    assert.deepEqual(names(withBody({ ...object, additionalProperties: true })), ['body']);
-    assert.deepEqual(names(withBody({ oneOf: [object, { type: 'string' }] })), ['body']);
-    const manyFields = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`f${index}`, { type: 'string' }]));
-    assert.deepEqual(names(withBody({ type: 'object', properties: manyFields })), ['body']);
+    const withBody = (schema: object, path = '/x', contents = ['application/json']) => {
+      const content = Object.fromEntries(contents.map((type) => [type, { schema }]));
+      return getOnlyTool(openApi({ [path]: { post: { ...described, requestBody: { required: true, content } } } }));
+    };
+    const withId = object({ id: text });
+    assert.deepEqual(getArguments(withBody(withId)), ['id']);
+    const clashing = withBody(withId, '/x/{id}');
+    assert.deepEqual([getArguments(clashing), clashing.body], [['id', 'body'], 'body']);
+    const manyFields = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`f${index}`, text]));
+    for (const schema of [
+      ...[listOf(withId), { ...withId, additionalProperties: true }, { oneOf: [withId, text] }, object(manyFields)],
+    ])
+      assert.deepEqual(getArguments(withBody(schema)), ['body'], JSON.stringify(schema));
     const bytes = withBody({ type: 'string', format: 'binary' }, '/x', ['image/png']);
+    const file = { ...text, description: 'The bytes of the body, as Base64 or a data URL.', content: 'base64' };
     assert.deepEqual(
       [bytes.body, bytes.headers, bytes.input_schema],
-      [
-        'file',
-        { 'Content-Type': 'image/png' },
-        { file: { type: 'string', description: 'The bytes of the body, as Base64 or a data URL.', content: 'base64' } },
-      ],
+      ['file', { 'Content-Type': 'image/png' }, { file }],
     );
-    const patch = withBody(object, '/x', ['application/json-patch+json', 'application/merge-patch+json']);
+    const patch = withBody(withId, '/x', ['application/json-patch+json', 'application/merge-patch+json']);
     assert.deepEqual(patch.headers, { 'Content-Type': 'application/merge-patch+json' });
   });
 
   it('[imp 3] reports what was loosened, what is missing, and why an operation was skipped', () => {
-    const node = {
-      type: 'object',
-      properties: { name: { type: 'string', pattern: '^(?=a)' }, next: { $ref: '#/components/schemas/Node' } },
-    };
-    const operation = (fields: object) => ({ summary: 'Does something useful', ...fields });
-    const document = openApi(
-      {
-        '/a': {
-          post: operation({
-            requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Node' } } } },
-          }),
-        },
-        '/b': { get: operation({ parameters: [{ name: 'my session', in: 'cookie', schema: { type: 'string' } }] }) },
-        '/c': {
-          get: operation({
-            parameters: [{ name: 'my session', in: 'cookie', required: true, schema: { type: 'string' } }],
-          }),
-        },
-        '/d': { trace: operation({}) },
-        '/e/{date}_PI.xml': { get: operation({}) },
-        '/f': {
-          get: operation({ requestBody: { required: true, content: { 'application/json': { schema: node } } } }),
-        },
-        '/g': { get: operation({ security: [{ certificate: [] }] }) },
-        '/h/../i': { get: operation({}) },
-      },
-      { components: { schemas: { Node: node }, securitySchemes: { certificate: { type: 'mutualTLS' } } } },
+    const node = object({ name: { ...text, pattern: '^(?=a)' }, next: reference('Node') });
+    const cases: [path: string, item: object, outcome: string][] = [
+      ['/a', { post: { requestBody: jsonBody(reference('Node')) } }, 'POST /a: loosened; pattern; recursion'],
+      ['/b', { get: { parameters: [cookie('my session')] } }, 'GET /b: partial; the cookie "my session"'],
+      [
+        '/c',
+        { get: { parameters: [cookie('my session', text, { required: true })] } },
+        'GET /c: skipped; the cookie "my session"',
+      ],
+      ['/d', { trace: {} }, 'TRACE /d: skipped; the method TRACE'],
+      ['/e/{date}_PI.xml', { get: {} }, 'GET /e/{date}_PI.xml: skipped; a path parameter followed by a letter'],
+      ['/f', { get: { requestBody: jsonBody(node, true) } }, 'GET /f: loosened; pattern; recursion'],
+      ['/g', { get: { security: [{ certificate: [] }] } }, 'GET /g: skipped; credentials of type "mutualtls"'],
+      ['/h/../i', { get: {} }, 'GET /h/../i: skipped; a path with . or .. segments'],
+    ];
+    const components = { schemas: { Node: node }, securitySchemes: { certificate: { type: 'mutualTLS' } } };
+    const paths = Object.fromEntries(cases.map(([path, item]) => [path, item]));
+    assert.deepEqual(
+      listOutcomes(openApi(paths, { components })),
+      cases.map(([, , outcome]) => outcome),
     );
-    assert.deepEqual(listOutcomes(document), [
-      'POST /a: loosened; pattern; recursion',
-      'GET /b: partial; the cookie "my session"',
-      'GET /c: skipped; the cookie "my session"',
-      'TRACE /d: skipped; the method TRACE',
-      'GET /e/{date}_PI.xml: skipped; a path parameter followed by a letter',
-      'GET /f: loosened; pattern; recursion',
-      'GET /g: skipped; credentials of type "mutualtls"',
-      'GET /h/../i: skipped; a path with . or .. segments',
-    ]);
   });
 
   it('[imp 2] compares credential names as receivers do, with parameters and with each other', () => {
@@ -387,31 +278,31 @@ describe('reading of API descriptions', () => {
       header: apiKey('header', 'X-Key'),
       same: apiKey('header', 'x_key'),
     };
-    const text = { type: 'string' };
-    const parameters = [
-      { name: 'api_key', in: 'query', schema: text },
-      { name: 'X.Key', in: 'header', schema: text },
-      { name: 'kept', in: 'query', schema: text },
-    ];
-    const get = { summary: 'Everything that there is', parameters };
-    const document = (...names: string[]) =>
-      openApi(
-        { '/x': { get: { ...get, security: [Object.fromEntries(names.map((name) => [name, []]))] } } },
-        { components: { securitySchemes } },
-      );
-    const config = getValidConfig(planDocument(document('dotted', 'header')));
-    assert.deepEqual(Object.keys(config.tools[0]?.input_schema ?? {}), ['kept']);
-    for (const names of [
-      ['dotted', 'lined'],
-      ['header', 'same'],
-    ]) {
-      const { authentication } = getValidConfig(planDocument(document(...names)));
+    const get = { ...described, parameters: [query('api_key'), header('X.Key'), query('kept')] };
+    const plan = (...names: string[]) => {
+      const security = [Object.fromEntries(names.map((name) => [name, []]))];
+      const document = openApi({ '/x': { get: { ...get, security } } }, { components: { securitySchemes } });
+      return getValidConfig(planDocument(document));
+    };
+    assert.deepEqual(Object.keys(plan('dotted', 'header').tools[0]?.input_schema ?? {}), ['kept']);
+    for (const { authentication } of [plan('dotted', 'lined'), plan('header', 'same')])
       assert.ok(!Array.isArray(authentication), JSON.stringify(authentication));
-    }
   });
 
   it('[imp 2] assigns a tool credential when the server credential is not enough, and none when the document requires none', () => {
-    const get = (...security: object[]) => ({ get: { summary: 'Everything that there is', security } });
+    const get = (...security: object[]) => ({ get: { ...described, security } });
+    const bearer = { type: 'http', scheme: 'bearer' };
+    const authorizationCode = {
+      authorizationUrl: 'https://login.example.com/authorize',
+      tokenUrl: 'https://login.example.com/token',
+      scopes: { read: 'reads' },
+    };
+    const securitySchemes = {
+      ...{ api: bearer, 'admin-key': bearer },
+      id: { type: 'apiKey', in: 'header', name: 'X-Id' },
+      key: { type: 'apiKey', in: 'query', name: 'key' },
+      login: { type: 'oauth2', flows: { authorizationCode } },
+    };
     const document = openApi(
       {
         '/a': get({ api: [] }),
@@ -423,32 +314,13 @@ describe('reading of API descriptions', () => {
         '/maybe': get({}, { api: [] }),
         '/open': get(),
       },
-      {
-        components: {
-          securitySchemes: {
-            api: { type: 'http', scheme: 'bearer' },
-            'admin-key': { type: 'http', scheme: 'bearer' },
-            id: { type: 'apiKey', in: 'header', name: 'X-Id' },
-            key: { type: 'apiKey', in: 'query', name: 'key' },
-            login: {
-              type: 'oauth2',
-              flows: {
-                authorizationCode: {
-                  authorizationUrl: 'https://login.example.com/authorize',
-                  tokenUrl: 'https://login.example.com/token',
-                  scopes: { read: 'reads' },
-                },
-              },
-            },
-          },
-        },
-      },
+      { components: { securitySchemes } },
     );
     const summarize = (include: string[], answers = {}) => {
       const plan = planDocument(document, { include, answers });
       const { authentication, credentials = {}, tools } = getValidConfig(plan);
       const named = tools.map(({ url, credential }) => (credential === undefined ? url : `${url} ${credential}`));
-      return { authentication, credentials, named, secrets: plan.secrets.map(({ name }) => name), all: plan.all };
+      return { authentication, credentials, named, secrets: pluck(plan.secrets, 'name'), all: plan.all };
     };
     const { all: _, ...everything } = summarize(['*']);
     assert.deepEqual(everything, {
@@ -480,85 +352,42 @@ describe('reading of API descriptions', () => {
   });
 
   it('[imp 2] inlines schemas, and omits everything that clients reject', () => {
-    const tool = getOnlyTool(
-      openApi(
-        {
-          '/x': {
-            post: {
-              summary: 'Everything at once',
-              requestBody: {
-                content: {
-                  'application/json': {
-                    schema: {
-                      allOf: [
-                        { $ref: '#/components/schemas/Base' },
-                        {
-                          type: 'object',
-                          properties: {
-                            list: { type: 'array' },
-                            either: { oneOf: [{ type: 'string', pattern: 'x' }, { type: 'null' }] },
-                            kind: {
-                              oneOf: [
-                                { type: 'string', enum: ['a'] },
-                                { type: 'string', enum: ['b'] },
-                              ],
-                            },
-                            nested: {
-                              type: 'object',
-                              properties: { '@type': { type: 'string' }, ok: { type: 'string' } },
-                              required: ['@type', 'ok'],
-                            },
-                            day: { $ref: '#/components/schemas/Day', nullable: true, description: 'The day.' },
-                            flag: { type: 'string', enum: [true, false] },
-                          },
-                        },
-                      ],
-                    },
-                  },
-                },
-              },
-            },
-          },
-        },
-        {
-          components: {
-            schemas: {
-              Base: {
-                type: 'object',
-                required: ['id'],
-                properties: { id: { type: 'integer', format: 'int64', maximum: 2 ** 63 } },
-              },
-              Day: { type: 'string', enum: ['mon', 'tue'] },
-            },
-          },
-        },
-      ),
-    );
+    const choose = (...values: unknown[]) => ({ type: 'string', enum: values });
+    const properties = {
+      list: { type: 'array' },
+      either: { oneOf: [{ ...text, pattern: 'x' }, { type: 'null' }] },
+      kind: { oneOf: [choose('a'), choose('b')] },
+      nested: object({ '@type': text, ok: text }, ['@type', 'ok']),
+      day: { ...reference('Day'), nullable: true, description: 'The day.' },
+      flag: choose(true, false),
+    };
+    const schemas = {
+      Base: object({ id: { ...integer, format: 'int64', maximum: 2 ** 63 } }, ['id']),
+      Day: choose('mon', 'tue'),
+    };
+    const requestBody = jsonBody({ allOf: [reference('Base'), object(properties)] });
+    const tool = getOnlyTool(openApi({ '/x': { post: { ...described, requestBody } } }, { components: { schemas } }));
     assert.deepEqual(tool.input_schema, {
-      type: 'object',
-      properties: {
-        list: { type: 'array', items: {} },
-        either: { type: ['string', 'null'], pattern: 'x' },
-        kind: { type: 'string', enum: ['a', 'b'] },
-        nested: {
-          type: 'object',
-          description: 'Also takes @type (string, required)',
-          properties: { ok: { type: 'string' } },
-          required: ['ok'],
+      ...object(
+        {
+          list: listOf({}),
+          either: { type: ['string', 'null'], pattern: 'x' },
+          kind: choose('a', 'b'),
+          nested: { ...object({ ok: text }, ['ok']), description: 'Also takes @type (string, required)' },
+          day: { type: ['string', 'null'], description: 'The day.', enum: ['mon', 'tue', null] },
+          flag: choose('true', 'false'),
+          id: integer,
         },
-        day: { type: ['string', 'null'], description: 'The day.', enum: ['mon', 'tue', null] },
-        flag: { type: 'string', enum: ['true', 'false'] },
-        id: { type: 'integer' },
-      },
-      required: ['id'],
-      additionalProperties: false,
+        ['id'],
+      ),
+      ...closed,
     });
   });
 
   it('[imp 2] accepts names that differ only in case or separators, and assigns separate secrets', () => {
     const key = (name: string) => ({ type: 'apiKey', in: 'header', name });
-    const headers = ['X_Y', 'X-Y', 'x-y'].map((name) => ({ name, in: 'header', schema: { type: 'string' } }));
-    const get = { summary: 'Gets one thing', parameters: headers, security: [{ 'X-Key': [], x_key: [] }] };
+    const headers = ['X_Y', 'X-Y', 'x-y'].map((name) => header(name));
+    const get = { ...described, parameters: headers, security: [{ 'X-Key': [], x_key: [] }] };
     const components = { securitySchemes: { 'X-Key': key('X-One'), x_key: key('X-Two') } };
     const config = getValidConfig(planDocument(openApi({ '/a': { get } }, { components })));
     assert.deepEqual(config.authentication, [
