@@ -1,35 +1,24 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startImports } from '../support/import/import-service.ts';
+import { boolean, integer, listOf, object, pluck, query, text } from '../support/schemas.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
+const formType = 'application/x-www-form-urlencoded';
 const responses = { 200: { description: 'ok' } };
+const planTools = (paths: Json, fields?: Json) => getValidConfig(planDocument(openApi(paths, fields))).tools;
 
 /** Returns a document with one operation that takes a body with this schema. */
-const withBody = (schema: unknown, mediaType = 'application/json', required = true) =>
-  openApi({
-    '/things': {
-      post: {
-        operationId: 'send',
-        summary: 'Send something to the API',
-        requestBody: { required, content: { [mediaType]: { schema } } },
-        responses,
-      },
-    },
-  });
-
-const key = {
-  components: { securitySchemes: { k: { type: 'apiKey', in: 'query', name: 'api_key' } } },
-  security: [{ k: [] }],
+const withBody = (schema: unknown, mediaType = 'application/json', schemas: Json = {}) => {
+  const requestBody = { required: true, content: { [mediaType]: { schema } } };
+  return openApi({ '/things': { post: { operationId: 'send', requestBody } } }, { components: { schemas } });
 };
 
-/** Returns the argument names of each tool of a document. */
-function listArguments(document: Json | string): string[][] {
-  return getValidConfig(planDocument(document)).tools.map(({ input_schema: schema }) =>
-    Object.keys((schema.type === 'object' ? schema.properties : schema) as Json),
-  );
-}
+/** Returns the argument names of each tool. */
+const listArguments = (tools: ReturnType<typeof planTools>) =>
+  tools.map(({ input_schema: schema }) => Object.keys((schema.type === 'object' ? schema.properties : schema) as Json));
 
 describe('imported tool', () => {
   it('[imp 2] has hints derived from the operation, and a read-only import follows them', () => {
@@ -42,10 +31,8 @@ describe('imported tool', () => {
       '/orders/search': { post: named('o') },
       '/d': { get: named('listDeletedOrders', 'List of removed orders'), delete: named('d2'), post: named('lists') },
     };
-    const hints = getValidConfig(planDocument(openApi(paths))).tools.map(({ name, annotations }) => [
-      name,
-      annotations?.readOnlyHint,
-      annotations?.destructiveHint,
+    const hints = planTools(paths).map(({ name, annotations: { readOnlyHint, destructiveHint } = {} }) => [
+      ...[name, readOnlyHint, destructiveHint],
     ]);
     assert.deepEqual(hints, [
       ['rides1', false, true],
@@ -61,76 +48,58 @@ describe('imported tool', () => {
       ['lists', undefined, undefined],
     ]);
     const { chosen } = planDocument(openApi(paths), { include: ['*'], readOnly: true });
-    assert.deepEqual(
-      chosen.map(({ name }) => name),
-      ['search_orders', 'o', 'list_deleted_orders'],
-    );
+    assert.deepEqual(pluck(chosen, 'name'), ['search_orders', 'o', 'list_deleted_orders']);
   });
 
   it('[imp 2] has a name that fits Claude Code together with the server slug', () => {
-    for (const title of [
-      'Amazon Elastic Compute Cloud',
-      'Internationalization',
-      'ab',
-      'Äö',
-      'Health API',
-      'x-y-z-1-2-3-4',
-    ]) {
+    const titles = ['Amazon Elastic Compute Cloud', 'Internationalization', 'ab', 'Äö', 'Health API', 'x-y-z-1-2-3-4'];
+    const plan = (operationId: string, fields?: Json) =>
+      getValidConfig(planDocument(openApi({ '/x': { get: { operationId, responses } } }, fields)));
+    for (const title of titles) {
       for (const operationId of ['list_resource_record_set_change_batches_for_zone', 'a'.repeat(80), 'get']) {
-        const info = { title, version: '1' };
-        const { slug, tools } = getValidConfig(
-          planDocument(openApi({ '/x': { get: { operationId, responses } } }, { info })),
-        );
+        const { slug, tools } = plan(operationId, { info: { title, version: '1' } });
         const displayedName = `mcp__${slug}__${tools[0]?.name}`;
         assert.ok(displayedName.length <= 64, displayedName);
       }
     }
-    const { slug } = getValidConfig(planDocument(openApi({ '/x': { get: { operationId: 'get', responses } } })));
-    assert.equal(slug, 'things');
+    assert.equal(plan('get').slug, 'things');
   });
 
   it('[imp 2] lists the discriminator values, and the fields of each, at every level', () => {
-    const petType = { type: 'string' };
-    const kind = (name: string, more: Json) => ({ type: 'object', properties: { ...more, [name]: petType } });
+    const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+    const lives = object({ lives: integer, petType: text });
+    const barks = object({ barks: boolean, petType: text });
+    const base = object({ petType: text }, ['petType']);
     const schemas = {
       Pet: {
-        ...kind('petType', {}),
-        required: ['petType'],
-        discriminator: { propertyName: 'petType', mapping: { cat: '#/components/schemas/Cat' } },
-        oneOf: [{ $ref: '#/components/schemas/Cat' }, { $ref: '#/components/schemas/Dog' }],
+        ...base,
+        discriminator: { propertyName: 'petType', mapping: { cat: reference('Cat').$ref } },
+        oneOf: [reference('Cat'), reference('Dog')],
       },
-      Cat: kind('petType', { lives: { type: 'integer' } }),
-      Dog: kind('petType', { barks: { type: 'boolean' } }),
+      Cat: lives,
+      Dog: barks,
     };
-    const pet = { $ref: '#/components/schemas/Pet' };
-    const toolTexts = [pet, { type: 'object', properties: { pet } }, { type: 'array', items: pet }].map((schema) => {
-      const { requestBody } = { requestBody: { required: true, content: { 'application/json': { schema } } } };
-      return JSON.stringify(
-        getOnlyTool(openApi({ '/a': { post: { requestBody, responses } } }, { components: { schemas } })),
-      );
-    });
-    for (const text of toolTexts) {
-      assert.match(text, /"lives":\{"type":"integer"\},"petType":\{"type":"string","enum":\["cat"\]\}/);
-      assert.match(text, /"barks":\{"type":"boolean"\},"petType":\{"type":"string","enum":\["Dog"\]\}/);
+    const pet = reference('Pet');
+    const writeTool = (schema: Json, mediaType?: string, all: Json = schemas) =>
+      JSON.stringify(getOnlyTool(withBody(schema, mediaType, all)));
+    for (const schema of [pet, object({ pet }), listOf(pet)]) {
+      const tool = writeTool(schema);
+      assert.match(tool, /"lives":\{"type":"integer"\},"petType":\{"type":"string","enum":\["cat"\]\}/);
+      assert.match(tool, /"barks":\{"type":"boolean"\},"petType":\{"type":"string","enum":\["Dog"\]\}/);
     }
     const inherited = {
-      Pet: { ...kind('petType', {}), required: ['petType'], discriminator: { propertyName: 'petType' } },
-      Cat: { allOf: [pet, kind('petType', { lives: { type: 'integer' } })] },
-      Dog: { allOf: [pet, kind('petType', { barks: { type: 'boolean' } })] },
+      Pet: { ...base, discriminator: { propertyName: 'petType' } },
+      Cat: { allOf: [pet, lives] },
+      Dog: { allOf: [pet, barks] },
     };
-    for (const mediaType of ['application/x-www-form-urlencoded', 'multipart/form-data'])
-      for (const [schemaSet, values] of [
-        [schemas, ['cat', 'Dog']],
-        [inherited, ['Cat', 'Dog']],
+    for (const mediaType of [formType, 'multipart/form-data'])
+      for (const [all, values] of [
+        [schemas, '["cat","Dog"]'],
+        [inherited, '["Cat","Dog"]'],
       ] as const) {
-        const requestBody = { required: true, content: { [mediaType]: { schema: pet } } };
-        const document = openApi(
-          { '/a': { post: { requestBody, responses } } },
-          { components: { schemas: schemaSet } },
-        );
-        const text = JSON.stringify(getOnlyTool(document));
-        assert.ok(text.includes(`"petType":{"type":"string","enum":${JSON.stringify(values)}`), text);
-        assert.match(text, /"lives".*"barks"/);
+        const tool = writeTool(pet, mediaType, all);
+        assert.ok(tool.includes(`"petType":{"type":"string","enum":${values}`), tool);
+        assert.match(tool, /"lives".*"barks"/);
       }
   });
 
@@ -148,10 +117,7 @@ paths:
     post: { operationId: addA, summary: Add an a, responses: { "200": { description: ok } } }
 `;
     const plan = planDocument(yaml);
-    assert.deepEqual(
-      plan.all.map(({ name }) => name),
-      ['read_a', 'add_a', 'read_b'],
-    );
+    assert.deepEqual(pluck(plan.all, 'name'), ['read_a', 'add_a', 'read_b']);
     assert.deepEqual(plan.findings, [
       { at: 'paths./a', message: 'is written twice; both are merged' },
       { at: 'post', message: 'is written twice; the last one is used' },
@@ -164,144 +130,103 @@ paths:
   });
 
   it('[imp 2] takes a token as an argument, unless it is the credential or a parameter of most operations', () => {
-    const form = (properties: Json) => ({
-      requestBody: { content: { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties } } } },
-      responses,
-    });
-    const revoked = { type: 'string', description: 'The access token to revoke' };
-    const tracker = { type: 'string', description: 'The authentication token' };
-    const query = (name: string) => ({
-      parameters: [{ name, in: 'query', schema: revoked, description: 'Access token of a device' }],
-      responses,
+    const form = (properties: Json) => ({ requestBody: { content: { [formType]: { schema: object(properties) } } } });
+    const revoked = { ...text, description: 'The access token to revoke' };
+    const tracker = { ...text, description: 'The authentication token' };
+    const get = (name: string) => ({
+      get: { parameters: [query(name, revoked, { description: 'Access token of a device' })] },
     });
     const paths = {
-      '/revoke': { post: form({ client_id: { type: 'string' }, token: revoked, api_key: revoked }) },
-      '/tracker': { put: form({ token: tracker, subdomain: { type: 'string' } }) },
-      '/devices': { get: query('token') },
-      '/keys': { get: query('api_key') },
+      '/revoke': { post: form({ client_id: text, token: revoked, api_key: revoked }) },
+      '/tracker': { put: form({ token: tracker, subdomain: text }) },
+      '/devices': get('token'),
+      '/keys': get('api_key'),
     };
-    const expected = [['client_id', 'token'], ['token', 'subdomain'], ['token'], []];
-    assert.deepEqual(listArguments(openApi(paths, key)), expected);
-    const oauth = { type: 'http', scheme: 'bearer' };
-    const listed = { '/a': { get: query('token') }, '/b': { get: query('token') }, '/c': { get: query('token') } };
-    const fields = { components: { securitySchemes: { oauth } }, security: [{ oauth: [] }] };
-    assert.deepEqual(listArguments(openApi(listed, fields)), [[], [], []]);
+    const withScheme = (scheme: Json) => ({ components: { securitySchemes: { k: scheme } }, security: [{ k: [] }] });
+    const tools = planTools(paths, withScheme({ type: 'apiKey', in: 'query', name: 'api_key' }));
+    assert.deepEqual(listArguments(tools), [['client_id', 'token'], ['token', 'subdomain'], ['token'], []]);
+    const listed = { '/a': get('token'), '/b': get('token'), '/c': get('token') };
+    assert.deepEqual(listArguments(planTools(listed, withScheme({ type: 'http', scheme: 'bearer' }))), [[], [], []]);
   });
 });
 
 describe('request of an imported tool', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let count = 0;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  const imports = useFixture(startImports);
 
   /** Returns the request of the first tool of a document. */
-  async function callFirstTool(document: Json | string, args: Json) {
-    const slug = `lost-${++count}`;
-    const text = typeof document === 'string' ? document : JSON.stringify(document);
-    const body = { mode: 'create', document: text, include: ['*'], server: upstream.url, slug };
-    const created = await toolhost.rest('POST', '/import', { body });
-    assert.equal(created.status, 200, created.text.slice(0, 500));
-    const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as {
-      config: { tools: { name: string }[] };
-    };
-    upstream.take();
-    const result = await toolhost.callTool(slug, 'caller-token', config.tools[0]?.name ?? '', args);
-    const [request] = upstream.take();
-    return request ?? assert.fail(JSON.stringify(result.content));
+  async function callFirstTool(document: Json, args: Json) {
+    const { names, callTool } = await imports.importDocument(JSON.stringify(document));
+    const { url, body, headers } = await callTool(String(names[0]), args);
+    return { url, body: body.toString(), type: headers['content-type'] };
   }
 
   it('[imp 2] encodes a string body as JSON, and sends a JSON content type', async () => {
     const cases: [unknown, string][] = [
-      [{ type: 'string' }, 'application/json'],
-      [{ type: 'string' }, 'text/json'],
+      [text, 'application/json'],
+      [text, 'text/json'],
       [{ type: ['string', 'null'] }, 'application/merge-patch+json'],
-      [{ anyOf: [{ type: 'string' }, { type: 'object', properties: { a: { type: 'string' } } }] }, 'application/json'],
+      [{ anyOf: [text, object({ a: text })] }, 'application/json'],
     ];
     for (const [schema, mediaType] of cases) {
-      const sent = await callFirstTool(withBody(schema, mediaType), { body: 'hello' });
-      assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['"hello"', mediaType], mediaType);
+      const { body, type } = await callFirstTool(withBody(schema, mediaType), { body: 'hello' });
+      assert.deepEqual([body, type], ['"hello"', mediaType]);
     }
-    const collection = {
-      info: { name: 'Echo' },
-      item: [
-        {
-          name: 'Say',
-          request: { method: 'POST', url: 'https://a.example.com/say', body: { mode: 'raw', raw: '<a/>' } },
-        },
-      ],
-    };
-    const sent = await callFirstTool(collection, { body: '<b/>' });
-    assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['<b/>', 'text/plain']);
+    const say = { method: 'POST', url: 'https://a.example.com/say', body: { mode: 'raw', raw: '<a/>' } };
+    const collection = { info: { name: 'Echo' }, item: [{ name: 'Say', request: say }] };
+    const { body, type } = await callFirstTool(collection, { body: '<b/>' });
+    assert.deepEqual([body, type], ['<b/>', 'text/plain']);
   });
 
   it('[imp 2] takes an unspecified body as an argument, also as a file, and never drops it', async () => {
-    const open = { type: 'object', description: 'Depends on the workflow', properties: {} };
-    for (const schema of [open, { ...open, required: ['state'] }, { type: 'object' }, {}]) {
-      const { body } = await callFirstTool(withBody(schema), { body: { state: 'done' } });
-      assert.deepEqual(JSON.parse(body.toString()), { state: 'done' }, JSON.stringify(schema));
-    }
-    for (const schema of [
-      { type: 'object', additionalProperties: false },
-      { type: 'object', properties: { id: { type: 'string', readOnly: true } } },
-    ])
-      assert.equal((await callFirstTool(withBody(schema), {})).body.toString(), '{}');
-    const form = 'application/x-www-form-urlencoded';
-    for (const schema of [open, {}, { type: 'object', additionalProperties: { type: 'string' } }]) {
-      const { body } = await callFirstTool(withBody(schema, form), { fields: { a: 'b c', d: 1 } });
-      assert.equal(body.toString(), 'a=b%20c&d=1', JSON.stringify(schema));
-    }
-    const some = { type: 'object', properties: { a: { type: 'string' } }, additionalProperties: true };
-    assert.equal(
-      (await callFirstTool(withBody(some, form), { a: 'b', fields: { c: 'd' } })).body.toString(),
-      'a=b&c=d',
-    );
-    const file = { type: 'string', format: 'binary' };
-    for (const [schema, argument] of [
+    const open = { ...object({}), description: 'Depends on the workflow' };
+    const map = { type: 'object', additionalProperties: text };
+    const file = { ...text, format: 'binary' };
+    const done = { body: { state: 'done' } };
+    type Case = [mediaType: string, schema: Json, args: Json, sent: string];
+    const cases: Case[] = [
+      ...[open, { ...open, required: ['state'] }, { type: 'object' }, {}].map(
+        (schema): Case => ['application/json', schema, done, '{"state":"done"}'],
+      ),
+      ['application/json', { type: 'object', additionalProperties: false }, {}, '{}'],
+      ['application/json', object({ id: { ...text, readOnly: true } }), {}, '{}'],
+      ...[open, {}, map].map((schema): Case => [formType, schema, { fields: { a: 'b c', d: 1 } }, 'a=b%20c&d=1']),
+      [formType, { ...object({ a: text }), additionalProperties: true }, { a: 'b', fields: { c: 'd' } }, 'a=b&c=d'],
+    ];
+    for (const [mediaType, schema, args, sent] of cases)
+      assert.equal((await callFirstTool(withBody(schema, mediaType), args)).body, sent, JSON.stringify(schema));
+    for (const [schema, content] of [
       [file, 'aGVsbG8='],
-      [{ type: 'array', items: file }, ['aGVsbG8=']],
-    ]) {
+      [listOf(file), ['aGVsbG8=']],
+    ] as const) {
       const { body } = await callFirstTool(withBody(schema, 'multipart/form-data'), {
-        file: argument,
+        file: content,
         file_name: 'a.txt',
       });
-      assert.match(body.toString(), /name="file"; filename="a\.txt"[\s\S]*\r\n\r\nhello\r\n/);
+      assert.match(body, /name="file"; filename="a\.txt"[\s\S]*\r\n\r\nhello\r\n/);
     }
     const untyped = { '/a': { post: { requestBody: { required: true }, responses } } };
     assert.deepEqual(listOutcomes(openApi(untyped)), ['POST /a: skipped; a body without a type']);
   });
 
   it('[conf 1] serializes a parameter in its style, whichever of its alternatives is passed', async () => {
-    const createAlternative = (name: string) => ({
-      type: 'object',
-      required: [name],
-      properties: { [name]: { type: 'string' } },
-    });
+    const createAlternative = (name: string) => object({ [name]: text }, [name]);
     const filter = { type: 'object', oneOf: [createAlternative('user_id'), createAlternative('email')] };
-    const list = { type: 'array', items: { type: 'string' } };
+    const orText = { anyOf: [{ $ref: '#/components/schemas/Filter' }, text] };
+    const list = listOf(text);
     const cases: [Json, unknown, string][] = [
       [{ schema: filter, style: 'form', explode: true }, { user_id: 'a' }, 'user_id=a'],
-      [{ schema: { anyOf: [{ $ref: '#/components/schemas/Filter' }, { type: 'string' }] } }, { email: 'a' }, 'email=a'],
-      [{ schema: { anyOf: [{ $ref: '#/components/schemas/Filter' }, { type: 'string' }] } }, 'all', 'filter=all'],
+      [{ schema: orText }, { email: 'a' }, 'email=a'],
+      [{ schema: orText }, 'all', 'filter=all'],
       [{ schema: filter, explode: false }, { email: 'a' }, 'filter=email,a'],
       [{ schema: filter, style: 'deepObject' }, { email: 'a' }, 'filter[email]=a'],
-      [{ schema: { oneOf: [{ type: 'string' }, list] }, explode: false }, ['a', 'b'], 'filter=a,b'],
-      [{ schema: { oneOf: [{ type: 'string' }, list] } }, ['a', 'b'], 'filter=a&filter=b'],
+      [{ schema: { oneOf: [text, list] }, explode: false }, ['a', 'b'], 'filter=a,b'],
+      [{ schema: { oneOf: [text, list] } }, ['a', 'b'], 'filter=a&filter=b'],
     ];
     for (const [parameter, value, expected] of cases) {
-      const parameters = [{ name: 'filter', in: 'query', required: true, ...parameter }];
-      const components = { schemas: { Filter: filter } };
-      const sent = await callFirstTool(openApi({ '/events': { get: { parameters, responses } } }, { components }), {
-        filter: value,
-      });
-      assert.equal(decodeURIComponent(sent.url), `/events?${expected}`, JSON.stringify(parameter));
+      const get = { parameters: [{ name: 'filter', in: 'query', required: true, ...parameter }] };
+      const document = openApi({ '/events': { get } }, { components: { schemas: { Filter: filter } } });
+      const { url } = await callFirstTool(document, { filter: value });
+      assert.equal(decodeURIComponent(url), `/events?${expected}`, JSON.stringify(parameter));
     }
   });
 });
