@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isFullSuite } from '../sets.ts';
+import { listOf, object, text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
@@ -16,7 +17,6 @@ import {
 } from '../support/valid-configs.ts';
 
 const api = 'https://api.example.com';
-const text = { type: 'string' };
 
 const importAdvice =
   'import it with the operation importApi or the command import FILE, which creates a configuration from the operations that you choose';
@@ -152,7 +152,7 @@ describe('configuration errors', () => {
   });
 
   it('[conf 6] reports arguments in a header value', async () => {
-    const input_schema = { version: { type: 'string' } };
+    const input_schema = { version: text };
     for (const [value, found] of [
       [':version', ':version'],
       ['v=:version; q=1', ':version'],
@@ -175,7 +175,7 @@ describe('configuration errors', () => {
       formatSentence('a.default'),
       formatSentence('b.enum[1]'),
     ]);
-    const schema = { type: 'object', properties: { a: { type: 'string', default: '{{KEY}}' } } };
+    const schema = object({ a: { type: 'string', default: '{{KEY}}' } });
     assert.deepEqual(await getProblems({ input_schema: schema }), [formatSentence('properties.a.default')]);
     assert.deepEqual(await getProblems({ input_schema: { a: { ...text, default: 'Dear {{name}},' } } }), []);
     assert.deepEqual(await getProblems({ input_schema: { a: { ...text, wire_name: 'x[{{KEY}}]' } } }), [
@@ -211,15 +211,13 @@ describe('configuration errors', () => {
       'tools[0].input_schema.id: :id is part of the path, which needs it in every call; make the argument required, or give it a default';
     const properties = { id: text };
     assert.deepEqual(await getProblems({ url, input_schema: { id: { ...text, optional: true } } }), [sentence]);
-    assert.deepEqual(await getProblems({ url, input_schema: { type: 'object', properties } }), [sentence]);
-    assert.deepEqual(await getProblems({ url, input_schema: { type: 'object', properties, required: [] } }), [
-      sentence,
-    ]);
+    assert.deepEqual(await getProblems({ url, input_schema: object(properties) }), [sentence]);
+    assert.deepEqual(await getProblems({ url, input_schema: object(properties, []) }), [sentence]);
     for (const input_schema of [
       { id: text },
       { id: { ...text, optional: true, default: 'first' } },
       { id: { ...text, optional: true, value: 'constant' } },
-      { type: 'object', properties, required: ['id'] },
+      object(properties, ['id']),
     ]) {
       assert.deepEqual(await getProblems({ url, input_schema }), [], JSON.stringify(input_schema));
     }
@@ -236,12 +234,12 @@ describe('configuration errors', () => {
     const getFormProblems = (definition: Json, more: Json = {}) =>
       getProblems({ method: 'POST', body: 'form', input_schema: { a: definition }, ...more });
     assert.deepEqual(await getFormProblems(object), [sentence]);
-    assert.deepEqual(await getFormProblems({ type: 'array', items: object }), [sentence]);
+    assert.deepEqual(await getFormProblems(listOf(object)), [sentence]);
     for (const style of ['indices', 'brackets', 'deep', 'json'])
       assert.deepEqual(await getFormProblems({ ...object, style }), []);
     for (const more of [{ in: 'query' }, { in: 'header' }])
       assert.deepEqual(await getFormProblems({ ...object, ...more }), []);
-    assert.deepEqual(await getFormProblems({ type: 'array', items: text }), []);
+    assert.deepEqual(await getFormProblems(listOf(text)), []);
     assert.deepEqual(await getFormProblems(object, { body: 'json' }), []);
   });
 

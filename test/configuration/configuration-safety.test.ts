@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { listOf, object, text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   buildServerConfig,
@@ -22,21 +23,9 @@ describe('dangerous configurations', () => {
 
   it('[sec A9] [find E6] are rejected if static headers belong to HTTP, the service, or the credential', async () => {
     const names = [
-      'HOST',
-      'Content-Length',
-      'Transfer-Encoding',
-      'Connection',
-      'Upgrade',
-      'TE',
-      'Trailer',
-      'Expect',
-      'Cookie',
-      'Proxy-Authorization',
-      'Forwarded',
-      'X-Forwarded-For',
-      'Mcp-Session-Id',
-      'traceparent',
-      'Toolhost-Hop',
+      ...['HOST', 'Content-Length', 'Transfer-Encoding', 'Connection', 'Upgrade', 'TE', 'Trailer', 'Expect'],
+      ...['Cookie', 'Proxy-Authorization', 'Forwarded', 'X-Forwarded-For', 'Mcp-Session-Id', 'traceparent'],
+      ...['Toolhost-Hop'],
     ];
     for (const name of names) {
       assert.match(
@@ -75,36 +64,19 @@ describe('dangerous configurations', () => {
 
   it('[sec B8] are rejected if a URL is not plain HTTPS to a public name on a web port', async () => {
     const urls = [
-      'https://user:pass@api.example.com/',
-      'https://user@api.example.com/',
-      'https://api.example.com/a#f',
-      'ftp://api.example.com/',
-      'file:///etc/passwd',
-      'gopher://api.example.com/',
-      'javascript://api.example.com/',
-      'http://api.example.com/',
-      'https://api.example.com:22/',
-      'https://api.example.com:25/',
-      'https://api.example.com:6379/',
-      'https://intranet/',
-      'https://db.internal/',
-      'https://localhost/',
-      'https://localhost./',
-      'https://127.0.0.1/',
-      'https://10.1.2.3/',
-      'https://[::1]/',
-      'https://2130706433/',
-      'https://0x7f.1/',
-      'https://127.1/',
-      'https://0177.0.0.1/',
-      'https://127。0。0。1/',
-      'https://169.254.169.254/latest/',
-      'https://[::ffff:7f00:1]/',
-      'not a url',
-      '/relative',
-      'https://',
-      'https://exa mple.com/',
-      'https://api.example.com\\@evil.example/',
+      ...['https://user:pass@api.example.com/', 'https://user@api.example.com/', 'https://api.example.com/a#f'],
+      ...['ftp://api.example.com/', 'file:///etc/passwd', 'gopher://api.example.com/'],
+      ...['javascript://api.example.com/', 'http://api.example.com/', 'https://api.example.com:22/'],
+      ...['https://api.example.com:25/', 'https://api.example.com:6379/', 'https://intranet/'],
+      ...['https://db.internal/', 'https://localhost/', 'https://localhost./', 'https://127.0.0.1/'],
+      ...['https://10.1.2.3/', 'https://[::1]/', 'https://2130706433/', 'https://0x7f.1/', 'https://127.1/'],
+      ...[
+        'https://0177.0.0.1/',
+        'https://127。0。0。1/',
+        'https://169.254.169.254/latest/',
+        'https://[::ffff:7f00:1]/',
+      ],
+      ...['not a url', '/relative', 'https://', 'https://exa mple.com/', 'https://api.example.com\\@evil.example/'],
     ];
     for (const url of urls) {
       const problems = await getProblems({ url });
@@ -147,20 +119,12 @@ describe('dangerous configurations', () => {
   });
 
   it('[sec C4] are rejected if tokens are in the scheme, host, port, user part, fragment, or query names', async () => {
-    const input_schema = { id: { type: 'string' }, other: { type: 'string' } };
+    const input_schema = { id: text, other: text };
     const urls = [
-      ':id://api.example.com/',
-      'https://:id/',
-      'https://:id.example.com/',
-      'https://api.:id.com/',
-      'https://api.example.com:id/',
-      'https://api.example.com::id/',
-      'https://:id@api.example.com/',
-      'https://u::id@api.example.com/',
-      'https://api.example.com/#:id',
-      'https://api.example.com/?:id=1',
-      'https://api.example.com/?a=b&x:id=1',
-      'https://api.example.com/?:id',
+      ...[':id://api.example.com/', 'https://:id/', 'https://:id.example.com/', 'https://api.:id.com/'],
+      ...['https://api.example.com:id/', 'https://api.example.com::id/', 'https://:id@api.example.com/'],
+      ...['https://u::id@api.example.com/', 'https://api.example.com/#:id', 'https://api.example.com/?:id=1'],
+      ...['https://api.example.com/?a=b&x:id=1', 'https://api.example.com/?:id'],
     ];
     for (const url of urls) {
       const problems = await getProblems({ url, input_schema });
@@ -170,15 +134,9 @@ describe('dangerous configurations', () => {
 
   it('[sec C4] [behaviour request 1] keep /x:cancel literal and are rejected for other undeclared tokens', async () => {
     const getPathProblems = (path: string) =>
-      getProblems({ url: `https://api.example.com${path}`, input_schema: { id: { type: 'string' } } });
+      getProblems({ url: `https://api.example.com${path}`, input_schema: { id: text } });
     for (const path of [
-      '/v1/x:cancel',
-      '/v1/:id:cancel',
-      '/v1/2026-01-01T10:00',
-      '/a?t=12:30',
-      '/v1/:id.json',
-      '/a?:=1',
-      '/a/::',
+      ...['/v1/x:cancel', '/v1/:id:cancel', '/v1/2026-01-01T10:00', '/a?t=12:30', '/v1/:id.json', '/a?:=1', '/a/::'],
     ]) {
       assert.deepEqual(await getPathProblems(path), [], path);
     }
@@ -196,9 +154,8 @@ describe('dangerous configurations', () => {
 
   it('[sec C10] are rejected for remote or circular references, exponential patterns, and schemas that are too large or deep', async () => {
     const createNestedMap = (levels: number): Json => (levels === 0 ? {} : { a: createNestedMap(levels - 1) });
-    const createDeepArray = (levels: number): Json =>
-      levels === 0 ? { type: 'string' } : { type: 'array', items: createDeepArray(levels - 1) };
-    const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, { type: 'string' }]));
+    const createDeepArray = (levels: number): Json => (levels === 0 ? text : listOf(createDeepArray(levels - 1)));
+    const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`p${i}`, text]));
     const exponentialPattern = { pattern: '^(?=(a+)+$)' };
     const root = (properties: Json, more: Json = {}): Json => ({ type: 'object', properties, ...more });
     const doubling = Object.fromEntries(
@@ -224,7 +181,7 @@ describe('dangerous configurations', () => {
       [root({ a: { $ref: '#/$defs/d0' } }, { $defs: { ...doubling, d30: {} } }), large],
       [many, /found 5000 arguments; allowed: at most 100$/],
       [root(many), /found 5000 arguments; allowed: at most 100$/],
-      [{ a: { type: 'object', properties: many } }, large],
+      [{ a: object(many) }, large],
       [{ a: createDeepArray(45) }, tooDeep],
       [root({ a: createDeepArray(45) }), tooDeep],
       [{ a: { type: 'object', default: createNestedMap(45) } }, tooDeep],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { boolean, listOf, object, text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { buildServerConfig, buildToolConfig, findToolProblems } from '../support/valid-configs.ts';
@@ -31,7 +32,7 @@ describe('the schemas and response fields of a tool', () => {
       id: { type: 'string', description: 'Its id', in: 'query', format: 'uuid', examples: ['a'] },
       count: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
       size: { type: 'number', optional: true, enum: [1, 2.5] },
-      type: { type: 'object', optional: true, properties: { a: { type: 'boolean' } }, required: ['a'] },
+      type: { type: 'object', optional: true, properties: { a: boolean }, required: ['a'] },
       tags: { type: 'array', items: { type: 'string', minLength: 1, maxLength: 5 }, optional: true },
     };
     const { tools } = await listTools('flat-map', [buildToolConfig({ input_schema })]);
@@ -41,8 +42,8 @@ describe('the schemas and response fields of a tool', () => {
         id: { type: 'string', description: 'Its id', format: 'uuid', examples: ['a'] },
         count: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
         size: { type: 'number', enum: [1, 2.5] },
-        type: { type: 'object', properties: { a: { type: 'boolean' } }, required: ['a'] },
-        tags: { type: 'array', items: { type: 'string', minLength: 1, maxLength: 5 } },
+        type: object({ a: boolean }, ['a']),
+        tags: listOf({ type: 'string', minLength: 1, maxLength: 5 }),
       },
       required: ['id'],
       additionalProperties: false,
@@ -66,7 +67,7 @@ describe('the schemas and response fields of a tool', () => {
       [{ type: 'integer', default: 'x' }, 'a.default: found a value that is not of type integer'],
       [{ type: 'string', enum: ['x', 5] }, 'a.enum[1]: found a value that is not of type string'],
       [
-        { type: 'array', items: { type: 'text' } },
+        listOf({ type: 'text' }),
         'a.items.type: found "text"; allowed: "string", "number", "integer", "boolean", "array", "object"',
       ],
     ];
@@ -100,12 +101,12 @@ describe('the schemas and response fields of a tool', () => {
       'constructor',
       'prototype',
     ]) {
-      assert.deepEqual(await getSchemaProblems({ [name]: { type: 'string' } }), []);
+      assert.deepEqual(await getSchemaProblems({ [name]: text }), []);
     }
     for (const name of ['', '1a', 'a b', 'a'.repeat(65), 'ä', 'a:b']) {
-      const [report] = await getSchemaProblems({ [name]: { type: 'string' } });
+      const [report] = await getSchemaProblems({ [name]: text });
       assert.match(report ?? '', /not an argument name; allowed: a letter or _/, name);
-      const [full] = await getSchemaProblems({ type: 'object', properties: { [name]: {} } });
+      const [full] = await getSchemaProblems(object({ [name]: {} }));
       assert.match(full ?? '', /not an argument name; allowed: a letter or _/, name);
     }
   });
@@ -125,14 +126,14 @@ describe('the schemas and response fields of a tool', () => {
     ]);
     const host = await getProblems({ input_schema: { Host: { type: 'string', in: 'header' } } });
     assert.match(host.join(), /^tools\[0\]\.input_schema\.Host: this header is set by the service/);
-    const full = { type: 'object', properties: { a: { type: 'string', in: 'nowhere' } } };
+    const full = object({ a: { type: 'string', in: 'nowhere' } });
     assert.deepEqual(await getProblems({ input_schema: full }), [
       'tools[0].input_schema.properties.a.in: found "nowhere"; allowed: path, query, header, cookie, body',
     ]);
   });
 
   it('[behaviour Configuration] rejects a body, transform, or response_fields that cannot work', async () => {
-    const input_schema = { payload: { type: 'object' }, id: { type: 'string' } };
+    const input_schema = { payload: { type: 'object' }, id: text };
     const post = { method: 'POST', input_schema };
     const problem = async (fields: Json) => (await getProblems({ ...post, ...fields })).join();
     assert.match(await problem({ body: 'paylod' }), /^tools\[0\]\.body: found "paylod"; .*did you mean `payload`\?$/);
@@ -169,7 +170,7 @@ describe('the schemas and response fields of a tool', () => {
   it('[mcp 32] never fetches a schema from the network', async () => {
     const schemas = [{ $ref: `${upstream.url}/schema` }, { $id: upstream.url }, { $schema: upstream.url }];
     for (const schema of schemas) {
-      const input_schema = { type: 'object', properties: { a: schema } };
+      const input_schema = object({ a: schema });
       assert.equal((await getProblems({ url: upstream.url, input_schema })).length, 1);
     }
     assert.equal(upstream.connections, 0);
@@ -187,7 +188,7 @@ describe('the schemas and response fields of a tool', () => {
     assert.deepEqual(await getSchemaProblems({ $schema: draft7, type: 'object' }), [
       `${basePath}.$schema: unknown dialect "${draft7}"; allowed: "${dialect}", or leave it out`,
     ]);
-    assert.deepEqual(await getProblems({ output_schema: { type: 'string' } }), [
+    assert.deepEqual(await getProblems({ output_schema: text }), [
       'tools[0].output_schema.type: found "string"; allowed: "object"',
     ]);
     assert.match((await getProblems({ name: 'no spaces' })).join(), /^tools\[0\]\.name: found "no spaces"; allowed/);
@@ -214,7 +215,7 @@ describe('the schemas and response fields of a tool', () => {
       await problem({ a: withMirrorHeader('X', 'number') }),
       /^a\.x-mcp-header: found on type "number"; allowed/,
     );
-    const inItems = { type: 'object', properties: { a: { type: 'array', items: withMirrorHeader('X') } } };
+    const inItems = object({ a: listOf(withMirrorHeader('X')) });
     assert.match(await problem(inItems), /^properties\.a\.items\.x-mcp-header: only allowed on properties/);
   });
 
@@ -237,7 +238,7 @@ describe('the schemas and response fields of a tool', () => {
       $defs: [],
     };
     for (const [keyword, value] of Object.entries(values)) {
-      const [report, ...more] = await getSchemaProblems({ type: 'object', properties: { a: { [keyword]: value } } });
+      const [report, ...more] = await getSchemaProblems(object({ a: { [keyword]: value } }));
       assert.match(
         report ?? '',
         new RegExp(

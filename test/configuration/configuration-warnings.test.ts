@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { listOf, object, pluck, text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/valid-configs.ts';
 
 type Warning = { path: string; message: string };
-
-const text = { type: 'string' };
 
 describe('configuration warnings', () => {
   let toolhost: TestToolhost;
@@ -49,7 +48,7 @@ describe('configuration warnings', () => {
     const url = 'https://api.example.com/v1/things?id=eq.:a&kind=eq.b';
     const getFilterWarnings = (fields: Json) => getToolWarnings({ url, method: 'DELETE', ...fields });
     const optional = { a: { type: 'string', optional: true } };
-    const nullable = { type: 'object', properties: { a: { type: ['string', 'null'] } }, required: ['a'] };
+    const nullable = object({ a: { type: ['string', 'null'] } }, ['a']);
     for (const method of ['PUT', 'PATCH', 'DELETE']) {
       const omitted =
         'may be left out, and then the pair "id" of the URL is omitted too, so one call may change or delete everything there; make the argument required, or give it a default';
@@ -64,10 +63,10 @@ describe('configuration warnings', () => {
       assert.deepEqual(more, []);
     }
     const validSchemas = [
-      { a: { type: 'string' } },
+      { a: text },
       { a: { type: 'string', optional: true, default: 'x' } },
       { a: { type: 'string', value: 'x' } },
-      { type: 'object', properties: { a: { enum: ['x', 'y'] } }, required: ['a'] },
+      object({ a: { enum: ['x', 'y'] } }, ['a']),
     ];
     for (const input_schema of validSchemas)
       assert.deepEqual(await getFilterWarnings({ input_schema }), [], JSON.stringify(input_schema));
@@ -75,7 +74,7 @@ describe('configuration warnings', () => {
       assert.deepEqual(await getFilterWarnings({ method, input_schema: optional }), []);
     // A pair with a required argument is always sent.
     const pair = { url: 'https://api.example.com/v1/things?id=:a.:b' };
-    assert.deepEqual(await getFilterWarnings({ ...pair, input_schema: { ...optional, b: { type: 'string' } } }), []);
+    assert.deepEqual(await getFilterWarnings({ ...pair, input_schema: { ...optional, b: text } }), []);
   });
 
   it('[conf 6] [behaviour request 4] warn about a DELETE whose arguments are all optional filters', async () => {
@@ -85,7 +84,7 @@ describe('configuration warnings', () => {
     const [report = '', ...more] = await getDeleteWarnings({ a: optional, b: optional });
     assert.match(report, /^tools\[0\]\.input_schema: every argument may be left out, .* make one argument required/);
     assert.deepEqual(more, []);
-    assert.deepEqual(await getDeleteWarnings({ a: optional, b: { type: 'string' } }), []);
+    assert.deepEqual(await getDeleteWarnings({ a: optional, b: text }), []);
     assert.deepEqual(await getDeleteWarnings({ a: { ...optional, default: 'x' } }), []);
     assert.deepEqual(
       await getDeleteWarnings({ a: optional }, { url: 'https://api.example.com/v1/things?kind=eq.b' }),
@@ -159,10 +158,7 @@ describe('configuration warnings', () => {
       await toolhost.rest('PUT', `/servers/with-secrets/secrets/${name}`, { body: { value: 'secret-value' } });
     }
     const shown = await toolhost.rest('GET', '/servers/with-secrets');
-    assert.deepEqual(
-      (shown.body.warnings as Warning[]).map(({ message }) => message),
-      [formatMissing('TWO')],
-    );
+    assert.deepEqual(pluck(shown.body.warnings as Warning[], 'message'), [formatMissing('TWO')]);
   });
 
   it('warn about a plaintext credential, and about invisible characters in text that a model reads', async () => {
@@ -188,10 +184,7 @@ describe('configuration warnings', () => {
     });
     const { body, status } = await toolhost.createServer(config);
     assert.equal(status, 201);
-    assert.deepEqual(
-      (body.warnings as Warning[]).map(({ path }) => path),
-      ['tools[0].headers', 'tools[0].description'],
-    );
+    assert.deepEqual(pluck(body.warnings as Warning[], 'path'), ['tools[0].headers', 'tools[0].description']);
     const updated = await toolhost.rest('PATCH', '/servers/with-warnings', { body: { description: 'Still warned.' } });
     assert.equal(updated.status, 200, updated.text);
     assert.equal((updated.body.warnings as Warning[]).length, 2);
@@ -239,14 +232,10 @@ describe('configuration warnings', () => {
     assert.deepEqual(await getObjectWarnings({ properties: { a: { anyOf: [text, { type: 'null' }] } } }), []);
     const items =
       'VS Code, ChatGPT and OpenAI API reject the tool; declare the entries, for example "items": {"type": "string"}';
-    assert.deepEqual(
-      await getSchemaWarnings({
-        ids: { type: 'array' },
-        deep: { type: 'object', properties: { b: { type: 'array' } } },
-      }),
-      [`${prefix}Arrays without items (ids, deep.b): ${items}`],
-    );
-    assert.deepEqual(await getSchemaWarnings({ ids: { type: 'array', items: text } }), []);
+    assert.deepEqual(await getSchemaWarnings({ ids: { type: 'array' }, deep: object({ b: { type: 'array' } }) }), [
+      `${prefix}Arrays without items (ids, deep.b): ${items}`,
+    ]);
+    assert.deepEqual(await getSchemaWarnings({ ids: listOf(text) }), []);
   });
 
   it('[conf 6] warn about tool names that a client truncates or its model rejects', async () => {
@@ -332,7 +321,7 @@ describe('configuration warnings', () => {
   });
 
   it('[conf 6] warn about response_fields that output_schema does not describe, or that omit required ones', async () => {
-    const output_schema = { type: 'object', properties: { name: text, id: text }, required: ['name'] };
+    const output_schema = object({ name: text, id: text }, ['name']);
     const getFieldWarnings = (fields: string[], schema: Json = output_schema) =>
       getToolWarnings({ response_fields: fields, output_schema: schema });
     assert.deepEqual(await getFieldWarnings(['nam', 'name.first']), [

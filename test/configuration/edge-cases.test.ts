@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { listOf, number, pluck } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('[conf 6] configuration edge cases', () => {
@@ -119,13 +120,12 @@ describe('[conf 6] configuration edge cases', () => {
 
   it('sends integers as digits, in whatever form they were written', async () => {
     const integer = { type: 'integer' };
-    const input_schema = { n: integer, list: { type: 'array', items: integer }, price: { type: 'number' } };
+    const input_schema = { n: integer, list: listOf(integer), price: number };
     const slug = await oneTool.createToolServer({ url: '/a/:n', input_schema });
     oneTool.upstream.take();
     await oneTool.callText(slug, '{"n":2.0,"list":[1e2,12345678901234567890.0,-0.0,120e-1],"price":1.10}');
-    assert.deepEqual(
-      oneTool.upstream.take().map(({ url }) => url),
-      ['/a/2?list=100&list=12345678901234567890&list=0&list=12&price=1.10'],
-    );
+    assert.deepEqual(pluck(oneTool.upstream.take(), 'url'), [
+      '/a/2?list=100&list=12345678901234567890&list=0&list=12&price=1.10',
+    ]);
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { engines, getRunCount } from '../sets.ts';
+import { pluck } from '../support/schemas.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
@@ -161,10 +162,7 @@ for (const engine of engines) {
       const wrong = await createKey(['weather', 'project', 'nope-at-all', 'weather-api']);
       assert.equal(wrong.status, 400);
       const problems = wrong.body.problems as { path: string; message: string }[];
-      assert.deepEqual(
-        problems.map(({ path }) => path),
-        ['servers[1]', 'servers[2]', 'servers[3]'],
-      );
+      assert.deepEqual(pluck(problems, 'path'), ['servers[1]', 'servers[2]', 'servers[3]']);
       assert.match(
         String(problems[0]?.message),
         /there is no server "project" in this workspace; did you mean `projects`\?/,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { object, text } from '../support/schemas.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
@@ -33,7 +34,7 @@ describe('[conf 9] number digits in a configuration', () => {
     method: 'POST',
     url: `${oneTool.upstream.url}/messages`,
     input_schema: {
-      text: { type: 'string' },
+      text: text,
       channel: { type: 'integer', value: toNumber(id) },
       price: { type: 'number', default: toNumber('1.10'), minimum: toNumber('1.0') },
     },
@@ -55,10 +56,10 @@ describe('[conf 9] number digits in a configuration', () => {
     await create('forms', [createTool()]);
     assert.equal(await send('forms'), body);
     const { input_schema: properties } = createTool();
-    await create('json-schema', [createTool({ input_schema: { type: 'object', properties, required: ['text'] } })]);
+    await create('json-schema', [createTool({ input_schema: object(properties, ['text']) })]);
     assert.equal(await send('json-schema'), body);
     const template = { to: { channel: toNumber(id) }, list: [toNumber('1e400'), ':text', toNumber('-0')] };
-    await create('template', [createTool({ input_schema: { text: { type: 'string' } }, body_template: template })]);
+    await create('template', [createTool({ input_schema: { text: text }, body_template: template })]);
     assert.equal(await send('template'), `{"to":{"channel":${id}},"list":[1e400,"hi",-0]}`);
     await create('huge', [createTool({ input_schema: { n: { type: 'number', default: toNumber('1e400') } } })]);
     assert.equal(await send('huge', {}), '{"n":1e400}');
@@ -130,8 +131,8 @@ describe('[conf 9] number digits in a configuration', () => {
     const listed = { enum: [toNumber(id)] };
     const schemas = [
       { allOf: [listed] },
-      { anyOf: [{ type: 'string' }, listed] },
-      { oneOf: [listed, { type: 'string' }] },
+      { anyOf: [text, listed] },
+      { oneOf: [listed, text] },
       { $ref: '#/$defs/listed' },
       { not: { enum: [toNumber('1092839482938472940')] } },
       { if: listed, else: false },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { callerToken, getResultText } from '../support/one-tool.ts';
+import { text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -50,9 +51,7 @@ describe('base_url, headers, and variables of a server', () => {
     const { slug } = await createServer({
       base_url: `${staging.url}/v1/`,
       tools: [
-        buildToolAt('/things/:id?x=:x', {
-          input_schema: { id: { type: 'string' }, x: { type: 'string', optional: true } },
-        }),
+        buildToolAt('/things/:id?x=:x', { input_schema: { id: text, x: { type: 'string', optional: true } } }),
         { ...buildToolAt('/other?a=b'), name: 'other' },
         { ...buildToolAt(`${production.url}/elsewhere`), name: 'elsewhere' },
       ],
@@ -288,11 +287,7 @@ describe('base_url, headers, and variables of a server', () => {
       variables: { account: { value: 'a"b&c' }, region: { value: 'eu' } },
       tools: [
         { ...buildToolAt('/post', { input_schema }), method: 'POST' },
-        {
-          ...buildToolAt('/template', { body_template, input_schema: { q: { type: 'string' } } }),
-          name: 'template',
-          method: 'POST',
-        },
+        { ...buildToolAt('/template', { body_template, input_schema: { q: text } }), name: 'template', method: 'POST' },
       ],
     });
     const secret = 'x"{{account}}:q';
@@ -381,7 +376,7 @@ describe('base_url, headers, and variables of a server', () => {
       for (const [more, expected] of credentialCases)
         assert.deepEqual(await getInterpolationProblems(createClientCredentials(more)), [`authentication.${expected}`]);
       const view = (value: string) => ({
-        tools: [post({ input_schema: { a: { type: 'string' } } })],
+        tools: [post({ input_schema: { a: text } })],
         views: { one: { tools: [{ name: 'get', arguments: { a: value } }] } },
       });
       assert.match(

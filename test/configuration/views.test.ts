@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { integer, text } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
@@ -9,7 +10,7 @@ const tools = () => [
     tags: ['orders'],
     input_schema: { account: { type: 'string', minLength: 2 } },
   }),
-  buildToolConfig({ name: 'get_order', tags: ['orders'], input_schema: { id: { type: 'integer' } } }),
+  buildToolConfig({ name: 'get_order', tags: ['orders'], input_schema: { id: integer } }),
   buildToolConfig({
     name: 'refund',
     method: 'POST',
@@ -109,9 +110,9 @@ describe('the views of a configuration', () => {
   it('fix an argument of a JSON Schema only where it can be removed from the schema [agent 2]', async () => {
     const schema = (more: Json) => ({
       type: 'object',
-      properties: { a: { type: 'string' }, b: { $ref: '#/$defs/id' } },
+      properties: { a: text, b: { $ref: '#/$defs/id' } },
       required: ['a', 'b'],
-      $defs: { id: { type: 'integer' } },
+      $defs: { id: integer },
       ...more,
     });
     const getFixedProblems = (more: Json, args: Json) =>
@@ -132,7 +133,7 @@ describe('the views of a configuration', () => {
     assert.deepEqual(await getFixedProblems({ dependentRequired: { a: ['b'] } }, { a: 'x' }), [
       formatReason('has dependentRequired at its root'),
     ]);
-    const properties = { a: { type: 'string' }, b: { $ref: '#/properties/a' } };
+    const properties = { a: text, b: { $ref: '#/properties/a' } };
     assert.deepEqual(await getFixedProblems({ properties }, { a: 'x' }), [formatReason('refers to #/properties/a')]);
   });
 

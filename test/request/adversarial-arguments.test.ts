@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { integer, number, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-const text = { type: 'string' };
 const optional = { type: 'string', optional: true };
 
 describe('adversarial and invalid arguments', () => {
@@ -14,33 +14,9 @@ describe('adversarial and invalid arguments', () => {
   after(() => oneTool.stop());
 
   const adversarialValues = [
-    '../admin',
-    '..%2f',
-    '%2e%2e%2f',
-    'a/b',
-    '/etc/passwd',
-    '//evil.example',
-    'a?x=1',
-    'a#f',
-    'a&b=1',
-    'a=b',
-    'a;b',
-    'a..b',
-    'a\\..\\b',
-    '..\\',
-    '@evil.example',
-    ':80',
-    ' ',
-    'a b',
-    '%',
-    '%00',
-    '+',
-    '.well-known',
-    '...',
-    '%2e%2e',
-    'é☃😀',
-    ':id',
-    '{{NAME}}',
+    ...['../admin', '..%2f', '%2e%2e%2f', 'a/b', '/etc/passwd', '//evil.example', 'a?x=1', 'a#f', 'a&b=1', 'a=b'],
+    ...['a;b', 'a..b', 'a\\..\\b', '..\\', '@evil.example', ':80', ' ', 'a b', '%', '%00', '+', '.well-known', '...'],
+    ...['%2e%2e', 'é☃😀', ':id', '{{NAME}}'],
   ];
 
   it('[sec C1] become one segment and one query value, and leave the static parts unchanged', async () => {
@@ -130,7 +106,7 @@ describe('adversarial and invalid arguments', () => {
       count: { type: 'integer', minimum: 1, optional: true },
       day: { type: 'string', format: 'date', optional: true },
       tags: { type: 'array', items: { type: 'string', maxLength: 3 }, optional: true },
-      who: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'], optional: true },
+      who: { type: 'object', properties: { name: text }, required: ['name'], optional: true },
     };
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
     const getMessages = async (args: Json) =>
@@ -152,17 +128,9 @@ describe('adversarial and invalid arguments', () => {
     assert.deepEqual(
       (await oneTool.captureRefusal(slug, wrong)).replace('The arguments are invalid: ', '').split('; ').sort(),
       [
-        'allowed: "active", "archived"',
-        'allowed: status, count, day, tags, who',
-        'allowed: string',
-        'count: found 0',
-        'extra: unknown argument',
-        'maxLength 3 is not met',
-        'minimum 1 is not met',
-        'status: found "5"',
-        'tags.1: found "long"',
-        'tags.2: found null',
-        'who.name: is missing',
+        ...['allowed: "active", "archived"', 'allowed: status, count, day, tags, who', 'allowed: string'],
+        ...['count: found 0', 'extra: unknown argument', 'maxLength 3 is not met', 'minimum 1 is not met'],
+        ...['status: found "5"', 'tags.1: found "long"', 'tags.2: found null', 'who.name: is missing'],
       ],
     );
     const fresh = await oneTool.createToolServer({ method: 'POST', input_schema: {} });
@@ -174,7 +142,7 @@ describe('adversarial and invalid arguments', () => {
       type: 'object',
       properties: {
         kind: { $ref: '#/$defs/kind' },
-        id: { anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 2 }] },
+        id: { anyOf: [integer, { type: 'string', maxLength: 2 }] },
         open: { type: 'object', additionalProperties: false, properties: { inner: {} } },
       },
       $defs: { kind: { enum: ['a', 'b'] } },
@@ -201,10 +169,7 @@ describe('adversarial and invalid arguments', () => {
   });
 
   it('[sec C7] are rejected if no request can carry them: 1e999, lone surrogates in values and names', async () => {
-    const open = {
-      type: 'object',
-      properties: { n: { type: 'number' }, s: { type: 'string' }, o: { type: 'object' } },
-    };
+    const open = object({ n: number, s: text, o: { type: 'object' } });
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema: open });
     oneTool.upstream.take();
     const cases: [string, RegExp][] = [
@@ -227,7 +192,7 @@ describe('adversarial and invalid arguments', () => {
       list: { type: 'array', items: text, optional: true },
       closed: { type: 'array', optional: true },
     };
-    const closed = { type: 'object', properties: { o: { type: 'object', additionalProperties: false } } };
+    const closed = object({ o: { type: 'object', additionalProperties: false } });
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
     const strict = await oneTool.createToolServer({ method: 'POST', input_schema: closed });
     assert.equal(

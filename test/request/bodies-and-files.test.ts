@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 import { findToolProblems } from '../support/valid-configs.ts';
 
-const text = { type: 'string' };
 const optional = { type: 'string', optional: true };
 const file = { type: 'string', content: 'base64' };
 const bytes = Buffer.from([0, 1, 2, 0xff, 13, 10, 10, 0xfe, 45, 45]);

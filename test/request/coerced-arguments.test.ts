@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { boolean, listOf, number, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('argument coercion', () => {
@@ -21,23 +22,19 @@ describe('argument coercion', () => {
   const integer = { type: 'integer' };
 
   it('[behaviour The tool result] parses a text as JSON if the schema accepts exactly one type other than text', async () => {
-    const integers = { type: 'array', items: integer };
+    const integers = listOf(integer);
     const cases: [schema: Json, sent: string, used: string][] = [
       [{ ids: integers }, '{"ids":"[1,2]"}', '{"ids":[1,2]}'],
-      [{ filter: { type: 'object', properties: {} } }, '{"filter":"{\\"a\\":1}"}', '{"filter":{"a":1}}'],
+      [{ filter: object({}) }, '{"filter":"{\\"a\\":1}"}', '{"filter":{"a":1}}'],
       [{ limit: integer }, '{"limit":"7"}', '{"limit":7}'],
-      [{ dry: { type: 'boolean' } }, '{"dry":"true"}', '{"dry":true}'],
-      [{ id: { type: 'string' } }, '{"id":"42"}', '{"id":"42"}'],
+      [{ dry: boolean }, '{"dry":"true"}', '{"dry":true}'],
+      [{ id: text }, '{"id":"42"}', '{"id":"42"}'],
       [{ limit: integer }, '{"limit":"seven"}', 'The arguments are invalid: limit: found "seven"; allowed: integer'],
       [{ limit: integer }, '{"limit":"7.5"}', 'The arguments are invalid: limit: found "7.5"; allowed: integer'],
       [{ limit: integer }, '{"limit":"[7]"}', 'The arguments are invalid: limit: found "[7]"; allowed: integer'],
+      [{ dry: boolean }, '{"dry":"True"}', 'The arguments are invalid: dry: found "True"; allowed: boolean'],
       [
-        { dry: { type: 'boolean' } },
-        '{"dry":"True"}',
-        'The arguments are invalid: dry: found "True"; allowed: boolean',
-      ],
-      [
-        { big: integer, price: { type: 'number' } },
+        { big: integer, price: number },
         '{"big":"12345678901234567890","price":" 1.10"}',
         '{"big":12345678901234567890,"price":1.10}',
       ],
@@ -46,22 +43,14 @@ describe('argument coercion', () => {
       [{ number: { enum: [1, 2] } }, '{"number":"2"}', '{"number":2}'],
       [{ a: { anyOf: [integer, { type: 'null' }] } }, '{"a":"7"}', '{"a":7}'],
       [{ a: { anyOf: [integers, { type: 'null' }] } }, '{"a":["7"]}', '{"a":[7]}'],
-      [{ a: { allOf: [{ type: 'number' }, integer] } }, '{"a":"7"}', '{"a":7}'],
-      [
-        { a: { type: 'object', properties: { ids: integers } } },
-        '{"a":"{\\"ids\\":\\"[1,\\\\\\"2\\\\\\"]\\"}"}',
-        '{"a":{"ids":[1,2]}}',
-      ],
-      [
-        { a: { type: 'array', items: { type: 'object', properties: { n: integer } } } },
-        '{"a":[{"n":"3"},{"n":4}]}',
-        '{"a":[{"n":3},{"n":4}]}',
-      ],
+      [{ a: { allOf: [number, integer] } }, '{"a":"7"}', '{"a":7}'],
+      [{ a: object({ ids: integers }) }, '{"a":"{\\"ids\\":\\"[1,\\\\\\"2\\\\\\"]\\"}"}', '{"a":{"ids":[1,2]}}'],
+      [{ a: listOf(object({ n: integer })) }, '{"a":[{"n":"3"},{"n":4}]}', '{"a":[{"n":3},{"n":4}]}'],
       [{ a: { type: 'object', additionalProperties: integer } }, '{"a":{"__proto__":"3"}}', '{"a":{"__proto__":3}}'],
     ];
     for (const [properties, sent, expected] of cases)
       assert.equal(await getUsedArguments(properties, sent), expected, sent);
-    const $defs = { page: { type: 'object', properties: { size: integer } } };
+    const $defs = { page: object({ size: integer }) };
     assert.equal(
       await getUsedArguments({ page: { $ref: '#/$defs/page' } }, '{"page":{"size":"5"}}', { $defs }),
       '{"page":{"size":5}}',
@@ -71,29 +60,26 @@ describe('argument coercion', () => {
   it('[behaviour The tool result] omits optional properties that are null at every level, where null is not allowed', async () => {
     const text = { type: 'string' };
     const nullable = { anyOf: [text, { type: 'null' }] };
-    const inner = { type: 'object', properties: { id: text, q: text, kept: nullable }, required: ['id'] };
-    const tree = { inner, list: { type: 'array', items: inner } };
+    const inner = object({ id: text, q: text, kept: nullable }, ['id']);
+    const tree = { inner, list: listOf(inner) };
     const sentArguments = '{"id":"x","q":null,"kept":null}';
     const expected = '{"id":"x","kept":null}';
     assert.equal(
       await getUsedArguments(tree, `{"inner":${sentArguments},"list":[${sentArguments}]}`),
       `{"inner":${expected},"list":[${expected}]}`,
     );
-    const deep = { deep: { type: 'object', properties: tree } };
+    const deep = { deep: object(tree) };
     assert.equal(
       await getUsedArguments(deep, `{"deep":{"inner":null,"list":[${sentArguments}]}}`),
       `{"deep":{"list":[${expected}]}}`,
     );
     assert.match(await getUsedArguments(tree, '{"inner":{"id":null}}'), /inner\.id: found null/);
-    assert.match(
-      await getUsedArguments({ list: { type: 'array', items: text } }, '{"list":[null]}'),
-      /list\.0: found null/,
-    );
+    assert.match(await getUsedArguments({ list: listOf(text) }, '{"list":[null]}'), /list\.0: found null/);
     assert.equal(await getUsedArguments({ free: { type: 'object' } }, '{"free":{"a":null}}'), '{"free":{"a":null}}');
   });
 
   it('[behaviour The tool result] rejects a text as text if it would take too long to parse', async () => {
-    const numbers = { list: { type: 'array', items: { type: 'array' } } };
+    const numbers = { list: listOf({ type: 'array' }) };
     for (const text of ['['.repeat(400_000), '[[],'.repeat(100_000), `[${'[],'.repeat(200_000)}[]]`]) {
       assert.match(
         await getUsedArguments(numbers, JSON.stringify({ list: text })),

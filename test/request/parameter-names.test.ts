@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/valid-configs.ts';
@@ -49,18 +50,8 @@ function anyNameWithSpelling(names: readonly string[]): fc.Arbitrary<{ name: str
 }
 
 const authorizationParams = [
-  'response_type',
-  'response_mode',
-  'client_id',
-  'client_secret',
-  'redirect_uri',
-  'state',
-  'scope',
-  'code_challenge',
-  'code_challenge_method',
-  'iss',
-  'request',
-  'request_uri',
+  ...['response_type', 'response_mode', 'client_id', 'client_secret', 'redirect_uri', 'state', 'scope'],
+  ...['code_challenge', 'code_challenge_method', 'iss', 'request', 'request_uri'],
 ];
 const tokenParams = ['grant_type', 'code', 'redirect_uri', 'client_id', 'client_secret', 'code_verifier'];
 
@@ -138,15 +129,8 @@ describe('parameter names that could be mistaken for another one', () => {
 
   it('[find B5] omits arguments whose name could be read as the credential', async () => {
     const names = [
-      'api_key',
-      'API_KEY',
-      'Api.Key',
-      'api_key[]',
-      'api_key[0]',
-      'api.key',
-      'api[key',
-      'api_key.x',
-      'aPi_kEy[a]',
+      ...['api_key', 'API_KEY', 'Api.Key', 'api_key[]', 'api_key[0]', 'api.key', 'api[key', 'api_key.x'],
+      ...['aPi_kEy[a]'],
     ];
     const harmless = ['api_key_id', 'my_api_key', 'apikey', 'key', 'my[api_key]'];
     const input_schema = Object.fromEntries(
@@ -179,7 +163,7 @@ describe('parameter names that could be mistaken for another one', () => {
   });
 
   it('[find B5] warns about arguments that the credential replaces', async () => {
-    const input_schema = { 'Api.Key': { type: 'string' }, other: { type: 'string' } };
+    const input_schema = { 'Api.Key': text, other: text };
     const config = (tool: Json) =>
       buildServerConfig({
         authentication: { type: 'QueryParam' },
@@ -208,12 +192,8 @@ describe('parameter names that could be mistaken for another one', () => {
       );
     }
     for (const name of [
-      'Content_Length',
-      'transfer_encoding',
-      'X_Forwarded_For',
-      'proxy_authorization',
-      'Mcp.Name',
-      'toolhost_hop',
+      ...['Content_Length', 'transfer_encoding', 'X_Forwarded_For', 'proxy_authorization', 'Mcp.Name'],
+      ...['toolhost_hop'],
     ]) {
       assert.match(await getHeaderProblems({ [name]: 'x' }, {}), /set by the service or by HTTP itself/, name);
     }
@@ -245,7 +225,7 @@ describe('parameter names that could be mistaken for another one', () => {
 
   it('[find B5] merges a header that CGI reads as one of the service into that header, also in the sent request', async () => {
     const sendDescribed = async (tool: Json) => {
-      const slug = await oneTool.createToolServer({ method: 'POST', input_schema: { a: { type: 'string' } }, ...tool });
+      const slug = await oneTool.createToolServer({ method: 'POST', input_schema: { a: text }, ...tool });
       const { rawHeaders, body } = await oneTool.captureRequest(slug, { a: 'x' });
       const lines = rawHeaders.flatMap((name, index) =>
         index % 2 === 0 && /^(accept|user.agent|content.type)$/i.test(name)
@@ -263,7 +243,7 @@ describe('parameter names that could be mistaken for another one', () => {
     assert.equal((await sendDescribed({ headers: { 'content.type': form } })).body, 'a=x');
     const { lines } = await sendDescribed({ body: 'multipart', headers: { Content_Type: 'multipart/form-data' } });
     assert.match(lines.join(), /^Accept[^,]+,Content-Type: multipart\/form-data; boundary=[^,]+,User-Agent: [^,]+$/);
-    const config = { method: 'POST', input_schema: { a: { type: 'string' } }, headers: { Content_Type: 'text/xml' } };
+    const config = { method: 'POST', input_schema: { a: text }, headers: { Content_Type: 'text/xml' } };
     assert.match(
       await getProblems(buildServerConfig({ tools: [buildToolConfig(config)] })),
       /headers\.Content_Type: found "text\/xml", but the arguments are sent as JSON/,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { boolean, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-const text = { type: 'string' };
 const optional = { type: 'string', optional: true };
 
 describe('the upstream request: URL, body, and encoding', () => {
@@ -65,7 +65,7 @@ describe('the upstream request: URL, body, and encoding', () => {
   });
 
   it('[spec 4.3.5] [behaviour request 6] sends the arguments of a POST as JSON with its Content-Type', async () => {
-    const input_schema = { name: text, list: { type: 'array' }, deep: { type: 'object' }, flag: { type: 'boolean' } };
+    const input_schema = { name: text, list: { type: 'array' }, deep: { type: 'object' }, flag: boolean };
     const args = { flag: false, deep: { a: [null, 'ü'] }, list: [1, 'x'], name: 'A' };
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
     const request = await oneTool.captureRequest(slug, args);
@@ -144,7 +144,7 @@ describe('the upstream request: URL, body, and encoding', () => {
     assert.equal(await buildUrl(url, input_schema), '/items?x=1&y');
     assert.equal(await buildUrl(url, input_schema, { id: '5', a: '1', b: '' }), '/items?x=1&id=eq.5&range=1-&y');
     assert.equal(await buildUrl('/items?id=eq.:id', input_schema), '/items');
-    const nullable = { type: 'object', properties: { id: { type: ['string', 'null'] } }, required: ['id'] };
+    const nullable = object({ id: { type: ['string', 'null'] } }, ['id']);
     assert.match(
       await oneTool.captureRefusal(await oneTool.createToolServer({ url: '/items/:id', input_schema: nullable }), {
         id: null,
@@ -159,7 +159,7 @@ describe('the upstream request: URL, body, and encoding', () => {
 
   it('[behaviour request 5] writes strings, numbers, booleans, and objects of a query as text, and omits null', async () => {
     const properties = { s: text, n: {}, b: {}, o: {}, z: {}, list: {}, 'ids[]': {}, 'a.b-c': {} };
-    const input_schema = { type: 'object', properties };
+    const input_schema = object(properties);
     const url = await buildUrl('/q', input_schema, {
       s: "a&b=c d+é/?#%'()*!",
       n: 1.5,
@@ -201,7 +201,7 @@ describe('the upstream request: URL, body, and encoding', () => {
       );
       assert.deepEqual([bare.url, bare.body.toString(), bare.headers['content-type']], ['/x/1', '', undefined]);
     }
-    const nullable = { type: 'object', properties: { a: { type: ['string', 'null'] } } };
+    const nullable = object({ a: { type: ['string', 'null'] } });
     assert.deepEqual(await buildRequest({ method: 'POST', input_schema: nullable }, { a: null }), [
       'POST /v1/things',
       '{"a":null}',
@@ -209,12 +209,8 @@ describe('the upstream request: URL, body, and encoding', () => {
   });
 
   it('[find E3] treats null as absent where the schema does not allow null, and sends it where it does', async () => {
-    const nullableText = { anyOf: [{ type: 'string' }, { type: 'null' }] };
-    const schema = {
-      type: 'object',
-      properties: { id: text, q: text, kept: nullableText, limit: { type: 'integer', default: 5 } },
-      required: ['id'],
-    };
+    const nullableText = { anyOf: [text, { type: 'null' }] };
+    const schema = object({ id: text, q: text, kept: nullableText, limit: { type: 'integer', default: 5 } }, ['id']);
     const args = { id: 'x', q: null, kept: null, limit: null };
     const [line, body] = await buildRequest({ method: 'POST', url: '/items/:id?q=:q', input_schema: schema }, args);
     assert.equal(line, 'POST /items/x');
@@ -239,7 +235,7 @@ describe('the upstream request: URL, body, and encoding', () => {
       'POST /v1/items?limit=0',
       '{"filter":{}}',
     ]);
-    const full = { type: 'object', properties: { v: { type: 'string', default: 'd' } }, required: ['v'] };
+    const full = object({ v: { type: 'string', default: 'd' } }, ['v']);
     assert.equal(await buildUrl('/:v', full), '/d');
   });
 
@@ -266,7 +262,7 @@ describe('the upstream request: URL, body, and encoding', () => {
 
   it('[behaviour request 6] sends a form when the static Content-Type or `body` requires it', async () => {
     const properties = { a: text, n: {}, list: { type: 'array' }, o: { type: 'object', style: 'json' }, z: {} };
-    const full = { type: 'object', properties };
+    const full = object(properties);
     const args = { a: "x y&z=1+é'()*", n: 1.5, list: [1, 'b'], o: { k: 1 }, z: null };
     const body = 'a=x%20y%26z%3D1%2B%C3%A9%27%28%29%2A&n=1.5&list=1&list=b&o=%7B%22k%22%3A1%7D';
     assert.deepEqual(await send({ input_schema: full, body: 'form' }, args), { type: form, body });
@@ -276,7 +272,7 @@ describe('the upstream request: URL, body, and encoding', () => {
       type: utf8,
       body,
     });
-    const lists = { type: 'object', properties: { list: { type: 'array' } } };
+    const lists = object({ list: { type: 'array' } });
     const brackets = await send({ input_schema: lists, body: 'form', array_format: 'brackets' }, { list: [1, 2] });
     assert.equal(brackets.body, 'list%5B%5D=1&list%5B%5D=2');
     const comma = await send({ input_schema: lists, body: 'form', array_format: 'comma' }, { list: [1, 2] });
@@ -313,8 +309,8 @@ describe('the upstream request: URL, body, and encoding', () => {
   });
 
   it('[behaviour Configuration] sends the argument that `body` names as the body, and the others in the query', async () => {
-    const input_schema = { payload: {}, q: { type: 'string' } };
-    const full = { type: 'object', properties: input_schema };
+    const input_schema = { payload: {}, q: text };
+    const full = object(input_schema);
     const tool = { method: 'POST', input_schema: full, body: 'payload' };
     const sendPayload = async (payload: unknown, more: Json = {}) => {
       const { url, headers, body } = await oneTool.captureRequest(

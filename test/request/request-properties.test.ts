@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { object } from '../support/schemas.ts';
 
 /** Text that attackers and accidents produce: any UTF-16, including lone surrogates, and classic injections. */
 const anyText = fc.oneof(
@@ -183,7 +184,7 @@ describe('requests and results (properties)', () => {
   it('[spec 4.3.5] sends any JSON argument in the body with every digit', async () => {
     const slug = await oneTool.createToolServer({
       method: 'POST',
-      input_schema: { type: 'object', properties: { payload: {} } },
+      input_schema: object({ payload: {} }),
       body: 'payload',
     });
     await fc.assert(
@@ -225,15 +226,8 @@ describe('requests and results (properties)', () => {
 
   it('[sec C9] extracts the data at any path of any JSON response with every digit, or returns an error with the path', async () => {
     const paths = [
-      '__proto__',
-      'constructor.prototype',
-      'a.length',
-      'items.0.a',
-      'a.b',
-      'toString',
-      '0',
-      'rawJSON',
-      'a.__proto__.b',
+      ...['__proto__', 'constructor.prototype', 'a.length', 'items.0.a', 'a.b', 'toString', '0', 'rawJSON'],
+      ...['a.__proto__.b'],
     ];
     const slugs = await Promise.all(
       paths.map((path) => oneTool.createToolServer({ url: '/part', response_transform: path })),

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { object, pluck, text } from '../support/schemas.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 
-const text = { type: 'string' };
 const rows = {
   url: '/rows',
   input_schema: {
@@ -122,10 +122,12 @@ describe('arguments that clients add or write as text', () => {
     const path = await oneTool.createToolServer({ url: '/rows/:id', input_schema: { id: text } });
     for (const digits of ['4711', '12345678901234567890', '1.10', 'true'])
       assert.notEqual((await oneTool.callText(path, `{"id":${digits}}`)).isError, true, digits);
-    assert.deepEqual(
-      oneTool.upstream.take().map(({ url }) => url),
-      ['/rows/4711', '/rows/12345678901234567890', '/rows/1.10', '/rows/true'],
-    );
+    assert.deepEqual(pluck(oneTool.upstream.take(), 'url'), [
+      '/rows/4711',
+      '/rows/12345678901234567890',
+      '/rows/1.10',
+      '/rows/true',
+    ]);
     const body = await oneTool.createToolServer({
       method: 'POST',
       input_schema: { id: text, either: { type: 'object', optional: true } },
@@ -155,7 +157,7 @@ describe('arguments that clients add or write as text', () => {
     assert.deepEqual(tool?.inputSchema.properties, {
       id: text,
       assignee: { type: ['string', 'null'], enum: ['ann', 'bob', null] },
-      dates: { type: 'object', properties: { due: { type: ['string', 'null'] } } },
+      dates: object({ due: { type: ['string', 'null'] } }),
     });
     const plain = await callTool(await oneTool.createToolServer(createTask(false)), { arguments: args });
     assert.deepEqual(plain.sent, ['PATCH /tasks/1 {"dates":{}}']);

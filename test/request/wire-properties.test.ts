@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import qs from 'qs';
 import { getRunCount } from '../sets.ts';
 import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Texts with everything that separates, joins, or escapes in some request encoding. */
@@ -12,9 +13,7 @@ const anyText = fc.oneof(
   fc
     .array(
       fc.constantFrom(',', '|', ' ', '&', '=', ';', '%2C', '%5B', '+', '[', ']', '"', '\\', '\r\n', 'é', '🎉', 'x'),
-      {
-        maxLength: 5,
-      },
+      { maxLength: 5 },
     )
     .map((parts) => parts.join('')),
 );
@@ -197,9 +196,9 @@ describe('upstream requests (properties)', () => {
   it('[conf 2] encodes files, texts, and JSON of any content in multipart so that a parser restores them', async () => {
     const input_schema = {
       file: { type: 'string', content: 'base64', wire_name: 'the "file"', file_name: { argument: 'name' } },
-      name: { type: 'string' },
+      name: text,
       meta: { type: 'object', media_type: 'application/json' },
-      note: { type: 'string' },
+      note: text,
     };
     const slug = await oneTool.createToolServer({ method: 'POST', body: 'multipart', input_schema });
     const anyName = anyText.filter((name) => name !== '' && !/\p{Cc}/u.test(name));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { integer, listOf, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/valid-configs.ts';
 
-const text = { type: 'string' };
 const list = { type: 'array' };
 const object = { type: 'object' };
 
@@ -279,26 +279,8 @@ describe('the encoding of arguments in the upstream request', () => {
     const plain = { ...tool, input_schema: { path: text } };
     assert.equal((await send(plain, { path: 'a/b' })).url, '/repos/contents/a%2Fb');
     const bad = [
-      '',
-      '/',
-      '/a',
-      'a/',
-      'a//b',
-      '.',
-      '..',
-      'a/..',
-      '../a',
-      'a/./b',
-      'a/%2e%2e/b',
-      'a/.%2e',
-      '%252e%252e/a',
-      'a\\b',
-      'a/%5c',
-      'a%2fb',
-      '..%2fadmin',
-      'a/%252f',
-      'a\u0000/b',
-      'a/\r\nb',
+      ...['', '/', '/a', 'a/', 'a//b', '.', '..', 'a/..', '../a', 'a/./b', 'a/%2e%2e/b', 'a/.%2e', '%252e%252e/a'],
+      ...['a\\b', 'a/%5c', 'a%2fb', '..%2fadmin', 'a/%252f', 'a\u0000/b', 'a/\r\nb'],
     ];
     for (const path of bad) {
       assert.match(await getRefusal(tool, { path }), /^path: must not/, JSON.stringify(path));
@@ -370,13 +352,10 @@ describe('the encoding of arguments in the upstream request', () => {
   it('[conf 1] hides constants and encoding keywords from agents', async () => {
     const started = { type: 'string', description: 'Start.', wire_name: 'StartTime>' };
     const version = { type: 'string', value: '2026-01' };
-    const tags = { type: 'array', items: { type: 'string' }, style: 'comma', in: 'query' };
+    const tags = { type: 'array', items: text, style: 'comma', in: 'query' };
     const shown = {
       type: 'object',
-      properties: {
-        started: { type: 'string', description: 'Start.' },
-        tags: { type: 'array', items: { type: 'string' } },
-      },
+      properties: { started: { type: 'string', description: 'Start.' }, tags: listOf(text) },
       required: ['started', 'tags'],
       additionalProperties: false,
     };
@@ -393,15 +372,15 @@ describe('the encoding of arguments in the upstream request', () => {
   it('[conf 1] lists a JSON Schema without these keywords as written', async () => {
     const schema = {
       type: 'object',
-      properties: { a: { type: 'string' }, b: { $ref: '#/$defs/b' } },
+      properties: { a: text, b: { $ref: '#/$defs/b' } },
       required: ['a'],
-      $defs: { b: { type: 'integer' } },
+      $defs: { b: integer },
     };
     assert.deepEqual(await listInputSchema(schema), schema);
   });
 
   it('[conf 1] lists no keyword of this service, and stores none below an argument', async () => {
-    const a = { type: 'string' };
+    const a = text;
     const encodingKeywords = { in: 'query', wire_name: 'b', style: 'json' };
     const shown = { type: 'object', properties: { a }, required: ['a'], additionalProperties: false };
     assert.deepEqual(await listInputSchema({ ...shown, properties: { a: { ...a, in: 'query' } } }), shown);

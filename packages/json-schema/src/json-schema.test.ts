@@ -67,14 +67,7 @@ const { schema } = fc.letrec<{ schema: unknown }>((tie) => {
   const list = fc.array(inner, { minLength: 1, maxLength: 3 });
   const map = fc.dictionary(fc.constantFrom('a', 'b', 'toString'), inner, { maxKeys: 3 });
   const singleSchemaKeywords = [
-    'additionalProperties',
-    'propertyNames',
-    'items',
-    'contains',
-    'not',
-    'if',
-    'then',
-    'else',
+    ...['additionalProperties', 'propertyNames', 'items', 'contains', 'not', 'if', 'then', 'else'],
   ];
   const schemaKeywords = {
     ...Object.fromEntries(singleSchemaKeywords.map((keyword) => [keyword, inner])),

@@ -59,15 +59,7 @@ describe('parsing of third-party URLs', () => {
     const spellings = [long, encodeURIComponent(long), 'a'.repeat(64), 'a.'.repeat(130), `u@${long}`, `${long}:80`];
     for (const host of spellings)
       for (const start of [
-        'https://',
-        'HTTPS:',
-        'http:\\/',
-        '//',
-        '\\\\',
-        ' \u0001https://',
-        'ht\ntps:/\t/',
-        'wss://',
-        'file://',
+        ...['https://', 'HTTPS:', 'http:\\/', '//', '\\\\', ' \u0001https://', 'ht\ntps:/\t/', 'wss://', 'file://'],
       ])
         assert.equal(
           parseUrl(`${start}${host}/path`, 'https://base.example/'),
