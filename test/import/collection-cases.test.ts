@@ -30,15 +30,7 @@ describe('import of a collection', () => {
     const args = { shop_id: 'a', order_id: 'b', since: '2026-01-31' };
     assert.equal((await shop.callTool('get_shop_order', args)).url, '/shops/a/orders/b?since=2026-01-31');
     const spellings = [
-      '{id}',
-      '{{id}}',
-      '{{ id }}',
-      '<id>',
-      '\u0024{id}',
-      ':id',
-      '%7Bid%7D',
-      '%7B%7Bid%7D%7D',
-      '%3Cid%3E',
+      ...['{id}', '{{id}}', '{{ id }}', '<id>', '\u0024{id}', ':id', '%7Bid%7D', '%7B%7Bid%7D%7D', '%3Cid%3E'],
     ];
     for (const spelling of spellings) {
       const imported = await imports.importDocument(`curl 'https://a.example.com/things/${spelling}'`);

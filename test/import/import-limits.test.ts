@@ -4,10 +4,7 @@ import { openApi } from '../support/import/import-plans.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-type Plan = Json & {
-  report: { operation: string }[];
-  created?: { server: { slug: string; tool_count: number } };
-};
+type Plan = Json & { report: { operation: string }[]; created?: { server: { slug: string; tool_count: number } } };
 
 describe('import limits', () => {
   let upstream: RecordingUpstream;

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { object } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 
@@ -38,11 +39,11 @@ post:
       application/json:
         schema: {$ref: '../schemas/order.json'}
 `,
-  'schemas/order.json': JSON.stringify({
-    type: 'object',
-    required: ['thing'],
-    properties: { thing: { $ref: 'all.yaml#/Thing' }, count: { $ref: '../openapi.yaml#/components/schemas/Count' } },
-  }),
+  'schemas/order.json': JSON.stringify(
+    object({ thing: { $ref: 'all.yaml#/Thing' }, count: { $ref: '../openapi.yaml#/components/schemas/Count' } }, [
+      'thing',
+    ]),
+  ),
   'schemas/all.yaml': `
 Thing: {type: object, properties: {color: {$ref: '#/Color'}}}
 Color: {type: string, enum: [red, blue]}

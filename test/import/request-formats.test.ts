@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { planDocument } from '../support/import/import-plans.ts';
-import { type Imported, type Imports, importCase, startImports } from '../support/import/import-service.ts';
+import { type Imported, importCase, startImports } from '../support/import/import-service.ts';
+import { pluck } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 const format = (name: string) => importCase(`formats/${name}`);
 
 describe('import of further request formats', () => {
-  let imports: Imports;
-  before(async () => {
-    imports = await startImports();
-  });
-  after(() => imports.stop());
+  const imports = useFixture(startImports);
 
   /** Imports a text, and requires that every request becomes a whole tool and that no credential is stored. */
   async function importWhole(text: string): Promise<Imported> {
@@ -23,13 +21,9 @@ describe('import of further request formats', () => {
   }
 
   async function callTool(imported: Imported, tool: string, args: Json = {}) {
-    const { method, url, headers, body } = await imported.callTool(tool, args);
-    return {
-      request: `${method} ${url}`,
-      headers,
-      body: body.toString(),
-      json: () => JSON.parse(body.toString()) as Json,
-    };
+    const { method, url, headers, body: bytes } = await imported.callTool(tool, args);
+    const body = bytes.toString();
+    return { request: `${method} ${url}`, headers, body, json: () => JSON.parse(body) as Json };
   }
 
   it('[imp 1] imports fetch calls as Chrome, Firefox, and Node copy them, without the headers that the browser adds', async () => {
@@ -60,20 +54,15 @@ describe('import of further request formats', () => {
     const saved = await callTool(imported, save, { id: 'a', ...task });
     assert.deepEqual([saved.request, saved.json()], ['PUT /api/projects/a', task]);
     const file = { title: 'A', width: 9, doc: 'aGVsbG8=', doc_name: 'b.pdf' };
-    assert.match(
-      (await callTool(imported, upload, file)).body,
-      /name="doc"; filename="b\.pdf"[\s\S]*\r\n\r\nhello\r\n/,
-    );
+    const uploaded = await callTool(imported, upload, file);
+    assert.match(uploaded.body, /name="doc"; filename="b\.pdf"[\s\S]*\r\n\r\nhello\r\n/);
     assert.equal((await callTool(imported, login, { user: 'ann', pin: '1' })).body, 'user=ann&pin=1');
   });
 
   it('[imp 1] imports Insomnia 4 exports with folders, nested environments, disabled credentials, and tags', async () => {
     const imported = await importWhole(format('insomnia-4.json'));
     assert.deepEqual(imported.names, ['list_orders', 'list_customers', 'cancel_an_order', 'things']);
-    assert.deepEqual(
-      imported.findings.map(({ message }) => message),
-      ['is not an HTTP request; left out'],
-    );
+    assert.deepEqual(pluck(imported.findings, 'message'), ['is not an HTTP request; left out']);
     assert.equal((await callTool(imported, 'list_customers', { sort: 'age' })).request, 'GET /customers?sort=age');
     const canceled = await callTool(imported, 'cancel_an_order', { id: 8, reason: 'lost' });
     assert.deepEqual([canceled.request, canceled.body], ['POST /orders/8/cancel', 'reason=lost']);
@@ -95,30 +84,21 @@ describe('import of further request formats', () => {
     const two = format('insomnia-5.yaml').replace('data: { count: 4 }', "data: {base_url: 'https://dev.shop.io'}");
     const [question] = planDocument(two).questions;
     assert.equal(question?.name, 'base_url');
-    assert.deepEqual(
-      question?.options?.map(({ value }) => value),
-      ['https://api.example.com', 'https://dev.shop.io'],
-    );
-    assert.equal(
-      planDocument(two, { include: ['*'], answers: { base_url: 'https://dev.shop.io' } }).config?.base_url,
-      'https://dev.shop.io',
-    );
+    const values = pluck(question?.options ?? [], 'value');
+    assert.deepEqual(values, ['https://api.example.com', 'https://dev.shop.io']);
+    const { config } = planDocument(two, { include: ['*'], answers: { base_url: 'https://dev.shop.io' } });
+    assert.equal(config?.base_url, 'https://dev.shop.io');
   });
 
   it('[imp 1] imports the OpenAPI document of an Insomnia design document', () => {
     const spec = 'openapi: 3.0.0\nservers: [{url: https://a.example.com}]\npaths: {/a: {get: {operationId: getA}}}';
     const list = JSON.parse(format('insomnia-4.json')) as { resources: Json[] };
     for (const resource of list.resources) if (resource._type === 'api_spec') resource.contents = spec;
-    const tree = {
-      type: 'spec.insomnia.rest/5.0',
-      name: 'A',
-      spec: { contents: { openapi: '3.0.0', paths: { '/a': { get: {} } } } },
-    };
-    for (const document of [list, tree])
-      assert.deepEqual(
-        planDocument(document as Json).all.map(({ operation }) => operation.path),
-        ['/a'],
-      );
+    const contents = { openapi: '3.0.0', paths: { '/a': { get: {} } } };
+    for (const document of [list, { type: 'spec.insomnia.rest/5.0', name: 'A', spec: { contents } }]) {
+      const [only, ...others] = planDocument(document as Json).all;
+      assert.deepEqual([only?.operation.path, others], ['/a', []]);
+    }
   });
 
   it('[imp 1] imports concatenated Bruno .bru files with shared headers and credentials, and every kind of body', async () => {
@@ -141,10 +121,8 @@ describe('import of further request formats', () => {
     assert.deepEqual(bruno.names, ['add_an_order', 'upload']);
     const added = await callTool(bruno, 'add_an_order', { shop: 'b', q: 'x', message: 'm', at: 'n' });
     assert.deepEqual([added.request, added.json()], ['POST /v1/orders/b?q=x', { message: 'm', at: 'n' }]);
-    assert.deepEqual(
-      [added.headers['x-all'], added.headers['x-folder'], added.headers['x-off']],
-      ['2', '1.0', undefined],
-    );
+    const headers = ['x-all', 'x-folder', 'x-off'].map((name) => added.headers[name]);
+    assert.deepEqual(headers, ['2', '1.0', undefined]);
     assert.match(JSON.stringify(bruno.config), /Adds one order.*What to look for.*Of the picture/);
     const open = await importWhole(format('opencollection.yaml'));
     assert.deepEqual(open.names, ['get_an_order', 'add_an_order', 'log_in', 'things']);
@@ -152,51 +130,22 @@ describe('import of further request formats', () => {
     assert.deepEqual((await callTool(open, 'add_an_order', { name: 'a', count: 1 })).json(), { name: 'a', count: 1 });
     assert.equal((await callTool(open, 'log_in', { user: 'ann' })).body, 'user=ann');
     assert.match(JSON.stringify(open.config), /Number of the order\. Example: 42/);
-    assert.equal(
-      (await callTool(open, 'things', { variables: { first: 1 } })).json().variables instanceof Object,
-      true,
-    );
+    const { variables } = (await callTool(open, 'things', { variables: { first: 1 } })).json();
+    assert.ok(variables instanceof Object);
   });
 
   it('[imp 1] imports .http files of REST Client and JetBrains', async () => {
-    const imported = await imports.importDocument(format('requests.http'));
-    assert.deepEqual(
-      imported.report.map(({ operation, outcome, notes }) => [operation, outcome, ...notes]),
-      [
-        ['POST /login', 'whole'],
-        ['GET /v2/orders', 'whole'],
-        ['PUT /files/{id}', 'whole'],
-        ['POST /form', 'whole'],
-        ['POST /orders', 'whole'],
-        ['POST /graphql#repository', 'whole'],
-        ['GET /status', 'whole'],
-      ],
-    );
-    assert.deepEqual(
-      imported.findings.map(({ at }) => at),
-      ['line 77', 'document'],
-    );
-    assert.deepEqual(imported.names, [
-      'login',
-      'list_orders',
-      'replace_file',
-      'create_form',
-      'create_order',
-      'gql',
-      'raw',
-    ]);
+    const imported = await importWhole(format('requests.http'));
+    const operations = 'POST /login,GET /v2/orders,PUT /files/{id},POST /form,POST /orders,POST /graphql#repository';
+    assert.equal(pluck(imported.report, 'operation').join(), `${operations},GET /status`);
+    assert.deepEqual(pluck(imported.findings, 'at'), ['line 77', 'document']);
+    assert.equal(imported.names.join(), 'login,list_orders,replace_file,create_form,create_order,gql,raw');
     assert.equal((await callTool(imported, 'login', { user: 'ann', pin: 2 })).body, 'user=ann&pin=2');
-    const listed = await callTool(imported, 'list_orders', {
-      status: 'new',
-      page: 1,
-      'api-version': '2',
-      'X-Trace': 't',
-    });
+    const filters = { status: 'new', page: 1, 'api-version': '2', 'X-Trace': 't' };
+    const listed = await callTool(imported, 'list_orders', filters);
     assert.deepEqual([listed.request, listed.body], ['GET /v2/orders?status=new&page=1&api-version=2', '']);
-    assert.equal(
-      (await callTool(imported, 'replace_file', { id: 'a', file: 'aGVsbG8=' })).headers['content-type'],
-      'image/png',
-    );
+    const replaced = await callTool(imported, 'replace_file', { id: 'a', file: 'aGVsbG8=' });
+    assert.equal(replaced.headers['content-type'], 'image/png');
     const form = await callTool(imported, 'create_form', { title: 'x', data: 'e30=', data_name: 'd.json' });
     assert.match(form.body, /name="data"; filename="d\.json"[\s\S]*name="title"\r\n\r\nx\r\n/);
     const order = { name: 'a', at: 'b', count: 3 };
@@ -207,7 +156,10 @@ describe('import of further request formats', () => {
     assert.match(JSON.stringify(config), /All orders of a shop/);
     const open = planDocument('@path = /v1\n\n### List\nGET {{host}}{{path}}/things\n');
     assert.deepEqual(
-      open.questions.filter(({ required }) => required).map(({ name }) => name),
+      pluck(
+        open.questions.filter(({ required }) => required),
+        'name',
+      ),
       ['host'],
     );
   });

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkServerConfig } from '@toolhost/tool-config/server-config';
 import fc from 'fast-check';
-import { getRunCount } from '../../../test/sets.ts';
-import { listOutcomes, openApi } from '../../../test/support/import/import-plans.ts';
-import { malformedDescriptions, validOperation } from '../../../test/support/import/malformed-descriptions.ts';
-import type { Json } from '../../../test/support/toolhost/toolhost.ts';
-import { planImport } from './plan/plan-import.ts';
-import { readDescription } from './read-description.ts';
+import { planImport } from '../../packages/openapi-to-tools/src/plan/plan-import.ts';
+import { readDescription } from '../../packages/openapi-to-tools/src/read-description.ts';
+import { getRunCount } from '../sets.ts';
+import { listOutcomes, openApi } from '../support/import/import-plans.ts';
+import { malformedDescriptions, validOperation } from '../support/import/malformed-descriptions.ts';
+import { jsonBody, text } from '../support/schemas.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** Allows only public https URLs, like a deployment. */
 function urlProblem({ protocol, hostname }: URL): string | undefined {
@@ -39,14 +40,14 @@ describe('import of a partly malformed description', () => {
   });
 
   it('[imp 3] reports which part was left out, and why', () => {
-    const query = (name: string, more: Json = {}) => ({ name, in: 'query', schema: { type: 'string' }, ...more });
+    const query = (name: string, more: Json = {}) => ({ name, in: 'query', schema: text, ...more });
     const summary = 'Does something that is described';
     const deep = query('filter', { style: 'deepObject', schema: { type: 'object' } });
-    const body = (type: string) => ({ content: { [type]: { schema: { type: 'string' } } } });
+    const body = (type: string) => ({ content: { [type]: { schema: text } } });
     const object = (name: string) => ({
       type: 'object',
       required: [name],
-      properties: { [name]: { type: 'object', additionalProperties: { type: 'string' } } },
+      properties: { [name]: { type: 'object', additionalProperties: text } },
     });
     const document = openApi(
       {
@@ -62,7 +63,7 @@ describe('import of a partly malformed description', () => {
           post: {
             summary,
             parameters: [query('id', { schema: { type: 'string', enum: ['{{A}}', 'b'] } })],
-            requestBody: { content: { 'application/json': { schema: object('properties') } } },
+            requestBody: jsonBody(object('properties')),
           },
         },
       },

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { getRunCount } from '../../../../test/sets.ts';
-import { listOutcomes, openApi, planDocument } from '../../../../test/support/import/import-plans.ts';
-import type { Json } from '../../../../test/support/toolhost/toolhost.ts';
-import { SchemaFinder } from '../document/references.ts';
-import type { ImportedTool } from '../tools/tool-candidate.ts';
-import { compareTool } from './compare-tool.ts';
+import { compareTool } from '../../packages/openapi-to-tools/src/comparison/compare-tool.ts';
+import { SchemaFinder } from '../../packages/openapi-to-tools/src/document/references.ts';
+import type { ImportedTool } from '../../packages/openapi-to-tools/src/tools/tool-candidate.ts';
+import { getRunCount } from '../sets.ts';
+import { listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
+import { boolean, cookie, header, inPath, integer, jsonBody, number, query, text } from '../support/schemas.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
 
 const leaf: fc.Arbitrary<Json> = fc.oneof(
-  fc.constantFrom<Json>({ type: 'boolean' }, { type: 'string' }, { type: ['string', 'null'] }, { type: 'number' }),
+  fc.constantFrom<Json>(boolean, text, { type: ['string', 'null'] }, number),
   fc
     .record({ pattern: fc.constantFrom('^[a-z]+$', '^\\d{3}$'), maxLength: fc.integer({ min: 1, max: 9 }) })
     .map((rules): Json => ({ type: 'string', ...rules })),
@@ -59,7 +60,7 @@ const operation = fc
   })
   .map(({ query, header, isRequired, body, mediaType }) => ({
     parameters: [
-      { name: 'id', in: 'path', required: true, schema: { type: 'integer', minimum: 1 } },
+      inPath('id', { type: 'integer', minimum: 1 }),
       ...Object.entries(query).map(([name, one]) => ({ name, in: 'query', required: isRequired, schema: one })),
       ...(header ? [{ name: 'X-Mode', in: 'header', schema: header }] : []),
     ],
@@ -126,15 +127,12 @@ describe('comparison of a document with the finished tool', () => {
         const [planned] = planDocument(document).all;
         assert.ok(planned?.tool);
         assert.deepEqual([planned.outcome, planned.notes], ['whole', []], JSON.stringify(planned.tool));
-        const credential = {
-          headers: new Set<string>(),
-          cookies: new Set<string>(),
-          query: { folded: new Set<string>(), trie: { children: new Map() } },
-        };
+        const query = { folded: new Set<string>(), trie: { children: new Map() } };
+        const names = { headers: new Set<string>(), cookies: new Set<string>(), listedParameters: new Set<string>() };
         const source = {
           root: document,
           finder: new SchemaFinder(document),
-          credential: { ...credential, isAws: false, listedParameters: new Set<string>() },
+          credential: { ...names, query, isAws: false },
         };
         for (const { what, tool } of listMutations(planned.tool)) {
           const { outcome, notes } = compareTool(planned.operation, tool, source);
@@ -147,7 +145,6 @@ describe('comparison of a document with the finished tool', () => {
   });
 
   it('[imp 3] names in the notes every part of an operation that its tool lacks', () => {
-    const text = { type: 'string' };
     const object = (more: Json) => ({ type: 'object', properties: { kind: text }, ...more });
     const bodies: [word: string, schema: Json][] = [
       ['locker', object({ if: { required: ['kind'] }, else: { properties: { locker: text } } })],
@@ -158,34 +155,27 @@ describe('comparison of a document with the finished tool', () => {
       ['straße', object({ properties: { order: object({ properties: { straße: text } }) } })],
       ['maxProperties', object({ properties: { labels: { type: 'object', maxProperties: 3 } } })],
       ['multipleOf', object({ properties: { price: { type: 'number', multipleOf: 0.05 } } })],
-      ['additionalProperties', object({ additionalProperties: { type: 'integer' } })],
+      ['additionalProperties', object({ additionalProperties: integer })],
     ];
     const inputs: [word: string, parameter: Json][] = [
-      ['multipleOf', { name: 'step', in: 'query', schema: { type: 'integer', multipleOf: 3 } }],
+      ['multipleOf', query('step', { type: 'integer', multipleOf: 3 })],
       ['filter', { name: 'filter', in: 'querystring', content: { 'application/json': { schema: object({}) } } }],
-      ['Cookie', { name: 'Cookie', in: 'header', schema: text }],
-      ['session', { name: 'session', in: 'cookie', schema: text }],
+      ['Cookie', header('Cookie')],
+      ['session', cookie('session')],
     ];
     const operations: [word: string, post: Json][] = [
       ...inputs.map(([word, parameter]): [string, Json] => [word, { parameters: [parameter] }]),
-      ...bodies.map(([word, schema]): [string, Json] => [
-        word,
-        { requestBody: { required: true, content: { 'application/json': { schema } } } },
-      ]),
+      ...bodies.map(([word, schema]): [string, Json] => [word, { requestBody: jsonBody(schema, true) }]),
     ];
     for (const [word, post] of operations) {
-      const [planned] = planDocument(
-        openApi({ '/orders': { post: { summary: 'Adds an order', ...post, responses } } }),
-      ).all;
+      const [planned] = planDocument(openApi({ '/orders': { post: { summary: 'Adds an order', ...post } } })).all;
+      const notes = planned?.notes.join() ?? '';
       const isShown = JSON.stringify(planned?.tool?.input_schema).includes(`"${word}"`);
-      assert.ok(
-        isShown || planned?.notes.join().includes(word),
-        `${word}: ${planned?.outcome} ${planned?.notes.join()}`,
-      );
+      assert.ok(isShown || notes.includes(word), `${word}: ${planned?.outcome} ${notes}`);
       assert.ok(isShown || planned?.outcome !== 'whole', word);
     }
     const states = [{ type: 'string', enum: ['packed', 'sent'] }, { enum: [''] }, { enum: [null] }];
-    const parameters = [{ name: 'state', in: 'query', schema: { oneOf: states } }];
+    const parameters = [query('state', { oneOf: states })];
     const [listed] = planDocument(openApi({ '/orders': { get: { parameters, responses } } })).all;
     assert.equal(listed?.outcome === 'whole', JSON.stringify(listed?.tool?.input_schema).includes('"sent"'));
     const content = { 'application/json': { schema: object({}) }, 'text/csv': { schema: text } };

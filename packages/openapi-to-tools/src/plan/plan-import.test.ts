@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getValidConfig, openApi, planDocument } from '../../../../test/support/import/import-plans.ts';
-import type { Json } from '../../../../test/support/toolhost/toolhost.ts';
+import { getValidConfig, openApi, planDocument } from '../support/import/import-plans.ts';
+import { jsonBody, object, pluck, query, text } from '../support/schemas.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const responses = { 200: { description: 'ok' } };
 
@@ -15,27 +16,17 @@ function createResource(name: string, tag = name): Json {
 }
 
 /** A help desk API. Administration comes first in the document, but tickets are its main resource. */
+const resources =
+  'admin-user permission-scheme webhook announcement-banner token custom-setting emoji user macro ticket';
 const desk = openApi({
-  ...createResource('admin-user'),
-  ...createResource('permission-scheme'),
-  ...createResource('webhook'),
-  ...createResource('announcement-banner'),
-  ...createResource('token'),
-  ...createResource('custom-setting'),
-  ...createResource('emoji'),
-  ...createResource('user'),
-  ...createResource('macro'),
-  ...createResource('ticket'),
+  ...Object.assign({}, ...resources.split(' ').map((name) => createResource(name))),
   '/tickets/{id}/comments': { get: { summary: 'List comments', responses }, post: { summary: 'Add one', responses } },
   '/tickets/{id}/merge': { post: { summary: 'Merge tickets', responses } },
   '/search': { get: { summary: 'Search tickets, users and macros', responses } },
   '/users/me': { get: { summary: 'The current user', responses } },
   '/tickets/{id}/legacy-notes': { get: { summary: 'Notes', responses } },
 });
-
-function getProposal(choices: Parameters<typeof planDocument>[1]): string[] {
-  return planDocument(desk, choices).proposal.include;
-}
+const getProposal = (choices: Parameters<typeof planDocument>[1]) => planDocument(desk, choices).proposal.include;
 
 describe('import proposal', () => {
   it('[imp 3] ranks the main resources of an API first, and administration last', () => {
@@ -43,128 +34,80 @@ describe('import proposal', () => {
     assert.equal(all.length, 40);
     const tickets = ['GET /tickets', 'GET /tickets/{id}', 'POST /tickets', 'PATCH /tickets/{id}'];
     assert.deepEqual(new Set(all.slice(0, 4)), new Set(tickets));
-    const expectedEarly = [
-      'GET /search',
-      'GET /tickets/{id}/comments',
-      'POST /tickets/{id}/comments',
-      'GET /users/me',
-      'PATCH /users/{id}',
-    ];
-    for (const name of expectedEarly)
+    for (const name of [
+      ...['GET /search', 'GET /tickets/{id}/comments', 'POST /tickets/{id}/comments'],
+      ...['GET /users/me', 'PATCH /users/{id}'],
+    ])
       assert.ok(all.indexOf(name) >= 0 && all.indexOf(name) < 20, `${name}: ${all.join()}`);
-    const earlyAdministration = all
-      .slice(0, 19)
-      .filter((name) => /admin|scheme|webhook|banner|token|setting|emoji|legacy/.test(name));
-    assert.deepEqual(earlyAdministration, []);
-    const { config } = planDocument(desk, {});
-    assert.equal(config?.tools.length, 40);
+    const administration = /admin|scheme|webhook|banner|token|setting|emoji|legacy/;
+    assert.deepEqual(
+      all.slice(0, 19).filter((name) => administration.test(name)),
+      [],
+    );
+    assert.equal(planDocument(desk, {}).config?.tools.length, 40);
   });
 
   it('[imp 3] follows a sentence that says what agents should do', () => {
     const found = getProposal({ for: 'add comments to a ticket' });
     assert.ok(found.slice(0, 4).includes('POST /tickets/{id}/comments'), found.join());
     assert.ok(!found.includes('GET /emojis'), found.join());
-    const readOnlyPlan = planDocument(desk, { for: 'tickets', readOnly: true });
-    assert.ok(
-      readOnlyPlan.chosen.length > 0 && readOnlyPlan.chosen.every(({ operation }) => operation.method === 'GET'),
-    );
+    const { chosen } = planDocument(desk, { for: 'tickets', readOnly: true });
+    assert.deepEqual(new Set(chosen.map(({ operation }) => operation.method)), new Set(['GET']));
     assert.match(planDocument(desk, { for: 'xyzzy' }).proposal.reason, /^no operation matches the sentence, so /);
   });
 });
 
 describe('imported tool', () => {
-  const longDescription =
-    'Says something about this field that takes a good part of the list of tools, as real ones do. ';
-  const fields = (count: number): Json =>
-    Object.fromEntries(
-      Array.from({ length: count }, (_, index) => [
-        `field_${index}`,
-        {
-          type: 'object',
-          description: longDescription,
-          properties: { inner: { type: 'string', description: longDescription } },
-        },
-      ]),
-    );
+  const description = 'Says something about this field that takes a good part of the list of tools, as real ones do. ';
+  const field = { ...object({ inner: { ...text, description } }), description };
+  const fields = Object.fromEntries(Array.from({ length: 14 }, (_, index) => [`field_${index}`, field]));
 
   it('[imp 2] keeps the small fields of a large schema, names the others in the description, and can send all of them', () => {
-    const schema = {
-      type: 'object',
-      required: ['field_1'],
-      properties: { title: { type: 'string' }, ...fields(14) },
-      additionalProperties: false,
-    };
+    const schema = { ...object({ title: text, ...fields }, ['field_1']), additionalProperties: false };
     const post = (type: string) => ({
       post: { summary: 'Make one of these things', requestBody: { content: { [type]: { schema } } }, responses },
     });
     const plan = planDocument(
       openApi({ '/a': post('application/json'), '/b': post('application/x-www-form-urlencoded') }),
     );
-    const [json, form] = getValidConfig(plan).tools.map(({ input_schema }) => input_schema as Json);
+    const [json, form] = pluck(getValidConfig(plan).tools, 'input_schema') as Json[];
     const body = ((json?.properties ?? json) as Json).body as Json;
     const shownProperties = body.properties as Json;
     assert.ok(shownProperties.title && shownProperties.field_1, JSON.stringify(body));
     assert.equal(body.additionalProperties, undefined);
     assert.match(String(body.description), /Also takes field_\d+, .*field_\d+\.$/);
-    assert.deepEqual((shownProperties.field_1 as Json).properties, {
-      inner: { type: 'string', description: longDescription.trim() },
-    });
+    const inner = { ...text, description: description.trim() };
+    assert.deepEqual((shownProperties.field_1 as Json).properties, { inner });
     const fieldsArgument = ((form?.properties ?? form) as Json).fields as Json;
     assert.match(String(fieldsArgument.description), /Also takes field_\d+, .*field\[inner\]/);
     for (const planned of plan.all) assert.ok(planned.tokens <= 800, `${planned.tokens}`);
-    assert.deepEqual(
-      [...new Set(plan.all.flatMap(({ notes }) => notes.map((note) => note.replace(/: .*/, ''))))],
-      ['additionalProperties', 'fields that are only named'],
-    );
+    const notes = new Set(plan.all.flatMap((one) => one.notes.map((note) => note.replace(/: .*/, ''))));
+    assert.deepEqual([...notes], ['additionalProperties', 'fields that are only named']);
   });
 
   it('[imp 2] explains how to get the next page if the description shows it', () => {
-    const createListOperation = (names: string[], answer: string[], type = 'integer') => ({
-      get: {
-        summary: 'List all of the things',
-        parameters: names.map((name) => ({
-          name,
-          in: 'query',
-          schema: { type: /cursor|after/.test(name) ? 'string' : type },
-        })),
-        responses: {
-          200: {
-            description: 'ok',
-            content: {
-              'application/json': {
-                schema: {
-                  type: 'object',
-                  properties: Object.fromEntries(answer.map((name) => [name, { type: 'string' }])),
-                },
-              },
-            },
-          },
-        },
-      },
-    });
-    const paths = {
-      '/a': createListOperation(['cursor'], ['items', 'next_cursor']),
-      '/b': createListOperation(['starting_after'], ['has_more']),
-      '/c': createListOperation(['offset', 'limit'], []),
-      '/d': createListOperation(['page', 'per_page'], []),
-      '/e': createListOperation(['offset', 'limit'], [], 'string'),
-      '/f': createListOperation(['limit'], []),
+    const list = (names: string[], answer: string[], type = 'integer') => {
+      const parameters = names.map((name) => query(name, { type: /cursor|after/.test(name) ? 'string' : type }));
+      const response = jsonBody(object(Object.fromEntries(answer.map((name) => [name, text]))));
+      return {
+        get: { summary: 'List all of the things', parameters, responses: { 200: { description: 'ok', ...response } } },
+      };
     };
-    const { tools } = getValidConfig(planDocument(openApi(paths)));
-    assert.deepEqual(
-      tools.map(({ description, response_headers }) => [
-        /For the next page.*/.exec(description)?.[0],
-        response_headers,
-      ]),
-      [
-        ['For the next page pass next_cursor of the result as cursor.', undefined],
-        ['For the next page pass the id of the last item as starting_after.', undefined],
-        ['For the next page raise offset by the number of items.', undefined],
-        ['For the next page raise page by 1.', ['Link']],
-        [undefined, undefined],
-        [undefined, undefined],
-      ],
-    );
+    const cases: [list: Json, next: string | undefined, headers?: string[]][] = [
+      [list(['cursor'], ['items', 'next_cursor']), 'For the next page pass next_cursor of the result as cursor.'],
+      [list(['starting_after'], ['has_more']), 'For the next page pass the id of the last item as starting_after.'],
+      [list(['offset', 'limit'], []), 'For the next page raise offset by the number of items.'],
+      [list(['page', 'per_page'], []), 'For the next page raise page by 1.', ['Link']],
+      [list(['offset', 'limit'], [], 'string'), undefined],
+      [list(['limit'], []), undefined],
+    ];
+    for (const [item, next, headers] of cases) {
+      const [tool] = getValidConfig(planDocument(openApi({ '/things': item }))).tools;
+      assert.deepEqual(
+        [/For the next page.*/.exec(tool?.description ?? '')?.[0], tool?.response_headers],
+        [next, headers],
+      );
+    }
   });
 
   it('[imp 2] has descriptions that end with a complete sentence, and no references to missing text', () => {
@@ -175,12 +118,7 @@ describe('imported tool', () => {
     ];
     const get = {
       summary: 'List all of the things',
-      parameters: texts.map((description, index) => ({
-        name: `p${index}`,
-        in: 'query',
-        description,
-        schema: { type: 'string' },
-      })),
+      parameters: texts.map((description, index) => query(`p${index}`, text, { description })),
       responses,
     };
     const [tool] = getValidConfig(planDocument(openApi({ '/things': { get } }))).tools;

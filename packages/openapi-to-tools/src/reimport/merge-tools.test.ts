@@ -8,7 +8,9 @@ import {
   type ToolChange,
   type ToolConflict,
   type ToolsByOperation,
-} from './merge-tools.ts';
+} from '../../packages/openapi-to-tools/src/reimport/merge-tools.ts';
+import { getRunCount } from '../sets.ts';
+import { pluck } from '../support/schemas.ts';
 
 type Fields = { [name: string]: unknown };
 
@@ -74,138 +76,103 @@ function listLeaves(value: unknown, path = ''): Map<string, string> {
   return new Map(Object.entries(value).flatMap(([name, entry]) => [...listLeaves(entry, `${path}/${name}`)]));
 }
 
+const coversPath = (covering: string, path: string) => `${path}/`.startsWith(`/${covering.replaceAll('.', '/')}/`);
+
 /** Returns true if a conflict of the operation covers this path. */
-function hasConflictAt(conflicts: readonly ToolConflict[], operation: string, path: string): boolean {
-  return conflicts.some(
-    (conflict) => conflict.operation === operation && `${path}/`.startsWith(`/${conflict.path.replaceAll('.', '/')}/`),
-  );
-}
+const hasConflictAt = (conflicts: readonly ToolConflict[], operation: string, path: string) =>
+  conflicts.some((conflict) => conflict.operation === operation && coversPath(conflict.path, path));
 
 /** Returns true if a listed edit of the operation covers this path. */
-function hasEditAt(edits: readonly ToolChange[], operation: string, path: string): boolean {
-  return edits.some(
-    (edit) =>
-      edit.operation === operation &&
-      edit.fields.some((listedField) => `${path}/`.startsWith(`/${listedField.path.replaceAll('.', '/')}/`)),
-  );
-}
+const hasEditAt = (edits: readonly ToolChange[], operation: string, path: string) =>
+  edits.some((edit) => edit.operation === operation && edit.fields.some((one) => coversPath(one.path, path)));
 
 const keepYours = { shouldAdd: () => false, moves: new Map(), choose: () => 'yours' as const };
-const runs = { numRuns: getRunCount(2000) };
-const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
+
+type Sides = { before: ToolsByOperation; now: ToolsByOperation; yours: ConfigTool[]; chosen: string[] };
+
+/** Checks a property of the tools of two documents, those of a server with edits, and some chosen operations. */
+function assertMerge(check: (sides: Sides) => void): void {
+  const cases = [generated, generated, fc.array(edit, { maxLength: 6 }), fc.subarray(operations)] as const;
+  const property = fc.property(...cases, (first, second, edits, chosen) => {
+    const before = createTools(first);
+    check({ before, now: createTools(second), yours: applyEdits(before, edits), chosen });
+  });
+  fc.assert(property, { numRuns: getRunCount(2000) });
+}
 
 describe('merging of re-imported tools', () => {
   it('[imp 5] loses no edit, and updates every unedited value from the document', () => {
-    fc.assert(
-      fc.property(...cases, (first, second, edits) => {
-        const before = createTools(first);
-        const now = createTools(second);
-        const yours = applyEdits(before, edits);
-        const { tools, conflicts, edits: listedEdits } = mergeTools(yours, before, now, keepYours);
-        for (const [index, mine] of yours.entries()) {
-          const after = listLeaves(tools[index]);
-          const operation = mine.imported_from;
-          const theirs = operation === undefined ? undefined : now.get(operation);
-          if (operation === undefined) {
-            assert.deepEqual(tools[index], mine);
-            continue;
-          }
-          if (!theirs) {
-            assert.deepEqual(tools[index], { ...mine, disabled: true });
-            continue;
-          }
-          const [a, b, c] = [listLeaves(before.get(operation) ?? {}), listLeaves(mine), listLeaves(theirs)];
-          for (const path of new Set([...a.keys(), ...b.keys(), ...c.keys()])) {
-            if (path === '/name') continue;
-            const isEdited = a.get(path) !== b.get(path);
-            if (isEdited) assert.equal(after.get(path), b.get(path), path);
-            if (isEdited && b.get(path) !== c.get(path))
-              assert.ok(
-                hasConflictAt(conflicts, operation, path) || hasEditAt(listedEdits, operation, path),
-                `${path} is reported`,
-              );
-            else if (!hasConflictAt(conflicts, operation, path)) assert.equal(after.get(path), c.get(path), path);
-          }
+    assertMerge(({ before, now, yours }) => {
+      const { tools, conflicts, edits } = mergeTools(yours, before, now, keepYours);
+      for (const [index, mine] of yours.entries()) {
+        const after = listLeaves(tools[index]);
+        const operation = mine.imported_from;
+        const theirs = operation === undefined ? undefined : now.get(operation);
+        if (operation === undefined || !theirs) {
+          assert.deepEqual(tools[index], operation === undefined ? mine : { ...mine, disabled: true });
+          continue;
         }
-      }),
-      runs,
-    );
+        const [a, b, c] = [listLeaves(before.get(operation) ?? {}), listLeaves(mine), listLeaves(theirs)];
+        for (const path of new Set([...a.keys(), ...b.keys(), ...c.keys()])) {
+          if (path === '/name') continue;
+          const isEdited = a.get(path) !== b.get(path);
+          const isConflict = hasConflictAt(conflicts, operation, path);
+          if (isEdited) assert.equal(after.get(path), b.get(path), path);
+          if (isEdited && b.get(path) !== c.get(path))
+            assert.ok(isConflict || hasEditAt(edits, operation, path), `${path} is reported`);
+          else if (!isConflict) assert.equal(after.get(path), c.get(path), path);
+        }
+      }
+    });
   });
 
   it('[imp 5] reports a conflict exactly where both sides changed a value differently', () => {
-    fc.assert(
-      fc.property(...cases, (first, second, edits) => {
-        const before = createTools(first);
-        const now = createTools(second);
-        const yours = applyEdits(before, edits);
-        const { conflicts } = mergeTools(yours, before, now, keepYours);
-        const { tools: theirsTaken } = mergeTools(yours, before, now, { ...keepYours, choose: () => 'theirs' });
-        for (const { tool, operation, path, yours: mine, theirs } of conflicts) {
-          assert.notDeepEqual(mine, theirs);
-          const index = yours.findIndex(({ name }) => name === tool);
-          const at = path
-            .split('.')
-            .reduce<unknown>(
-              (value, name) => (Object.hasOwn(value as Fields, name) ? (value as Fields)[name] : undefined),
-              theirsTaken[index],
-            );
-          if (path !== 'name') assert.deepEqual(at, theirs, `${operation} ${path}`);
+    assertMerge(({ before, now, yours }) => {
+      const { conflicts } = mergeTools(yours, before, now, keepYours);
+      const { tools: theirsTaken } = mergeTools(yours, before, now, { ...keepYours, choose: () => 'theirs' });
+      const getField = (value: unknown, name: string) =>
+        Object.hasOwn(value as Fields, name) ? (value as Fields)[name] : undefined;
+      for (const { tool, operation, path, yours: mine, theirs } of conflicts) {
+        assert.notDeepEqual(mine, theirs);
+        const index = yours.findIndex(({ name }) => name === tool);
+        const taken = path.split('.').reduce<unknown>(getField, theirsTaken[index]);
+        if (path !== 'name') assert.deepEqual(taken, theirs, `${operation} ${path}`);
+      }
+      for (const mine of yours) {
+        const operation = mine.imported_from ?? '';
+        const theirs = now.get(operation);
+        if (!theirs) continue;
+        const [a, b, c] = [listLeaves(before.get(operation) ?? {}), listLeaves(mine), listLeaves(theirs)];
+        for (const path of new Set([...b.keys(), ...c.keys()])) {
+          const differ = new Set([a.get(path), b.get(path), c.get(path)]).size === 3;
+          if (differ) assert.ok(hasConflictAt(conflicts, operation, path), path);
         }
-        for (const mine of yours) {
-          const operation = mine.imported_from ?? '';
-          const theirs = now.get(operation);
-          if (!theirs) continue;
-          const [a, b, c] = [listLeaves(before.get(operation) ?? {}), listLeaves(mine), listLeaves(theirs)];
-          for (const path of new Set([...b.keys(), ...c.keys()])) {
-            const differ = new Set([a.get(path), b.get(path), c.get(path)]).size === 3;
-            if (differ) assert.ok(hasConflictAt(conflicts, operation, path), path);
-          }
-        }
-      }),
-      runs,
-    );
+      }
+    });
   });
 
   it('[imp 5] changes nothing if the document is unchanged or the merge is repeated', () => {
-    fc.assert(
-      fc.property(...cases, (first, second, edits) => {
-        const before = createTools(first);
-        const now = createTools(second);
-        const yours = applyEdits(before, edits);
-        const unchanged = mergeTools(yours, before, before, keepYours);
-        assert.deepEqual(unchanged.tools, yours);
-        assert.deepEqual([unchanged.changed, unchanged.conflicts, unchanged.added, unchanged.gone], [[], [], [], []]);
-        const once = mergeTools(yours, before, now, { ...keepYours, shouldAdd: () => true });
-        const twice = mergeTools(once.tools, now, now, { ...keepYours, shouldAdd: () => true });
-        assert.deepEqual(twice.tools, once.tools);
-        assert.deepEqual([twice.added, twice.conflicts], [[], []]);
-      }),
-      runs,
-    );
+    assertMerge(({ before, now, yours }) => {
+      const unchanged = mergeTools(yours, before, before, keepYours);
+      assert.deepEqual(unchanged.tools, yours);
+      assert.deepEqual([unchanged.changed, unchanged.conflicts, unchanged.added, unchanged.gone], [[], [], [], []]);
+      const once = mergeTools(yours, before, now, { ...keepYours, shouldAdd: () => true });
+      const twice = mergeTools(once.tools, now, now, { ...keepYours, shouldAdd: () => true });
+      assert.deepEqual(twice.tools, once.tools);
+      assert.deepEqual([twice.added, twice.conflicts], [[], []]);
+    });
   });
 
   it('[imp 5] keeps tool names unique, and offers new operations without adding them', () => {
-    fc.assert(
-      fc.property(...cases, fc.subarray(operations), (first, second, edits, chosen) => {
-        const before = createTools(first);
-        const now = createTools(second);
-        const yours = applyEdits(before, edits);
-        const merged = mergeTools(yours, before, now, {
-          shouldAdd: (operation) => chosen.includes(operation),
-          moves: new Map(),
-          choose: () => 'theirs',
-        });
-        const names = merged.tools.map(({ name }) => name);
-        assert.equal(new Set(names).size, names.length);
-        const importedOperations = new Set(yours.map((tool) => tool.imported_from));
-        const newOperations = [...now.keys()].filter((operation) => !importedOperations.has(operation));
-        assert.equal(merged.added.length, newOperations.filter((operation) => chosen.includes(operation)).length);
-        assert.deepEqual(
-          merged.offered.map(({ operation }) => operation),
-          newOperations.filter((operation) => !chosen.includes(operation)),
-        );
-      }),
-      runs,
-    );
+    assertMerge(({ before, now, yours, chosen }) => {
+      const shouldAdd = (operation: string) => chosen.includes(operation);
+      const merged = mergeTools(yours, before, now, { shouldAdd, moves: new Map(), choose: () => 'theirs' });
+      assert.equal(new Set(pluck(merged.tools, 'name')).size, merged.tools.length);
+      const importedOperations = new Set(pluck(yours, 'imported_from'));
+      const newOperations = [...now.keys()].filter((operation) => !importedOperations.has(operation));
+      assert.equal(merged.added.length, newOperations.filter(shouldAdd).length);
+      const offered = newOperations.filter((operation) => !shouldAdd(operation));
+      assert.deepEqual(pluck(merged.offered, 'operation'), offered);
+    });
   });
 });
