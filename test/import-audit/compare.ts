@@ -8,16 +8,8 @@ export type Difference = { id: string; expected: string; found: string };
 /** Headers that belong to HTTP, the service, or the client library. */
 const ignoredHeaders = new Set([
   ...['host', 'connection', 'content-length', 'transfer-encoding', 'accept', 'accept-encoding', 'accept-language'],
-  ...[
-    'user-agent',
-    'toolhost-hop',
-    'traceparent',
-    'tracestate',
-    'content-type',
-    'cookie',
-    'sec-fetch-mode',
-    'authorization',
-  ],
+  ...['user-agent', 'toolhost-hop', 'traceparent', 'tracestate', 'content-type', 'cookie', 'sec-fetch-mode'],
+  ...['authorization'],
   ...['pragma', 'cache-control', 'priority'],
 ]);
 

@@ -106,12 +106,7 @@ export function toPlain(value: Value): Json {
 class NoValue extends Error {}
 
 /** Combination of all schemas that apply to one value. */
-type Merged = {
-  facets: JsonObject[];
-  types: string[];
-  properties: Map<string, Json[]>;
-  required: Set<string>;
-};
+type Merged = { facets: JsonObject[]; types: string[]; properties: Map<string, Json[]>; required: Set<string> };
 
 /** A value under construction. */
 type BuildState = { schemas: Schemas; options: Options; trace: Trace; nodes: number };

@@ -7,11 +7,7 @@ import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject,
 export type ParameterLocation = 'path' | 'query' | 'header' | 'cookie' | 'querystring';
 
 /** Serialization of a value: the styles of OpenAPI (RFC 6570), and `tab` for `tsv` of Swagger 2.0. */
-export type Style = {
-  style: string;
-  explode: boolean;
-  allowReserved: boolean;
-};
+export type Style = { style: string; explode: boolean; allowReserved: boolean };
 
 export type Parameter = Style & {
   name: string;
@@ -25,11 +21,7 @@ export type Parameter = Style & {
 
 export type Encoding = Partial<Style> & { contentType?: string };
 
-export type Body = {
-  mediaType: string;
-  schema: Json;
-  encoding: ReadonlyMap<string, Encoding>;
-};
+export type Body = { mediaType: string; schema: Json; encoding: ReadonlyMap<string, Encoding> };
 
 export type Operation = {
   /** Method and path as written in the document, such as `GET /pets/{id}`. */

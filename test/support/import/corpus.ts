@@ -22,16 +22,8 @@ const packages = [
   {
     ...directory,
     files: [
-      ...[
-        'stripe.com',
-        'kubernetes.io',
-        'slack.com',
-        'telegram.org',
-        'asana.com',
-        'gitlab.com',
-        'gitea.io',
-        'notion.com',
-      ],
+      ...['stripe.com', 'kubernetes.io', 'slack.com', 'telegram.org', 'asana.com', 'gitlab.com', 'gitea.io'],
+      ...['notion.com'],
       ...['openai.com', 'plaid.com', 'spotify.com', 'trello.com', 'vercel.com', 'zoom.us', 'box.com', 'bitbucket.org'],
       ...['github.com/api.github.com', 'atlassian.com/jira', 'xero.com/xero_accounting', 'twilio.com/api'],
       ...['googleapis.com/drive', 'docker.com/engine', 'adyen.com/CheckoutService-v71', 'clicksend.com'],
