@@ -34,7 +34,7 @@ describe('[conf 9] number digits in a configuration', () => {
     method: 'POST',
     url: `${oneTool.upstream.url}/messages`,
     input_schema: {
-      text: text,
+      text,
       channel: { type: 'integer', value: toNumber(id) },
       price: { type: 'number', default: toNumber('1.10'), minimum: toNumber('1.0') },
     },
@@ -59,7 +59,7 @@ describe('[conf 9] number digits in a configuration', () => {
     await create('json-schema', [createTool({ input_schema: object(properties, ['text']) })]);
     assert.equal(await send('json-schema'), body);
     const template = { to: { channel: toNumber(id) }, list: [toNumber('1e400'), ':text', toNumber('-0')] };
-    await create('template', [createTool({ input_schema: { text: text }, body_template: template })]);
+    await create('template', [createTool({ input_schema: { text }, body_template: template })]);
     assert.equal(await send('template'), `{"to":{"channel":${id}},"list":[1e400,"hi",-0]}`);
     await create('huge', [createTool({ input_schema: { n: { type: 'number', default: toNumber('1e400') } } })]);
     assert.equal(await send('huge', {}), '{"n":1e400}');

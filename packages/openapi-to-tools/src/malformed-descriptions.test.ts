@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkServerConfig } from '@toolhost/tool-config/server-config';
 import fc from 'fast-check';
-import { planImport } from '../../packages/openapi-to-tools/src/plan/plan-import.ts';
-import { readDescription } from '../../packages/openapi-to-tools/src/read-description.ts';
-import { getRunCount } from '../sets.ts';
-import { listOutcomes, openApi } from '../support/import/import-plans.ts';
-import { malformedDescriptions, validOperation } from '../support/import/malformed-descriptions.ts';
-import { jsonBody, text } from '../support/schemas.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { getRunCount } from '../../../test/sets.ts';
+import { listOutcomes, openApi } from '../../../test/support/import/import-plans.ts';
+import { malformedDescriptions, validOperation } from '../../../test/support/import/malformed-descriptions.ts';
+import { jsonBody, text } from '../../../test/support/schemas.ts';
+import type { Json } from '../../../test/support/toolhost/toolhost.ts';
+import { planImport } from './plan/plan-import.ts';
+import { readDescription } from './read-description.ts';
 
 /** Allows only public https URLs, like a deployment. */
 function urlProblem({ protocol, hostname }: URL): string | undefined {

@@ -1,10 +1,27 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { getField } from '../../packages/openapi-to-tools/src/document/lenient.ts';
-import { readDescription } from '../../packages/openapi-to-tools/src/read-description.ts';
-import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
-import { boolean, header, inPath, integer, jsonBody, listOf, object, pluck, query, text } from '../support/schemas.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import {
+  getOnlyTool,
+  getValidConfig,
+  listOutcomes,
+  openApi,
+  planDocument,
+} from '../../../test/support/import/import-plans.ts';
+import {
+  boolean,
+  header,
+  inPath,
+  integer,
+  jsonBody,
+  listOf,
+  object,
+  pluck,
+  query,
+  text,
+} from '../../../test/support/schemas.ts';
+import type { Json } from '../../../test/support/toolhost/toolhost.ts';
+import { getField } from './document/lenient.ts';
+import { readDescription } from './read-description.ts';
 
 const summary = 'Does something that is described';
 const get = { get: { summary } };

@@ -1,8 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { stringify } from 'yaml';
-import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from '../support/import/import-plans.ts';
-import { cookie, header, inPath, integer, jsonBody, listOf, object, pluck, query, text } from '../support/schemas.ts';
+import {
+  getOnlyTool,
+  getValidConfig,
+  listOutcomes,
+  openApi,
+  planDocument,
+} from '../../../../test/support/import/import-plans.ts';
+import {
+  cookie,
+  header,
+  inPath,
+  integer,
+  jsonBody,
+  listOf,
+  object,
+  pluck,
+  query,
+  text,
+} from '../../../../test/support/schemas.ts';
 
 const closed = { additionalProperties: false };
 const described = { summary: 'Something useful that an operation does' };

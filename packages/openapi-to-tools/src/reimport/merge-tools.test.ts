@@ -2,15 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../../../../test/sets.ts';
+import { pluck } from '../../../../test/support/schemas.ts';
 import {
   type ConfigTool,
   mergeTools,
   type ToolChange,
   type ToolConflict,
   type ToolsByOperation,
-} from '../../packages/openapi-to-tools/src/reimport/merge-tools.ts';
-import { getRunCount } from '../sets.ts';
-import { pluck } from '../support/schemas.ts';
+} from './merge-tools.ts';
 
 type Fields = { [name: string]: unknown };
 
