@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import {
   type Browser,
   type Changes,
@@ -8,21 +8,15 @@ import {
   type Page,
   visibleText,
 } from '../support/browser/browser.ts';
-import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { createChallenge, type OAuthClient } from '../support/oauth/oauth-client.ts';
+import { createTool, startLoginWorld } from '../support/oauth/login-world.ts';
+import { createChallenge } from '../support/oauth/oauth-client.ts';
 
 const minuteMs = 60_000;
 
-describe('consent', () => {
-  let world: LoginWorld;
-  let slug: string;
-  let client: OAuthClient;
-
-  before(async () => {
-    world = await startLoginWorld();
-    slug = await world.createServer();
-    client = await world.registerClient(slug);
-  });
+describe('consent', async () => {
+  const world = await startLoginWorld();
+  const slug = await world.createServer();
+  const client = await world.registerClient(slug);
   beforeEach(() => {
     world.provider.takeLoginRequests();
     world.provider.takeTokenRequests();
@@ -49,25 +43,12 @@ describe('consent', () => {
     const page = await world.newBrowser().get(client.authorization().url);
     assert.deepEqual([page.status, getRedirectTarget(page)], [200, undefined]);
     const text = visibleText(page);
-    const { host: providerHost } = new URL(world.provider.url);
-    const { host: upstreamHost } = new URL(world.upstream.url);
-    for (const part of [
-      'Test agent',
-      'agent.example',
-      'Things 1',
-      world.issuer(slug),
-      'Local',
-      providerHost,
-      upstreamHost,
-      'read',
-      'write',
-    ]) {
-      assert.ok(text.includes(part), `${part}: ${text}`);
-    }
+    const hosts = [world.provider.url, world.upstream.url].map((url) => new URL(url).host);
+    const parts = ['Test agent', 'agent.example', 'Things 1', world.issuer(slug), 'Local', 'read', 'write', ...hosts];
+    for (const part of parts) assert.ok(text.includes(part), `${part}: ${text}`);
     assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
-    assert.equal(page.headers.get('x-frame-options'), 'DENY');
-    assert.equal(page.headers.get('cache-control'), 'no-store');
-    assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
+    const fixed = ['x-frame-options', 'cache-control', 'x-content-type-options'].map((name) => page.headers.get(name));
+    assert.deepEqual(fixed, ['DENY', 'no-store', 'nosniff']);
     const [cookie, ...others] = page.headers.getSetCookie();
     assert.match(cookie ?? '', /^toolhost-consent-[0-9a-f]{16}=\w{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
     assert.deepEqual([others, world.provider.takeLoginRequests(), world.provider.takeTokenRequests()], [[], [], []]);
@@ -175,16 +156,21 @@ describe('consent', () => {
     assert.equal((await browser.press(form, 'Allow and log in')).status, 200);
   });
 
-  it('[sec D4] accepts the forms of two tabs that were opened at the same time, each with its own cookie', async () => {
+  it('[sec D4] completes the logins of two tabs that were opened at the same time, each with its own cookie', async () => {
     const browser = world.newBrowser();
     const elsewhere = await world.registerClient(await world.createServer());
     // Neither request carries a cookie, because both are sent before a response arrives.
     const open = ({ url }: { url: URL }) => browser.get(url, { cookie: undefined });
     const tabs = [await open(client.authorization()), await open(elsewhere.authorization())];
+    const returned: URL[] = [];
     for (const tab of tabs) {
       const page = await browser.press(tab, 'Allow and log in');
-      const redirect = getNextUrl(await browser.get(getNextUrl(await browser.get(getNextUrl(page)))));
-      assert.ok(redirect.searchParams.has('code'));
+      returned.unshift(getNextUrl(await browser.get(getNextUrl(page))));
+    }
+    for (const url of returned) {
+      const page = await browser.get(url);
+      assert.ok(getNextUrl(page).searchParams.has('code'));
+      assert.match(page.headers.getSetCookie()[0] ?? '', /^toolhost-login-\w+=; .*Max-Age=0$/);
     }
     assert.deepEqual([...browser.cookies('127.0.0.1').keys()], []);
   });
@@ -244,6 +230,7 @@ describe('consent', () => {
       const { href, searchParams } = getNextUrl(await world.returnFromProvider(agent.authorization()));
       assert.equal(href.slice(0, href.indexOf('&code=')), expected);
       assert.deepEqual([...searchParams.keys()].slice(-3), ['code', 'state', 'iss']);
+      assert.equal(searchParams.get('iss'), world.issuer(slug));
       const browser = world.newBrowser();
       const cancelled = getNextUrl(await browser.press(await browser.get(agent.authorization().url), 'Cancel'));
       assert.equal(cancelled.href.slice(0, cancelled.href.indexOf('&error=')), expected);
@@ -279,98 +266,81 @@ describe('consent', () => {
     assertRefused(await browser.get(late), 400);
   });
 
-  it('completes two logins in one browser independently', async () => {
-    const browser = world.newBrowser();
-    const [first, second] = [await getProviderRedirect(browser), await getProviderRedirect(browser)];
-    for (const returned of [second, first]) {
-      const page = await browser.get(returned);
-      assert.ok(getNextUrl(page).searchParams.has('code'));
-      assert.match(page.headers.getSetCookie()[0] ?? '', /^toolhost-login-\w+=; .*Max-Age=0$/);
-    }
-  });
-
-  it('[mcp 43] [sec D8] redirects a request without PKCE, or with plain, back with invalid_request', async () => {
-    const wrong: Changes[] = [
-      { code_challenge: undefined, code_challenge_method: undefined },
-      { code_challenge_method: undefined },
-      { code_challenge_method: 'plain' },
-      { code_challenge: '' },
-      { code_challenge: 'x'.repeat(42) },
-      { code_challenge: `${createChallenge('x')}=` },
-      { response_mode: 'fragment' },
-      { request: 'eyJ' },
-      { request_uri: 'https://agent.example/request' },
-    ];
-    const agent = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
-    for (const change of wrong) {
-      const { url, state } = agent.authorization(change);
-      const { searchParams } = getNextUrl(await world.newBrowser().get(url));
-      assert.deepEqual([searchParams.get('error'), searchParams.get('state')], ['invalid_request', state]);
-    }
-    const { url } = client.authorization();
-    url.searchParams.append('client_id', client.id);
-    assertRefused(await world.newBrowser().get(url), 400);
-  });
-
-  it('[find D5] reports the value that it found in a request and the allowed one, and shows nothing that could be a secret', async () => {
+  it('[mcp 43] [sec D8] [find D5] reports an invalid parameter to the client with the value found and the allowed one, and shows nothing that could be a secret', async () => {
     const agent = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     const issuer = world.issuer(slug);
+    const other = await world.createServer();
     const { origin } = new URL(issuer);
     const secret = 'x1'.repeat(30);
     const address = `it must be ${issuer}, the URL of this server, or the URL of one of its views`;
-    const cases: [change: Changes, message: string][] = [
-      [{ response_type: undefined }, `response_type is missing; it must be 'code'`],
-      [{ response_type: 'token' }, `response_type is 'token'; it must be 'code'`],
-      [{ response_type: secret }, `response_type is something else; it must be 'code'`],
-      [{ response_mode: 'form_post' }, `response_mode is 'form_post'; it must be 'query' or absent`],
-      [{ request: 'eyJ' }, 'request is not supported; send the parameters themselves'],
-      [{ code_challenge_method: 'plain' }, `code_challenge_method is 'plain'; it must be 'S256' (PKCE)`],
-      [{ code_challenge: secret }, 'code_challenge is 60 characters; it must be 43 characters of base64url (PKCE)'],
-      [{ resource: `https://other.example/${secret}` }, `resource names another URL; ${address}`],
-      [{ resource: `${origin}/mcp/x` }, `resource names ${origin}/mcp/x; ${address}`],
-      [{ resource: `${origin}/mcp/x/y` }, `resource names ${origin}/mcp/x/y; ${address}`],
-      [{ resource: `${origin}/files/${secret}` }, `resource names another URL; ${address}`],
-      [{ resource: `${origin}/mcp/x/y/${secret}` }, `resource names another URL; ${address}`],
-      [{ resource: `${origin}/mcp/x?k=${secret}` }, `resource names ${origin}/mcp/x; ${address}`],
-      [{ resource: `${issuer}#${secret}` }, 'resource has a #fragment; remove it (RFC 8707, 2)'],
-      [{ resource: secret }, `resource names something that is not a web address; ${address}`],
+    const fragment = 'resource has a #fragment; remove it (RFC 8707, 2)';
+    const [type, request, target] = ['unsupported_response_type', 'invalid_request', 'invalid_target'];
+    const method = (found: string) => `code_challenge_method is ${found}; it must be 'S256' (PKCE)`;
+    const pkce = (found: string) => `code_challenge is ${found}; it must be 43 characters of base64url (PKCE)`;
+    const cases: [change: Changes, error: string, message: string][] = [
+      [{ response_type: undefined }, request, `response_type is missing; it must be 'code'`],
+      [{ response_type: 'token' }, type, `response_type is 'token'; it must be 'code'`],
+      [{ response_type: secret }, type, `response_type is something else; it must be 'code'`],
+      [{ response_mode: 'form_post' }, request, `response_mode is 'form_post'; it must be 'query' or absent`],
+      [{ response_mode: 'fragment' }, request, `response_mode is 'fragment'; it must be 'query' or absent`],
+      [{ request: 'eyJ' }, request, 'request is not supported; send the parameters themselves'],
+      [
+        { request_uri: 'https://agent.example/' },
+        request,
+        'request_uri is not supported; send the parameters themselves',
+      ],
+      [{ code_challenge: undefined, code_challenge_method: undefined }, request, method('missing')],
+      [{ code_challenge_method: undefined }, request, method('missing')],
+      [{ code_challenge_method: 'plain' }, request, method(`'plain'`)],
+      [{ code_challenge: '' }, request, pkce('missing')],
+      [{ code_challenge: 'x'.repeat(42) }, request, pkce('42 characters')],
+      [{ code_challenge: `${createChallenge('x')}=` }, request, pkce('44 characters')],
+      [{ code_challenge: secret }, request, pkce('60 characters')],
+      [{ resource: `https://other.example/${secret}` }, target, `resource names another URL; ${address}`],
+      [{ resource: `${origin}/mcp/x` }, target, `resource names ${origin}/mcp/x; ${address}`],
+      [{ resource: `${origin}/mcp/x/y` }, target, `resource names ${origin}/mcp/x/y; ${address}`],
+      [{ resource: `${origin}/files/${secret}` }, target, `resource names another URL; ${address}`],
+      [{ resource: `${origin}/mcp/x/y/${secret}` }, target, `resource names another URL; ${address}`],
+      [{ resource: `${origin}/mcp/x?k=${secret}` }, target, `resource names ${origin}/mcp/x; ${address}`],
+      [{ resource: world.issuer(other) }, target, `resource names ${world.issuer(other)}; ${address}`],
+      [{ resource: `${world.issuer(other)}?${issuer}` }, target, `resource names ${world.issuer(other)}; ${address}`],
+      [{ resource: origin }, target, `resource names another URL; ${address}`],
+      [{ resource: `${issuer}//` }, target, `resource names another URL; ${address}`],
+      [{ resource: `${issuer}#` }, target, fragment],
+      [{ resource: `${issuer}?a#b` }, target, fragment],
+      [{ resource: `${issuer}#${secret}` }, target, fragment],
+      [{ resource: 'x' }, target, `resource names something that is not a web address; ${address}`],
+      [{ resource: secret }, target, `resource names something that is not a web address; ${address}`],
     ];
-    for (const [change, message] of cases) {
-      const { searchParams } = getNextUrl(await world.newBrowser().get(agent.authorization(change).url));
-      assert.equal(searchParams.get('error_description'), message);
+    for (const [change, error, message] of cases) {
+      const { url, state } = agent.authorization(change);
+      const { searchParams } = getNextUrl(await world.newBrowser().get(url));
+      const reported = ['error', 'error_description', 'state'].map((name) => searchParams.get(name));
+      assert.deepEqual(reported, [error, message, state]);
     }
     for (const [name, message] of [
+      ['client_id', 'The parameter "client_id" occurs twice; send each parameter once.'],
       ['state', 'The parameter "state" occurs twice; send each parameter once.'],
       [secret, 'A parameter occurs twice; send each parameter once.'],
     ] as const) {
-      const { url } = client.authorization({ [name]: '1' });
+      const { url } = client.authorization(name === 'client_id' ? {} : { [name]: '1' });
       url.searchParams.append(name, '2');
-      assert.ok(visibleText(await world.newBrowser().get(url)).includes(message), message);
+      const page = await world.newBrowser().get(url);
+      assertRefused(page, 400);
+      assert.ok(visibleText(page).includes(message), message);
     }
   });
 
-  it('[mcp 45] [sec D11] accepts its own URL as the resource, in any spelling and with any query, and no other URL', async () => {
+  it('[mcp 45] [sec D11] accepts its own URL as the resource, in any spelling and with any query, but only one resource', async () => {
     const issuer = world.issuer(slug);
     const queries = [`${issuer}?kb=sales`, `${issuer}/?a=1&b=%2F`, `${issuer}?`];
-    const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP'), ...queries];
-    for (const resource of own) {
-      assert.equal(
-        (await world.newBrowser().get(client.authorization({ resource }).url)).status,
-        200,
-        String(resource),
-      );
+    for (const resource of [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP'), ...queries]) {
+      const { status } = await world.newBrowser().get(client.authorization({ resource }).url);
+      assert.equal(status, 200, String(resource));
     }
     const agent = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
-    const other = await world.createServer();
-    for (const resource of [
-      ...[world.issuer(other), `${world.issuer(other)}?${issuer}`, world.toolhost.url],
-      ...['x', `${issuer}//`, `${issuer}#`, `${issuer}?a#b`],
-    ]) {
-      const { searchParams } = getNextUrl(await world.newBrowser().get(agent.authorization({ resource }).url));
-      assert.equal(searchParams.get('error'), 'invalid_target', resource);
-    }
     const { url } = agent.authorization();
-    url.searchParams.append('resource', world.issuer(other));
+    url.searchParams.append('resource', world.issuer(await world.createServer()));
     assert.equal(getNextUrl(await world.newBrowser().get(url)).searchParams.get('error'), 'invalid_target');
   });
 
