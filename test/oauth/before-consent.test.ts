@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { wellKnownVendors } from '@toolhost/mcp-clients/redirect-schemes';
 import fc from 'fast-check';
 import { getRunCount, isFullSuite } from '../sets.ts';
 import { type Changes, getRedirectTarget, type Page, visibleText } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, post } from '../support/oauth/oauth-client.ts';
-import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { startClientDocuments } from '../support/upstreams/client-documents.ts';
 
 /** Requests with one invalid parameter; the error can be sent to the client's redirect URI. */
 const redirectedErrors: [what: string, changes: Changes, error: string][] = [
@@ -62,16 +62,10 @@ let nextIndex = 0;
  */
 const sample = <T>(all: readonly T[]): readonly T[] => (isFullSuite ? all : [all[nextIndex++ % all.length] as T]);
 
-describe('authorization before consent', () => {
-  let site: ClientDocumentSite;
-  let world: LoginWorld;
-  let slugs: string[];
-
-  before(async () => {
-    site = await startClientDocuments();
-    world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
-    slugs = [await world.createServer(), await world.createServer({}, { token_mode: 'passthrough' }), 'manage'];
-  });
+describe('authorization before consent', async () => {
+  const site = await startClientDocuments();
+  const world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
+  const slugs = [await world.createServer(), await world.createServer({}, { token_mode: 'passthrough' }), 'manage'];
   after(async () => {
     await world.stop();
     await site.close();
@@ -97,62 +91,52 @@ describe('authorization before consent', () => {
     assert.equal(page.headers.get('cache-control'), 'no-store');
   }
 
+  /** Visits the authorization URLs of both kinds of clients with each redirect URI, at each kind of server. */
+  async function forEachClient(redirectUris: string[], visit: (client: OAuthClient, slug: string) => Promise<void>) {
+    for (const slug of slugs)
+      for (const redirectUri of redirectUris)
+        for (const client of await createClients(slug, redirectUri)) await visit(client, slug);
+  }
   const getLink = (page: Page) => /<a class="button" href="([^"]*)">/.exec(page.html)?.[1]?.replaceAll('&amp;', '&');
 
   it('[find B4] shows an error of an unverified client on a page with its redirect URI, without redirecting', async () => {
-    for (const slug of slugs) {
-      for (const redirectUri of unverifiedRedirectUris) {
-        for (const client of await createClients(slug, redirectUri)) {
-          for (const [what, changes, error] of sample(redirectedErrors)) {
-            const { url, state } = client.authorization(changes);
-            const page = await world.newBrowser().get(url);
-            assertNoRedirect(page, `${slug} ${redirectUri} ${what}`);
-            const link = new URL(getLink(page) ?? assert.fail(page.html));
-            assert.ok(link.href.startsWith(redirectUri), link.href);
-            const { searchParams } = link;
-            assert.deepEqual(
-              [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
-              [error, state, world.issuer(slug)],
-            );
-            const { protocol, host } = new URL(redirectUri);
-            const target = host === '' ? protocol : `${protocol}//${host}`;
-            assert.ok(visibleText(page).includes(`Would redirect to ${target} `), visibleText(page));
-            assert.ok(visibleText(page).includes(`Go to ${target}`), visibleText(page));
-          }
-        }
+    await forEachClient(unverifiedRedirectUris, async (client, slug) => {
+      for (const [what, changes, error] of sample(redirectedErrors)) {
+        const { url, state } = client.authorization(changes);
+        const page = await world.newBrowser().get(url);
+        assertNoRedirect(page, `${slug} ${client.redirectUri} ${what}`);
+        const { href, searchParams } = new URL(getLink(page) ?? assert.fail(page.html));
+        assert.ok(href.startsWith(client.redirectUri), href);
+        const reported = ['error', 'state', 'iss'].map((name) => searchParams.get(name));
+        assert.deepEqual(reported, [error, state, world.issuer(slug)]);
+        const { protocol, host } = new URL(client.redirectUri);
+        const target = host === '' ? protocol : `${protocol}//${host}`;
+        assert.ok(visibleText(page).includes(`Would redirect to ${target} `), visibleText(page));
+        assert.ok(visibleText(page).includes(`Go to ${target}`), visibleText(page));
       }
-    }
+    });
   });
 
   it('[find B4] redirects an error automatically to a program on this device and to the URL of a verified client', async () => {
-    for (const slug of slugs) {
-      for (const redirectUri of verifiedRedirectUris) {
-        for (const client of await createClients(slug, redirectUri)) {
-          for (const [what, changes, error] of sample(redirectedErrors)) {
-            const page = await world.newBrowser().get(client.authorization(changes).url);
-            const target = getRedirectTarget(page);
-            assert.ok(target?.href.startsWith(redirectUri), `${slug} ${redirectUri} ${what}`);
-            assert.equal(target?.searchParams.get('error'), error);
-          }
-        }
+    await forEachClient(verifiedRedirectUris, async (client, slug) => {
+      for (const [what, changes, error] of sample(redirectedErrors)) {
+        const target = getRedirectTarget(await world.newBrowser().get(client.authorization(changes).url));
+        assert.ok(target?.href.startsWith(client.redirectUri), `${slug} ${client.redirectUri} ${what}`);
+        assert.equal(target?.searchParams.get('error'), error);
       }
-    }
+    });
   });
 
   it('[find B4] shows a page without a link when the request identifies no client', async () => {
-    for (const slug of slugs) {
-      for (const redirectUri of [...unverifiedRedirectUris, ...verifiedRedirectUris]) {
-        for (const client of await createClients(slug, redirectUri)) {
-          for (const [what, change] of sample(unredirectedErrors)) {
-            const { url } = client.authorization();
-            change(url, client);
-            const page = await world.newBrowser().get(url);
-            assertNoRedirect(page, `${slug} ${redirectUri} ${what}`);
-            assert.doesNotMatch(page.html, /<a /);
-          }
-        }
+    await forEachClient([...unverifiedRedirectUris, ...verifiedRedirectUris], async (client, slug) => {
+      for (const [what, change] of sample(unredirectedErrors)) {
+        const { url } = client.authorization();
+        change(url, client);
+        const page = await world.newBrowser().get(url);
+        assertNoRedirect(page, `${slug} ${client.redirectUri} ${what}`);
+        assert.doesNotMatch(page.html, /<a /);
       }
-    }
+    });
   });
 
   it('[find B4] redirects to an unverified client for no combination of errors', async () => {
@@ -182,13 +166,9 @@ describe('authorization before consent', () => {
   it("[find B4] renders the client's name as text on an error page", async () => {
     const [slug = ''] = slugs;
     const name = '</dd><script>alert(1)</script><a href="https://evil.example">';
-    const client = await world.registerClient(slug, {
-      name,
-      redirectUri: 'https://evil.example/cb?x="\''.replaceAll('"', '%22'),
-    });
-    const page = await world
-      .newBrowser()
-      .get(client.authorization({ response_type: 'token', state: '"><script>' }).url);
+    const client = await world.registerClient(slug, { name, redirectUri: "https://evil.example/cb?x=%22'" });
+    const { url } = client.authorization({ response_type: 'token', state: '"><script>' });
+    const page = await world.newBrowser().get(url);
     assertNoRedirect(page, 'markup');
     assert.equal(page.html.match(/<a /g)?.length, 1);
   });
@@ -217,31 +197,14 @@ describe('authorization before consent', () => {
       .map(([top, maker, program]) => `${top}.${maker}${program}`),
   );
   const allowedSchemes = [
-    'https',
-    'http',
-    'cursor',
-    'vscode',
-    'vscode-insiders',
-    'windsurf',
-    'claude',
-    'zed',
-    'warp',
-    'kiro',
-    'mcpjam',
+    ...['https', 'http', 'cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude', 'zed', 'warp', 'kiro', 'mcpjam'],
   ];
 
   it('[find B4] rejects redirect schemes other than https, loopback http, reversed domains, and those of known clients', async () => {
     const [slug = ''] = slugs;
     const honest = await world.registerClient(slug);
-    const forms = fc.constantFrom(
-      ':x',
-      '://host/cb',
-      ':/cb',
-      ':///cb',
-      '://127.0.0.1/cb',
-      ':%2F%2Fx',
-      '://claude.ai/cb',
-    );
+    const hosts = ['://host/cb', '://127.0.0.1/cb', '://claude.ai/cb'];
+    const forms = fc.constantFrom(':x', ':/cb', ':///cb', ':%2F%2Fx', ...hosts);
     await fc.assert(
       fc.asyncProperty(schemes, forms, fc.boolean(), async (scheme, form, isUpper) => {
         fc.pre(!allowedSchemes.includes(scheme));

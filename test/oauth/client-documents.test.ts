@@ -1,25 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import { getNextUrl, getRedirectTarget, visibleText } from '../support/browser/browser.ts';
-import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { after, beforeEach, describe, it } from 'node:test';
+import { getRedirectTarget, visibleText } from '../support/browser/browser.ts';
+import { createTool, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import { runDoctor } from '../support/toolhost/doctor-command.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { startWebPortListener } from '../support/upstreams/listener.ts';
 
 const redirectUri = 'http://localhost:3118/callback';
 
-describe('clients with a metadata document', () => {
-  let site: ClientDocumentSite;
-  let world: LoginWorld;
-  let slug: string;
-
-  before(async () => {
-    site = await startClientDocuments();
-    world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
-    slug = await world.createServer();
-  });
+describe('clients with a metadata document', async () => {
+  const site = await startClientDocuments();
+  const world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
+  const slug = await world.createServer();
   beforeEach(() => {
     site.take();
   });
@@ -40,54 +34,42 @@ describe('clients with a metadata document', () => {
   }
 
   it('[mcp 55] logs a client with a metadata document in, at a redirect URI of the document', async () => {
-    const client = createClient(
-      site.publish('/agent.json', {
-        token_endpoint_auth_method: 'private_key_jwt',
-        token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'],
-      }),
-    );
+    const methods = ['none', 'private_key_jwt'];
+    const method = { token_endpoint_auth_method: methods[1], token_endpoint_auth_methods_supported: methods };
+    const client = createClient(site.publish('/agent.json', method));
     const page = await openConsentPage(client);
     assert.equal(page.status, 200);
     const text = visibleText(page);
-    for (const part of [
-      /“Documented agent”/,
-      /Described by a document at agents\.example\.com:\d+/,
-      /localhost:3118/,
-      /a program on this device/,
-    ]) {
+    const origin = /Described by a document at agents\.example\.com:\d+/;
+    for (const part of [/“Documented agent”/, origin, /localhost:3118/, /a program on this device/]) {
       assert.match(text, part);
     }
     const { access_token } = await world.getTokens(client);
     assert.equal((await world.listTools(slug, access_token)).status, 200);
-    for (const other of [
-      'http://localhost:3118/other',
-      'https://agents.example.com/callback',
-      'http://127.0.0.1:3118/callback',
-    ]) {
+    const others = ['http://localhost:3118/other', 'http://127.0.0.1:3118/callback'];
+    for (const other of [...others, 'https://agents.example.com/callback']) {
       assert.equal((await openConsentPage(createClient(client.id, other))).status, 400, other);
     }
   });
 
   it('[sec D19] rejects a document that does not match its URL', async () => {
-    const getOrigin = (path: string) => site.publish(path).replace(path, '');
+    const origin = site.publish('/x').slice(0, -'/x'.length);
+    const keyOnly = ['private_key_jwt'];
     const wrong = [
-      site.publish('/other-id', { client_id: `${getOrigin('/x')}/elsewhere` }),
-      site.publish('/slash', { client_id: `${getOrigin('/x')}/slash/` }),
+      site.publish('/other-id', { client_id: `${origin}/elsewhere` }),
+      site.publish('/slash', { client_id: `${origin}/slash/` }),
       site.publish('/no-name', { client_name: undefined }),
       site.publish('/no-uris', { redirect_uris: [] }),
       site.publish('/text-uris', { redirect_uris: redirectUri }),
       site.publish('/bad-uri', { redirect_uris: [redirectUri, 'javascript:alert(1)'] }),
       site.publish('/secret', { token_endpoint_auth_method: 'client_secret_post' }),
-      site.publish('/key', {
-        token_endpoint_auth_method: 'private_key_jwt',
-        token_endpoint_auth_methods_supported: ['private_key_jwt'],
-      }),
+      site.publish('/key', { token_endpoint_auth_method: keyOnly[0], token_endpoint_auth_methods_supported: keyOnly }),
       site.publish('/large', { padding: 'x'.repeat(5 * 1024) }),
       site.publish('/html', {}, { 'content-type': 'text/html' }),
       site.serve('/missing', { status: 404 }),
       site.serve('/created', {
         status: 201,
-        body: { client_id: `${getOrigin('/x')}/created`, client_name: 'x', redirect_uris: [redirectUri] },
+        body: { client_id: `${origin}/created`, client_name: 'x', redirect_uris: [redirectUri] },
       }),
       site.serve('/array', { body: [] }),
       site.serve('/null', { body: 'null' }),
@@ -105,12 +87,8 @@ describe('clients with a metadata document', () => {
       const { access_token, refresh_token } = await world.getTokens(client);
       assert.equal((await world.listTools(slug, access_token)).status, 200);
       assert.equal((await client.refresh(refresh_token)).status, 200);
-      for (const other of [
-        'http://localhost:3118/other',
-        'https://claude.ai/callback',
-        'https://evil.example/callback',
-      ])
-        assert.equal((await openConsentPage(createClient(id, other))).status, 400, other);
+      const others = ['http://localhost:3118/other', 'https://claude.ai/callback', 'https://evil.example/callback'];
+      for (const other of others) assert.equal((await openConsentPage(createClient(id, other))).status, 400, other);
     }
     await assertRefused(`${claudeCode}?x`);
     await assertRefused('https://claude.ai/oauth/another-client-metadata');
@@ -126,12 +104,9 @@ describe('clients with a metadata document', () => {
     assert.match(await getPageText(site.publish('/no-id', { client_id: undefined })), /client_id must be a text/);
     const listener = await startWebPortListener();
     t.after(listener.close);
-    const [closed, unknown, internal] = [
-      `https://agents.example.com:${listener.port}/x`,
-      `https://nobody.example.com:${listener.port}/x`,
-      `https://127.0.0.1:${listener.port}/x`,
-    ] as const;
-    for (const id of [closed, unknown, internal]) {
+    // The first name has no server at this port, and the second does not resolve.
+    for (const name of ['agents.example.com', 'nobody.example.com', '127.0.0.1']) {
+      const id = `https://${name}:${listener.port}/x`;
       const { host } = new URL(id);
       const expected = `could not fetch the client's metadata document from ${host}: there is no connection to that host. The operator can allow connections to that host, or set CLIENT_METADATA_DOCUMENTS=off`;
       assert.ok((await getPageText(id)).includes(expected), await getPageText(id));
@@ -140,10 +115,8 @@ describe('clients with a metadata document', () => {
 
   it('[mcp 60] fetches nothing with CLIENT_METADATA_DOCUMENTS=known, and neither announces nor accepts documents when it is off', async (t) => {
     const getOutcome = async (CLIENT_METADATA_DOCUMENTS: string) => {
-      const ownWorld = await startLoginWorld({
-        env: { CLIENT_METADATA_DOCUMENTS },
-        runtimeOptions: site.runtimeOptions,
-      });
+      const { runtimeOptions } = site;
+      const ownWorld = await startLoginWorld({ env: { CLIENT_METADATA_DOCUMENTS }, runtimeOptions });
       t.after(ownWorld.stop);
       const server = await ownWorld.createServer();
       const issuer = ownWorld.issuer(server);
@@ -183,20 +156,14 @@ describe('clients with a metadata document', () => {
     const unstored = site.publish('/unstored', {}, { 'cache-control': 'no-store' });
     for (const client of [id, id, unstored, unstored])
       assert.equal((await openConsentPage(createClient(client))).status, 200);
-    const requestedPaths = site.take();
-    assert.deepEqual(requestedPaths, ['/late', '/late', '/late', '/unstored', '/unstored']);
+    assert.deepEqual(site.take(), ['/late', '/late', '/late', '/unstored', '/unstored']);
   });
 
   it('fetches a document without credentials, cookies, or anything else of the caller', async () => {
     await openConsentPage(createClient(site.publish('/plain')));
     const [request] = site.requests.slice(-1);
-    assert.deepEqual(Object.keys(request?.headers ?? {}).sort(), [
-      'accept',
-      'connection',
-      'host',
-      'toolhost-hop',
-      'user-agent',
-    ]);
+    const names = Object.keys(request?.headers ?? {}).sort();
+    assert.deepEqual(names, ['accept', 'connection', 'host', 'toolhost-hop', 'user-agent']);
   });
 
   it('[mcp 55] [sec B3] reaches no private address, by any name or number', async (t) => {
@@ -218,13 +185,8 @@ describe('clients with a metadata document', () => {
     const id = site.publish('/agent.json');
     const wrong = ['/./agent.json', '/%61/../agent.json', '', '/', '/agent.json#x', '/agent.json?', '/x/../agent.json'];
     for (const path of wrong) await assertRefused(id.replace('/agent.json', path));
-    await assertRefused(id.replace('https://', 'https://user@'));
-    await assertRefused(id.replace('https://', 'HTTPS://'));
-    await assertRefused(id.replace('https://', 'http://'));
-    assert.deepEqual(
-      site.take().filter((path) => path !== '/agent.json' && path !== '/agent.json?'),
-      [],
-    );
+    for (const start of ['https://user@', 'HTTPS://', 'http://']) await assertRefused(id.replace('https://', start));
+    assert.ok(site.take().every((path) => path === '/agent.json' || path === '/agent.json?'));
   });
 
   it("keeps a client's login working while its document cannot be fetched", async () => {
@@ -241,15 +203,11 @@ describe('clients with a metadata document', () => {
 
   it('[sec D11] issues separate tokens at each server to a client with the same client ID', async () => {
     const passing = { token_mode: 'passthrough' };
-    const others = [
-      await world.createServer(),
-      await world.createServer({}, passing),
-      await world.createServer({}, passing),
-    ];
     const id = site.publish('/everywhere');
-    const [first, second, third, fourth] = [slug, ...others].map((server) =>
-      clientWithId(id, { issuer: world.issuer(server), redirectUri }),
-    ) as [OAuthClient, OAuthClient, OAuthClient, OAuthClient];
+    const createClientAt = (server: string) => clientWithId(id, { issuer: world.issuer(server), redirectUri });
+    const [first, second] = [createClientAt(slug), createClientAt(await world.createServer())];
+    const third = createClientAt(await world.createServer({}, passing));
+    const fourth = createClientAt(await world.createServer({}, passing));
     await world.getTokens(second);
     const { code, verifier } = await world.logIn(first);
     for (const other of [second, third]) assertOAuthError(await other.redeem(code, verifier), 400, 'invalid_grant');
@@ -258,16 +216,8 @@ describe('clients with a metadata document', () => {
     assert.equal((await second.revoke(access_token)).status, 200);
     assert.equal((await world.listTools(slug, access_token)).status, 200);
     const passed = await world.getTokens(third);
-    for (const other of [first, fourth]) {
+    for (const other of [first, fourth])
       assertOAuthError(await other.refresh(passed.refresh_token), 400, 'invalid_grant');
-    }
-  });
-
-  it('redirects only to the redirect URI of the document', async () => {
-    const client = createClient(site.publish('/answer'));
-    const page = await world.returnFromProvider(client.authorization());
-    const { origin, pathname } = getNextUrl(page);
-    assert.equal(origin + pathname, redirectUri);
   });
 
   it('[find B7] does not reach an address of EGRESS_ALLOW, which tools and token endpoints do reach', async (t) => {
@@ -276,10 +226,8 @@ describe('clients with a metadata document', () => {
     t.after(ownWorld.stop);
     const id = site.publish('/excepted.json');
     const token_url = site.serve('/token', { body: { access_token: 'a-token', token_type: 'bearer', expires_in: 60 } });
-    const ownSlug = await ownWorld.createServer(
-      { tools: [createTool(site.serve('/things', { body: {} }))] },
-      { token_url },
-    );
+    const tools = [createTool(site.serve('/things', { body: {} }))];
+    const ownSlug = await ownWorld.createServer({ tools }, { token_url });
     const before = site.connections;
     const otherClient = clientWithId(id, { issuer: ownWorld.issuer(ownSlug), redirectUri });
     const page = await ownWorld.newBrowser().get(otherClient.authorization().url);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
 import {
   type ForgedTokenProvider,
@@ -12,18 +12,29 @@ import { findFreePort } from '../support/upstreams/listener.ts';
 
 const hourS = 3600;
 
+async function startService(own: Record<string, string> = {}) {
+  const provider = await startForgedTokenProvider();
+  const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+  return { provider, toolhost: await startToolhost({ env: { ...env, ...own } }) };
+}
+
+type Return = { changed?: Record<string, string>; forgery?: Forgery };
+
+/** Returns the provider's redirect with a valid code. */
+function getCallbackUrl(provider: ForgedTokenProvider, departure: URL, { changed, forgery }: Return = {}): URL {
+  const { searchParams: sent } = departure;
+  provider.setIdToken(sent.get('nonce') ?? assert.fail('a sign-in has a nonce'), forgery);
+  const url = new URL(sent.get('redirect_uri') ?? '');
+  const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
+  url.search = new URLSearchParams(answer).toString();
+  return url;
+}
+
 for (const basePath of ['', '/base']) {
-  describe(`sign-in at ${basePath || 'the root of a host'}`, () => {
-    let provider: ForgedTokenProvider;
-    let toolhost: TestToolhost;
-    before(async () => {
-      provider = await startForgedTokenProvider();
-      const port = await findFreePort();
-      const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
-      const own = { PORT: String(port), BASE_URL: `http://127.0.0.1:${port}${basePath}` };
-      toolhost = await startToolhost({ env: { ...env, ...own } });
-    });
-    after(() => Promise.all([toolhost?.stop(), provider?.close()]));
+  describe(`sign-in at ${basePath || 'the root of a host'}`, async () => {
+    const port = String(await findFreePort());
+    const { provider, toolhost } = await startService({ PORT: port, BASE_URL: `http://127.0.0.1:${port}${basePath}` });
+    after(() => Promise.all([toolhost.stop(), provider.close()]));
 
     it('returns only to a page below the base URL, and to Home instead of any other [sec E8]', async () => {
       const home = `${basePath}/`;
@@ -41,46 +52,31 @@ for (const basePath of ['', '/base']) {
       const cases = [
         ...pages.flatMap((page) => toCases(page, [page])),
         ...toCases(home, [...others, ...siblingPaths]),
-        ...toCases(
-          basePath === '' ? '/evil' : home,
-          outside.map((path) => basePath + path),
-        ),
+        ...outside.map((path) => [basePath + path, basePath === '' ? '/evil' : home] as const),
         ...toCases(`${home}calls`, [`${home}servers/../calls`]),
       ];
       for (const [returnTo, expected] of cases) {
         const browser = createBrowser();
         const login = `${toolhost.url}/login?return_to=${encodeURIComponent(returnTo)}`;
-        const { searchParams: sent } = getNextUrl(await browser.get(login));
-        provider.setIdToken(sent.get('nonce') ?? '');
-        const answer = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
-        const page = await browser.get(`${toolhost.url}/login/callback?${answer}`);
+        const page = await browser.get(getCallbackUrl(provider, getNextUrl(await browser.get(login))));
         assert.equal(page.headers.get('location'), expected, returnTo);
       }
     });
   });
 }
 
-describe('responses of the identity provider at a sign-in', () => {
-  let provider: ForgedTokenProvider;
-  let toolhost: TestToolhost;
-  before(async () => {
-    provider = await startForgedTokenProvider();
-    const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
-    toolhost = await startToolhost({ env });
-  });
+describe('responses of the identity provider at a sign-in', async () => {
+  const { provider, toolhost } = await startService();
   after(() => Promise.all([toolhost.stop(), provider.close()]));
 
   /** Goes to the provider and returns with a forged ID token. */
-  async function signIn(browser: Browser, forgery: Forgery = {}, changed: Record<string, string> = {}) {
-    const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
-    assert.deepEqual(
-      [sent.get('code_challenge_method'), sent.get('response_type'), sent.get('client_id')],
-      ['S256', 'code', provider.clientId],
+  async function signIn(browser: Browser, { changed, forgery }: Return = {}) {
+    const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
+    const sent = ['code_challenge_method', 'response_type', 'client_id'].map((name) =>
+      departure.searchParams.get(name),
     );
-    provider.setIdToken(sent.get('nonce') ?? assert.fail('a sign-in has a nonce'), forgery);
-    const back = new URL(`${toolhost.url}/login/callback`);
-    const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
-    back.search = new URLSearchParams(answer).toString();
+    assert.deepEqual(sent, ['S256', 'code', provider.clientId]);
+    const back = getCallbackUrl(provider, departure, { ...(changed && { changed }), ...(forgery && { forgery }) });
     return { back, page: await browser.get(back) };
   }
 
@@ -101,10 +97,7 @@ describe('responses of the identity provider at a sign-in', () => {
     ['no nonce', () => ({ claims: { nonce: undefined } })],
     ['another issuer', () => ({ claims: { iss: 'https://id.evil.example' } })],
     ['another audience', () => ({ claims: { aud: 'another-client' } })],
-    [
-      'several audiences and the azp of another client',
-      () => ({ claims: { aud: [provider.clientId, 'x'], azp: 'x' } }),
-    ],
+    ['several audiences and another azp', () => ({ claims: { aud: [provider.clientId, 'x'], azp: 'x' } })],
     ['an expiry in the past', () => ({ claims: { iat: now() - 2 * hourS, exp: now() - hourS } })],
     ['no expiry', () => ({ claims: { exp: undefined } })],
     ['a not-before time in the future', () => ({ claims: { nbf: now() + hourS } })],
@@ -116,7 +109,7 @@ describe('responses of the identity provider at a sign-in', () => {
   for (const [what, forgery] of forgeries) {
     it(`[sec E6] rejects an ID token with ${what}`, async () => {
       const browser = createBrowser();
-      const { page } = await signIn(browser, forgery());
+      const { page } = await signIn(browser, { forgery: forgery() });
       assert.equal(page.status, 401, page.html);
       assert.match(page.html, /sign-in failed/i);
       assert.equal(getSession(browser), undefined);
@@ -131,7 +124,7 @@ describe('responses of the identity provider at a sign-in', () => {
       { error: 'access_denied', error_description: '<b>no</b>' },
     ]) {
       const browser = createBrowser();
-      const { page } = await signIn(browser, {}, changed);
+      const { page } = await signIn(browser, { changed });
       assert.equal(page.status, 'state' in changed ? 403 : 401, JSON.stringify(changed));
       assert.doesNotMatch(page.html, /<b>|access_denied/);
       assert.equal(getSession(browser), undefined);
@@ -140,10 +133,8 @@ describe('responses of the identity provider at a sign-in', () => {
 
   it('[sec E6] creates no session in a browser that did not start the sign-in', async () => {
     const victim = createBrowser();
-    const { searchParams: sent } = getNextUrl(await createBrowser().get(`${toolhost.url}/login`));
-    provider.setIdToken(sent.get('nonce') ?? '');
-    const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
-    const page = await victim.get(`${toolhost.url}/login/callback?${query}`);
+    const departure = getNextUrl(await createBrowser().get(`${toolhost.url}/login`));
+    const page = await victim.get(getCallbackUrl(provider, departure));
     assert.equal(page.status, 403);
     assert.equal(getSession(victim), undefined);
   });
@@ -154,13 +145,10 @@ describe('responses of the identity provider at a sign-in', () => {
   it('[sec E6] completes the sign-ins of two tabs that were started at the same time, each in its own tab', async () => {
     const browser = createBrowser();
     // Neither request carries a cookie, because both are sent before a response arrives.
-    const startSignIn = async () =>
-      getNextUrl(await browser.get(`${toolhost.url}/login`, { cookie: undefined })).searchParams;
+    const startSignIn = async () => getNextUrl(await browser.get(`${toolhost.url}/login`, { cookie: undefined }));
     const tabs = [await startSignIn(), await startSignIn()];
-    for (const sent of tabs) {
-      provider.setIdToken(sent.get('nonce') ?? '');
-      const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
-      assert.equal((await browser.get(`${toolhost.url}/login/callback?${query}`)).status, 302);
+    for (const departure of tabs) {
+      assert.equal((await browser.get(getCallbackUrl(provider, departure))).status, 302);
       assert.equal(await getStatus(browser), 200);
     }
     assert.deepEqual(getSignInCookies(browser), []);
@@ -168,20 +156,20 @@ describe('responses of the identity provider at a sign-in', () => {
 
   it('[sec E6] keeps a pending sign-in when the response of another one arrives', async () => {
     const browser = createBrowser();
-    const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
+    const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
     const before = getSignInCookies(browser);
-    const answer = (state: string) => new URLSearchParams({ code: 'x', state, iss: provider.url });
-    assert.equal((await browser.get(`${toolhost.url}/login/callback?${answer('made-up')}`)).status, 403);
+    const other = getCallbackUrl(provider, departure, { changed: { state: 'made-up' } });
+    assert.equal((await browser.get(other)).status, 403);
     assert.deepEqual(getSignInCookies(browser), before);
-    provider.setIdToken(sent.get('nonce') ?? '');
-    const back = `${toolhost.url}/login/callback?${answer(sent.get('state') ?? '')}`;
-    assert.equal((await browser.get(back)).status, 302);
+    assert.equal((await browser.get(getCallbackUrl(provider, departure))).status, 302);
   });
 
   it('[find A5] leaves at most the newest five pending sign-ins in a browser, without long paths', async () => {
     const browser = createBrowser();
     const path = (length: number) => `/calls?slug=${'a'.repeat(length - '/calls?slug='.length)}`;
-    for (let n = 0; n < 8; n++) await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(500))}`);
+    const startSignIn = (length: number) =>
+      browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(length))}`);
+    for (let n = 0; n < 8; n++) await startSignIn(500);
     assert.equal(getSignInCookies(browser).length, 5);
     const all = [...browser.cookies('127.0.0.1')].map((pair) => pair.join('=')).join('; ');
     assert.ok(all.length < 8000, String(all.length));
@@ -189,12 +177,7 @@ describe('responses of the identity provider at a sign-in', () => {
       [500, path(500)],
       [501, '/'],
     ] as const) {
-      const { searchParams: sent } = getNextUrl(
-        await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(length))}`),
-      );
-      provider.setIdToken(sent.get('nonce') ?? '');
-      const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
-      const page = await browser.get(`${toolhost.url}/login/callback?${query}`);
+      const page = await browser.get(getCallbackUrl(provider, getNextUrl(await startSignIn(length))));
       assert.equal(page.headers.get('location'), shown);
     }
   });
@@ -217,42 +200,27 @@ describe('identity provider that is down when a person returns from it', () => {
   let provider: ForgedTokenProvider;
   let toolhost: TestToolhost;
   beforeEach(async () => {
-    provider = await startForgedTokenProvider();
-    const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
-    toolhost = await startToolhost({ env });
+    ({ provider, toolhost } = await startService());
   });
   afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
 
-  /** Returns the provider's redirect with a valid code. */
-  function getCallbackUrl(departure: URL, changed: Record<string, string> = {}): URL {
-    const { searchParams: sent } = departure;
-    provider.setIdToken(sent.get('nonce') ?? '');
-    const url = new URL(sent.get('redirect_uri') ?? '');
-    const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
-    url.search = new URLSearchParams(answer).toString();
-    return url;
-  }
-
-  async function startSignIn(changed?: Record<string, string>) {
+  async function startSignIn(options?: Return) {
     const browser = createBrowser();
     const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
-    return () => browser.get(getCallbackUrl(departure, changed));
+    return () => browser.get(getCallbackUrl(provider, departure, options));
   }
 
   async function startLogin() {
     const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
     const browser = createBrowser();
     const departure = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
-    return async () => getNextUrl(await browser.get(getCallbackUrl(getNextUrl(departure)))).searchParams;
+    return async () => getNextUrl(await browser.get(getCallbackUrl(provider, getNextUrl(departure)))).searchParams;
   }
 
   const outages: [what: string, fail: () => unknown][] = [
     ['refuses connections', () => provider.close()],
     ['responds to the code with 503', () => provider.setResponse('/token', 'down', 503)],
-    [
-      'responds to the code with 502 and an error',
-      () => provider.setResponse('/token', '{"error":"invalid_grant"}', 502),
-    ],
+    ['responds to the code with 502', () => provider.setResponse('/token', '{"error":"invalid_grant"}', 502)],
     ['responds to the code with 429', () => provider.setResponse('/token', '{}', 429)],
     ['cannot return its keys', () => provider.setResponse('/keys', 'down', 500)],
   ];
@@ -278,13 +246,13 @@ describe('identity provider that is down when a person returns from it', () => {
     assert.match(during.html, /temporarily_unavailable/);
     provider.setResponse('/.well-known/openid-configuration');
     const departure = await browser.press(form, 'Allow and log in');
-    const answer = getNextUrl(await browser.get(getCallbackUrl(getNextUrl(departure)))).searchParams;
+    const answer = getNextUrl(await browser.get(getCallbackUrl(provider, getNextUrl(departure)))).searchParams;
     assert.deepEqual([answer.get('error'), answer.has('code')], [null, true]);
   });
 
   it('may report the outage itself [sec E6]', async () => {
     for (const error of ['temporarily_unavailable', 'server_error']) {
-      assert.equal((await (await startSignIn({ error }))()).status, 503, error);
+      assert.equal((await (await startSignIn({ changed: { error } }))()).status, 503, error);
     }
   });
 
