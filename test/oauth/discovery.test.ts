@@ -1,19 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { after, describe, it } from 'node:test';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { post } from '../support/oauth/oauth-client.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
-describe('OAuth discovery', () => {
-  let world: LoginWorld;
-  let slug: string;
-  let issuer: string;
-
-  before(async () => {
-    world = await startLoginWorld();
-    slug = await world.createServer();
-    issuer = world.issuer(slug);
-  });
+describe('OAuth discovery', async () => {
+  const world = await startLoginWorld();
+  const slug = await world.createServer();
+  const issuer = world.issuer(slug);
   after(() => world.stop());
 
   const resourceMetadata = () => `${world.toolhost.url}/.well-known/oauth-protected-resource/mcp/${slug}`;
@@ -37,9 +31,7 @@ describe('OAuth discovery', () => {
   });
 
   it('[spec 7] returns a plain 401 when the server has no login', async () => {
-    const url = `${world.upstream.url}/things`;
-    const tools = [{ name: 'run', description: 'Runs one request of this test.', method: 'GET', url }];
-    await world.toolhost.createServer({ name: 'Open', slug: 'no-login', authentication: { type: 'Bearer' }, tools });
+    await world.createServer({ slug: 'no-login', oauth: undefined });
     const { status, headers } = await world.toolhost.rpc('no-login', undefined, 'tools/list');
     assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer']);
     for (const path of ['oauth-protected-resource', 'oauth-authorization-server']) {
@@ -90,16 +82,10 @@ describe('OAuth discovery', () => {
         assert.deepEqual(await request(`${path}/?a=1`), await request(`${path}?a=1`), path);
       }
     }
-    assert.equal(
-      (await post(`${world.issuer(viewed)}/register/`, { redirect_uris: ['https://agent.example/cb'] })).status,
-      201,
-    );
-    assert.deepEqual(
-      await Promise.all(
-        [`/mcp/${viewed}//`, '/livez/'].map(async (path) => (await fetch(world.toolhost.url + path)).status),
-      ),
-      [400, 404],
-    );
+    const metadata = { redirect_uris: ['https://agent.example/cb'] };
+    assert.equal((await post(`${world.issuer(viewed)}/register/`, metadata)).status, 201);
+    assert.equal((await fetch(`${world.toolhost.url}/mcp/${viewed}//`)).status, 400);
+    assert.equal((await fetch(`${world.toolhost.url}/livez/`)).status, 404);
   });
 
   it('[mcp 39] does not read a token from the query', async () => {
@@ -160,16 +146,6 @@ describe('OAuth discovery', () => {
     }
   });
 
-  it('[mcp 42] includes the issuer in redirects after success and failure', async () => {
-    const client = await world.registerClient(slug);
-    const { params, state } = await world.logIn(client);
-    assert.deepEqual([params.get('iss'), params.get('state')], [issuer, state]);
-    const native = await world.registerClient(slug, { redirectUri: 'http://127.0.0.1:3118/callback' });
-    const failed = await fetch(native.authorization({ response_type: 'token' }).url, { redirect: 'manual' });
-    const { searchParams } = new URL(failed.headers.get('location') ?? '');
-    assert.deepEqual([searchParams.get('iss'), searchParams.get('error')], [issuer, 'unsupported_response_type']);
-  });
-
   it('lists the allowed methods of an endpoint to a client that uses another one', async () => {
     const endpoints = { authorize: 'GET', callback: 'GET', consent: 'POST', token: 'POST', register: 'POST' };
     for (const [endpoint, method] of Object.entries(endpoints)) {
@@ -192,21 +168,16 @@ describe('OAuth discovery', () => {
     for (const endpoint of ['register', 'token', 'revoke']) {
       const reply = await post(`${issuer}/${endpoint}`, {}, { origin });
       assert.equal(reply.headers.get('access-control-allow-origin'), '*', endpoint);
-      const preflightHeaders = {
-        origin,
-        'access-control-request-method': 'POST',
-        'access-control-request-headers': 'content-type',
-      };
-      const preflight = await fetch(`${issuer}/${endpoint}`, { method: 'OPTIONS', headers: preflightHeaders });
+      const asked = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' };
+      const headers = { origin, ...asked };
+      const preflight = await fetch(`${issuer}/${endpoint}`, { method: 'OPTIONS', headers });
       assert.equal(preflight.status, 204);
       assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /content-type/i);
     }
     for (const endpoint of ['authorize', 'consent', 'callback']) {
-      const response = await fetch(`${issuer}/${endpoint}`, {
-        method: endpoint === 'consent' ? 'POST' : 'GET',
-        headers: { origin },
-      });
-      assert.equal(response.status, 403, endpoint);
+      const method = endpoint === 'consent' ? 'POST' : 'GET';
+      const { status } = await fetch(`${issuer}/${endpoint}`, { method, headers: { origin } });
+      assert.equal(status, 403, endpoint);
     }
     const own = { origin: world.toolhost.url };
     const unauthorized = await world.toolhost.rpc(slug, undefined, 'tools/list', {}, own);

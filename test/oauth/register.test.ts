@@ -1,41 +1,29 @@
 import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { getRedirectTarget, visibleText } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, post } from '../support/oauth/oauth-client.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 
-describe('client registration', () => {
-  let world: LoginWorld;
-  let slug: string;
-  let issuer: string;
+describe('client registration', async () => {
   let addressCount = 0;
-
-  before(async () => {
-    // A fixed clock, so that the minute in which registrations are counted does not end during a test.
-    world = await startLoginWorld({ runtimeOptions: { clock: () => 0 } });
-    slug = await world.createServer();
-    issuer = world.issuer(slug);
-  });
+  // A fixed clock, so that the minute in which registrations are counted does not end during a test.
+  const world = await startLoginWorld({ runtimeOptions: { clock: () => 0 } });
+  const slug = await world.createServer();
+  const issuer = world.issuer(slug);
   after(() => world.stop());
 
   const register = (metadata: Json, address = `192.0.2.${++addressCount}`) =>
     post(`${issuer}/register`, metadata, { 'x-forwarded-for': address });
   const metadata = { redirect_uris: ['https://agent.example/cb'] };
-  /**
-   * Registers clients in batches, because hundreds of simultaneous new connections may exceed the time limit of a
-   * request.
-   */
+  /** Registers clients in batches, because hundreds of new connections may exceed the time limit of a request. */
   const registerMany = async (count: number, getAddress: (n: number) => string) => {
-    const replies: Awaited<ReturnType<typeof register>>[] = [];
-    while (replies.length < count) {
-      const batch = Array.from({ length: Math.min(50, count - replies.length) }, (_, n) =>
-        getAddress(replies.length + n),
-      );
-      replies.push(...(await Promise.all(batch.map((address) => register(metadata, address)))));
-    }
+    const addresses = Array.from({ length: count }, (_, n) => getAddress(n));
+    const replies: Reply[] = [];
+    for (let at = 0; at < count; at += 50)
+      replies.push(...(await Promise.all(addresses.slice(at, at + 50).map((address) => register(metadata, address)))));
     return replies;
   };
 
@@ -59,16 +47,11 @@ describe('client registration', () => {
   });
 
   it('accepts the redirect URIs of widely used clients', async () => {
-    const redirectUris = [
-      'https://claude.ai/api/mcp/auth_callback',
-      'https://vscode.dev/redirect',
-      'http://127.0.0.1:33418/',
-      'http://[::1]:9000/cb',
-      'http://localhost:6274/oauth/callback',
-      'cursor://anysphere.cursor-mcp/oauth/callback',
-      'com.example.agent:/oauth2redirect',
-    ];
-    for (const uri of redirectUris) {
+    for (const uri of [
+      ...['https://claude.ai/api/mcp/auth_callback', 'https://vscode.dev/redirect', 'http://127.0.0.1:33418/'],
+      ...['http://[::1]:9000/cb', 'http://localhost:6274/oauth/callback'],
+      ...['cursor://anysphere.cursor-mcp/oauth/callback', 'com.example.agent:/oauth2redirect'],
+    ]) {
       const reply = await register({ redirect_uris: [uri] });
       assert.equal(reply.status, 201, uri);
       assert.equal((await openConsentPage(String(reply.body.client_id), uri)).status, 200, uri);
@@ -76,26 +59,11 @@ describe('client registration', () => {
   });
 
   const refused = [
-    'http://agent.example/cb',
-    'http://127.0.0.2/cb',
-    'http://localhost.evil.example/cb',
-    'http://192.168.0.1/cb',
-    'javascript:alert(1)',
-    'JavaScript:alert(1)',
-    ' javascript:alert(1)',
-    'data:text/html,x',
-    'vbscript:x',
-    'file:///etc/passwd',
-    'blob:https://agent.example/x',
-    'ms-msdt:/id',
-    'https://agent.example/cb#fragment',
-    'https://user@agent.example/cb',
-    'https://agent.example\\@evil.example/cb',
-    'https://agent.example/c b',
-    'https://agent.example/"><script>',
-    'https://bücher.example/cb',
-    '/cb',
-    '',
+    ...['http://agent.example/cb', 'http://127.0.0.2/cb', 'http://localhost.evil.example/cb', 'http://192.168.0.1/cb'],
+    ...['javascript:alert(1)', 'JavaScript:alert(1)', ' javascript:alert(1)', 'data:text/html,x', 'vbscript:x'],
+    ...['file:///etc/passwd', 'blob:https://agent.example/x', 'ms-msdt:/id', 'https://agent.example/cb#fragment'],
+    ...['https://user@agent.example/cb', 'https://agent.example\\@evil.example/cb', 'https://agent.example/c b'],
+    ...['https://agent.example/"><script>', 'https://bücher.example/cb', '/cb', ''],
     `https://agent.example/${'a'.repeat(2000)}`,
   ];
 
@@ -130,35 +98,34 @@ describe('client registration', () => {
   });
 
   it('[sec D6] [mcp 44] accepts any port of a loopback redirect URI, and no other difference', async () => {
-    const cases: [registered: string, requested: string, isTaken: boolean][] = [
-      ['http://127.0.0.1/cb', 'http://127.0.0.1:54321/cb', true],
-      ['http://127.0.0.1:1/cb', 'http://127.0.0.1:2/cb', true],
-      ['http://127.0.0.1:1/cb', 'http://127.0.0.1/cb', true],
-      ['http://localhost/callback', 'http://localhost:3118/callback', true],
-      ['http://[::1]/cb', 'http://[::1]:8080/cb', true],
-      ['http://127.0.0.1/cb?a=1', 'http://127.0.0.1:5/cb?a=1', true],
-      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/cb/', false],
-      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/other', false],
-      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/x/../cb', false],
-      ['http://127.0.0.1/cb', 'http://127.0.0.1:5/cb?a=1', false],
-      ['http://127.0.0.1/cb', 'http://localhost:5/cb', false],
-      ['http://127.0.0.1/cb', 'https://127.0.0.1/cb', false],
-      ['http://127.0.0.1/cb', 'http://127.0.0.1:5@evil.example/cb', false],
-      ['http://127.0.0.1/cb', 'http://127.0.0.1.evil.example/cb', false],
-      ['https://agent.example/cb', 'https://agent.example:444/cb', false],
-      ['https://agent.example/cb', 'https://agent.example/cb?x=1', false],
-      ['https://agent.example/cb', 'https://AGENT.example/cb', false],
-      ['https://agent.example/cb', 'https://agent.example/CB', false],
-      ['cursor://one/cb', 'cursor://two/cb', false],
+    const accepted = [
+      ['http://127.0.0.1/cb', 'http://127.0.0.1:54321/cb'],
+      ['http://127.0.0.1:1/cb', 'http://127.0.0.1:2/cb'],
+      ['http://127.0.0.1:1/cb', 'http://127.0.0.1/cb'],
+      ['http://localhost/callback', 'http://localhost:3118/callback'],
+      ['http://[::1]/cb', 'http://[::1]:8080/cb'],
+      ['http://127.0.0.1/cb?a=1', 'http://127.0.0.1:5/cb?a=1'],
+    ] as const;
+    const loopbacks = [
+      ...['http://127.0.0.1:5/cb/', 'http://127.0.0.1:5/other', 'http://127.0.0.1:5/x/../cb'],
+      ...['http://127.0.0.1:5/cb?a=1', 'http://localhost:5/cb', 'https://127.0.0.1/cb'],
+      ...['http://127.0.0.1:5@evil.example/cb', 'http://127.0.0.1.evil.example/cb'],
     ];
-    for (const [registered, requested, isAccepted] of cases) {
-      const { id } = await world.registerClient(slug, { redirectUri: registered });
-      const page = await openConsentPage(id, requested);
-      assert.deepEqual(
-        [page.status, getRedirectTarget(page)],
-        [isAccepted ? 200 : 400, undefined],
-        `${registered} ${requested}`,
-      );
+    const webUris = ['https://agent.example:444/cb', 'https://agent.example/cb?x=1', 'https://AGENT.example/cb'];
+    const rejected = [
+      ...loopbacks.map((requested) => ['http://127.0.0.1/cb', requested] as const),
+      ...[...webUris, 'https://agent.example/CB'].map((requested) => ['https://agent.example/cb', requested] as const),
+      ['cursor://one/cb', 'cursor://two/cb'] as const,
+    ];
+    for (const [status, pairs] of [
+      [200, accepted],
+      [400, rejected],
+    ] as const) {
+      for (const [registered, requested] of pairs) {
+        const { id } = await world.registerClient(slug, { redirectUri: registered });
+        const page = await openConsentPage(id, requested);
+        assert.deepEqual([page.status, getRedirectTarget(page)], [status, undefined], `${registered} ${requested}`);
+      }
     }
   });
 
@@ -170,10 +137,8 @@ describe('client registration', () => {
     const nulls = Object.fromEntries([...names, ...others].map((name) => [name, null]));
     const { status, body } = await register({ redirect_uris, ...nulls });
     assert.equal(status, 201);
-    assert.deepEqual(
-      [body.client_name, 'application_type' in body, 'scope' in body],
-      ['An unnamed client', false, false],
-    );
+    assert.equal(body.client_name, 'An unnamed client');
+    assert.deepEqual(['application_type' in body, 'scope' in body], [false, false]);
     assertOAuthError(await register({ redirect_uris: null }), 400, 'invalid_redirect_uri');
   });
 
@@ -223,25 +188,19 @@ describe('client registration', () => {
       assert.equal(page.status, 200);
       assert.ok(visibleText(page).includes(`Allow “${shown}” to use`), visibleText(page));
       assert.doesNotMatch(page.html, /<script|<img|[\u202e\u200b\u2028]/);
-      const policy = page.headers.get('content-security-policy') ?? '';
-      assert.match(
-        policy,
-        /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
-      );
+      const policy = page.headers.get('content-security-policy')?.replace(/sha256-[\w+/=]+/, '*');
+      const inherited = "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+      assert.equal(policy, `default-src 'none'; style-src '*'; ${inherited}`);
     }
   });
 
   it('[sec D19] limits a flood of registrations with 429, stores nothing, and continues to serve others', async () => {
-    const sizes = () =>
-      readdirSync(world.toolhost.dataDir).reduce(
-        (sum, name) => sum + statSync(join(world.toolhost.dataDir, name)).size,
-        0,
-      );
+    const { dataDir } = world.toolhost;
+    const sizes = () => readdirSync(dataDir).reduce((sum, name) => sum + statSync(join(dataDir, name)).size, 0);
     const before = sizes();
     const replies = await registerMany(350, () => '192.0.2.252');
     const refusals = replies.filter((reply) => reply.status === 429);
-    assert.equal(replies.filter((reply) => reply.status === 201).length, 300);
-    assert.equal(refusals.length, 50);
+    assert.deepEqual([replies.filter((reply) => reply.status === 201).length, refusals.length], [300, 50]);
     assert.equal(refusals[0]?.headers.get('retry-after'), '60');
     // Each stored client would add a 4 KB page to the database's log. Other writes, such as last uses, continue in the
     // meantime.
