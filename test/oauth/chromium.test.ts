@@ -1,82 +1,56 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import axe from 'axe-core';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { closeContext } from '../support/browser/dashboard.ts';
-import { type HonestProvider, password, startHonestProvider } from '../support/oauth/honest-provider.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { password, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { createTool } from '../support/oauth/login-world.ts';
+import { registerClient } from '../support/oauth/oauth-client.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** The widths that pages must fit, in both color schemes. */
-const views: { name: string; options: BrowserContextOptions }[] = [400, 1440].flatMap((width) =>
-  (['light', 'dark'] as const).map((colorScheme) => ({
-    name: `${colorScheme}, ${width} px`,
-    options: { colorScheme, viewport: { width, height: 800 } },
-  })),
+const views = [400, 1440].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ colorScheme, viewport: { width, height: 800 } })),
 );
 
 /** A redirect URI without a host: the redirect starts a program, and the browser stays. */
 const programRedirect = 'com.example.agent:/callback';
 
 /** Names that try to be more than text, and the text that the page may show for them. */
-const adversarialNames = [
-  ['<script>document.title="owned"</script>', '<script>document.title="owned"</script>'],
-  ['<img src=x onerror=alert(1)>"\'&amp;', '<img src=x onerror=alert(1)>"\'&amp;'],
-  ['</dd></dl><h1>Verified</h1>', '</dd></dl><h1>Verified</h1>'],
+const adversarialNames: [name: string, shownName?: string][] = [
+  ['<script>document.title="owned"</script>'],
+  ['<img src=x onerror=alert(1)>"\'&amp;'],
+  ['</dd></dl><h1>Verified</h1>'],
   ['Claude\u202eedoC\u2066\u200b\u200d\u00ad\u3164', 'Claude\ufffdedoC\ufffd\ufffd\ufffd\ufffd\ufffd'],
   ['\u0000\u0007\u001b[31mRed', '\ufffd\ufffd\ufffd[31mRed'],
-] as const;
+];
 
 /** Names that try to overflow their box. */
 const largeNames = ['W'.repeat(80), '\ufdfd'.repeat(80), `Z${'\u0301\u0323'.repeat(39)}`, 'שלום '.repeat(16)];
 
-describe('login pages in Chromium', { concurrency: 2 }, () => {
-  let provider: HonestProvider;
-  let agent: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let browser: Browser;
-
-  before(async () => {
-    [provider, agent] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
-    agent.on('*', () => ({ headers: { 'content-type': 'text/html' }, body: '<h1>The agent has it</h1>' }));
-    toolhost = await startToolhost({ egressPorts: [provider.port, agent.port] });
-    await createServer('items', 'Project tracker');
-    browser = await launchChromium();
+describe('login pages in Chromium', { concurrency: 2 }, async () => {
+  const [provider, agent] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
+  agent.on('*', () => ({ headers: { 'content-type': 'text/html' }, body: '<h1>The agent has it</h1>' }));
+  const toolhost = await startToolhost({ egressPorts: [provider.port, agent.port] });
+  await toolhost.createServer({
+    name: 'Project tracker',
+    slug: 'items',
+    authentication: { type: 'Bearer' },
+    oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/items/callback`),
+    tools: [createTool(`${agent.url}/items`)],
   });
+  const browser = await launchChromium();
   after(async () => {
     await browser?.close();
     await Promise.all([toolhost.stop(), agent.close(), provider.close()]);
   });
 
-  async function createServer(slug: string, name: string): Promise<void> {
-    await toolhost.createServer({
-      name,
-      slug,
-      authentication: { type: 'Bearer' },
-      oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/${slug}/callback`),
-      tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${agent.url}/items` }],
-    });
-  }
-
   /** Registers a client. Returns the URL to which it would send a person. */
-  async function authorizationUrl(clientName: string, redirectUri = `${agent.url}/callback`, slug = 'items') {
-    const registered = await fetch(`${toolhost.url}/mcp/${slug}/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ client_name: clientName, redirect_uris: [redirectUri] }),
-    });
-    const { client_id } = (await registered.json()) as { client_id: string };
-    const query = {
-      client_id,
-      redirect_uri: redirectUri,
-      response_type: 'code',
-      code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
-      code_challenge_method: 'S256',
-      state: 'of-the-agent',
-      scope: 'items:read',
-    };
-    return `${toolhost.url}/mcp/${slug}/authorize?${new URLSearchParams(query)}`;
+  async function authorizationUrl(name: string, redirectUri = `${agent.url}/callback`) {
+    const client = await registerClient({ issuer: `${toolhost.url}/mcp/items`, name, redirectUri });
+    return client.authorization({ state: 'of-the-agent', scope: 'items:read' }).url.href;
   }
 
   /** Opens a new browser profile. Asserts at the end that no script ran and that the policy had nothing to block. */
@@ -172,7 +146,7 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
   });
 
   it('shows adversarial names as plain text', async () => {
-    for (const [name, shownName] of adversarialNames) {
+    for (const [name, shownName = name] of adversarialNames) {
       const url = await authorizationUrl(name);
       await withPage({}, async (page) => {
         await page.goto(url);
@@ -220,12 +194,11 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
     const { violations, passes } = (await page.evaluate('axe.run()')) as axe.AxeResults;
     assert.ok(passes.some(({ id }) => id === 'color-contrast'));
     const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-    const findings = serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
-    assert.deepEqual(findings, []);
+    assert.deepEqual(serious, []);
   }
 
-  for (const { name, options } of views) {
-    it(`fits and is accessible: ${name}`, async () => {
+  for (const options of views) {
+    it(`fits and is accessible: ${options.colorScheme}, ${options.viewport.width} px`, async () => {
       await withPage(options, async (page) => {
         const url = await authorizationUrl('Claude Code');
         await stayAfterConsent(page);
@@ -240,11 +213,9 @@ describe('login pages in Chromium', { concurrency: 2 }, () => {
         await assertAccessible(page, 'Something went wrong');
         await page.goto(`${toolhost.url}/mcp/nobody/desk`);
         await assertAccessible(page, 'There is no server at this URL');
-        const longRedirectUrl = await authorizationUrl(
-          'Claude Code',
-          `https://${'long-name.'.repeat(20)}example/callback`,
-        );
-        await page.goto(longRedirectUrl.replace('response_type=code', 'response_type=token'));
+        const longUri = `https://${'long-name.'.repeat(20)}example/callback`;
+        const longUrl = await authorizationUrl('Claude Code', longUri);
+        await page.goto(longUrl.replace('response_type=code', 'response_type=token'));
         await assertAccessible(page, 'This login cannot start');
         for (const large of largeNames) {
           await page.goto(await authorizationUrl(large));
