@@ -1,40 +1,27 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
-import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
+import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { getCallbackUrl, startForgedSignIn } from '../support/oauth/forged-sign-in.ts';
+import type { ForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
 import { registerClient } from '../support/oauth/oauth-client.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { TestToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('callbacks with made-up codes', () => {
   let provider: ForgedTokenProvider;
   let toolhost: TestToolhost;
+  let stop: () => Promise<unknown>;
   beforeEach(async () => {
-    provider = await startForgedTokenProvider();
-    const clientEnv = { OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
-    toolhost = await startToolhost({
-      env: { OIDC_ISSUER: provider.url, ...clientEnv, TRUSTED_PROXIES: '1' },
-      runtimeOptions: { clock: () => 0 },
-    });
+    const options = { env: { TRUSTED_PROXIES: '1' }, runtimeOptions: { clock: () => 0 } };
+    ({ provider, toolhost, stop } = await startForgedSignIn(options));
     provider.setResponse('/token', '{"error":"invalid_grant"}', 400);
   });
-  afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
+  afterEach(() => stop());
 
-  /** Starts a sign-in. Returns the callback URL for the browser. */
-  async function startSignIn(browser: Browser, changed: Record<string, string> = {}): Promise<URL> {
-    const { searchParams: sent } = getNextUrl(await browser.get(`${toolhost.url}/login`));
-    provider.setIdToken(sent.get('nonce') ?? '');
-    const query = new URLSearchParams({
-      code: 'made-up',
-      state: sent.get('state') ?? '',
-      iss: provider.url,
-      ...changed,
-    });
-    return new URL(`${toolhost.url}/login/callback?${query}`);
-  }
   /** Returns the statuses of several callbacks from an address, all with the cookie of one sign-in. */
   async function sendCallbacks(address: string, times: number, changed?: Record<string, string>): Promise<number[]> {
     const browser = createBrowser(address);
-    const url = await startSignIn(browser, changed);
+    const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
+    const url = getCallbackUrl(provider, departure, { changed });
     const cookie = [...browser.cookies('127.0.0.1')].map((pair) => pair.join('=')).join('; ');
     const headers = { cookie, 'x-forwarded-for': address };
     const statuses: number[] = [];
@@ -49,9 +36,7 @@ describe('callbacks with made-up codes', () => {
     const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
     const browser = createBrowser('198.51.100.1');
     const departure = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
-    const { searchParams: sent } = getNextUrl(departure);
-    const query = new URLSearchParams({ code: 'made-up', state: sent.get('state') ?? '', iss: provider.url });
-    const page = await browser.get(`${sent.get('redirect_uri')}?${query}`);
+    const page = await browser.get(getCallbackUrl(provider, getNextUrl(departure)));
     assert.deepEqual([page.status, countTokenRequests()], [429, 100], page.html);
     assert.match(page.html, /too many sign-ins from this address have failed; wait a minute/i);
     assert.deepEqual(await sendCallbacks('198.51.100.2', 1), [401]);

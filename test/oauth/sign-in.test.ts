@@ -1,40 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
-import {
-  type ForgedTokenProvider,
-  type Forgery,
-  startForgedTokenProvider,
-} from '../support/oauth/forged-token-provider.ts';
+import { type ForgedReturn, getCallbackUrl, startForgedSignIn } from '../support/oauth/forged-sign-in.ts';
+import type { ForgedTokenProvider, Forgery } from '../support/oauth/forged-token-provider.ts';
 import { registerClient } from '../support/oauth/oauth-client.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { TestToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 
 const hourS = 3600;
 
-async function startService(own: Record<string, string> = {}) {
-  const provider = await startForgedTokenProvider();
-  const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
-  return { provider, toolhost: await startToolhost({ env: { ...env, ...own } }) };
-}
-
-type Return = { changed?: Record<string, string>; forgery?: Forgery };
-
-/** Returns the provider's redirect with a valid code. */
-function getCallbackUrl(provider: ForgedTokenProvider, departure: URL, { changed, forgery }: Return = {}): URL {
-  const { searchParams: sent } = departure;
-  provider.setIdToken(sent.get('nonce') ?? assert.fail('a sign-in has a nonce'), forgery);
-  const url = new URL(sent.get('redirect_uri') ?? '');
-  const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
-  url.search = new URLSearchParams(answer).toString();
-  return url;
-}
-
 for (const basePath of ['', '/base']) {
   describe(`sign-in at ${basePath || 'the root of a host'}`, async () => {
     const port = String(await findFreePort());
-    const { provider, toolhost } = await startService({ PORT: port, BASE_URL: `http://127.0.0.1:${port}${basePath}` });
-    after(() => Promise.all([toolhost.stop(), provider.close()]));
+    const env = { PORT: port, BASE_URL: `http://127.0.0.1:${port}${basePath}` };
+    const { provider, toolhost, stop } = await startForgedSignIn({ env });
+    after(stop);
 
     it('returns only to a page below the base URL, and to Home instead of any other [sec E8]', async () => {
       const home = `${basePath}/`;
@@ -66,17 +46,17 @@ for (const basePath of ['', '/base']) {
 }
 
 describe('responses of the identity provider at a sign-in', async () => {
-  const { provider, toolhost } = await startService();
-  after(() => Promise.all([toolhost.stop(), provider.close()]));
+  const { provider, toolhost, stop } = await startForgedSignIn();
+  after(stop);
 
   /** Goes to the provider and returns with a forged ID token. */
-  async function signIn(browser: Browser, { changed, forgery }: Return = {}) {
+  async function signIn(browser: Browser, options?: ForgedReturn) {
     const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
     const sent = ['code_challenge_method', 'response_type', 'client_id'].map((name) =>
       departure.searchParams.get(name),
     );
     assert.deepEqual(sent, ['S256', 'code', provider.clientId]);
-    const back = getCallbackUrl(provider, departure, { ...(changed && { changed }), ...(forgery && { forgery }) });
+    const back = getCallbackUrl(provider, departure, options);
     return { back, page: await browser.get(back) };
   }
 
@@ -199,12 +179,13 @@ describe('responses of the identity provider at a sign-in', async () => {
 describe('identity provider that is down when a person returns from it', () => {
   let provider: ForgedTokenProvider;
   let toolhost: TestToolhost;
+  let stop: () => Promise<unknown>;
   beforeEach(async () => {
-    ({ provider, toolhost } = await startService());
+    ({ provider, toolhost, stop } = await startForgedSignIn());
   });
-  afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
+  afterEach(() => stop());
 
-  async function startSignIn(options?: Return) {
+  async function startSignIn(options?: ForgedReturn) {
     const browser = createBrowser();
     const departure = getNextUrl(await browser.get(`${toolhost.url}/login`));
     return () => browser.get(getCallbackUrl(provider, departure, options));
