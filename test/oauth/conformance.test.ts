@@ -2,61 +2,40 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
+import { root } from '../files.ts';
 import { createBrowser } from '../support/browser/browser.ts';
-import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
+import { registerClient } from '../support/oauth/oauth-client.ts';
 import { formatTranscript, runScript } from '../support/toolhost/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 
-const suite = join(
-  import.meta.dirname,
-  '..',
-  '..',
-  'node_modules',
-  '@modelcontextprotocol',
-  'conformance',
-  'dist',
-  'index.js',
-);
+const suite = join(root, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
-describe('official conformance suite for authorization', () => {
-  let provider: HonestProvider;
-  let toolhost: TestToolhost;
-  let directory: string;
-
-  before(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'toolhost-oauth-conformance-'));
-    provider = await startHonestProvider();
-    toolhost = await startToolhost({ egressPorts: [provider.port] });
-    await toolhost.createServer({
-      name: 'Items',
-      slug: 'items',
-      authentication: { type: 'Bearer' },
-      oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/items/callback`),
-      tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${provider.url}/me` }],
-    });
+describe('official conformance suite for authorization', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'toolhost-oauth-conformance-'));
+  const provider = await startHonestProvider();
+  const toolhost = await startToolhost({ egressPorts: [provider.port] });
+  await toolhost.createServer({
+    name: 'Items',
+    slug: 'items',
+    authentication: { type: 'Bearer' },
+    oauth: await provider.createOAuthConfig(`${toolhost.url}/mcp/items/callback`),
+    tools: [{ name: 'read', description: 'Reads.', method: 'GET', url: `${provider.url}/me` }],
   });
   after(async () => {
     await Promise.all([toolhost.stop(), provider.close()]);
     rmSync(directory, { recursive: true, force: true });
   });
 
-  async function register(redirectUri: string): Promise<string> {
-    const response = await fetch(`${toolhost.url}/mcp/items/register`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ client_name: 'Conformance suite', redirect_uris: [redirectUri] }),
-    });
-    return ((await response.json()) as { client_id: string }).client_id;
-  }
-
   /** Runs the suite, and logs a person in when it asks for it. */
   async function run(resource: readonly string[]): Promise<void> {
     const port = await findFreePort();
     const issuer = `${toolhost.url}/mcp/items`;
-    const client = ['--client-id', await register(`http://127.0.0.1:${port}/callback`), '-p', String(port)];
+    const { id } = await registerClient({ issuer, redirectUri: `http://127.0.0.1:${port}/callback` });
+    const client = ['--client-id', id, '-p', String(port)];
     const browser = createBrowser();
     const logInAndReturn = async (url: string) => void (await fetch(await logIn(browser, url, 'Anna')));
     const onLine = (line: string) => (line.startsWith(`${issuer}/authorize?`) ? logInAndReturn(line) : undefined);

@@ -1,42 +1,32 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { expectTokens, registerClient } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
-describe('hostnames of the machine in local mode', () => {
-  let world: LoginWorld;
-  let slug: string;
-  let port: string;
-
-  before(async () => {
-    world = await startLoginWorld({ env: { ALLOWED_HOSTS: 'host.docker.internal, toolhost:9000' } });
-    slug = await world.createServer();
-    ({ port } = new URL(world.toolhost.url));
-  });
+describe('hostnames of the machine in local mode', async () => {
+  const world = await startLoginWorld({ env: { ALLOWED_HOSTS: 'host.docker.internal, toolhost:9000' } });
+  const slug = await world.createServer();
+  const { port } = new URL(world.toolhost.url);
   after(() => world.stop());
 
-  const getHostnames = () => [
-    ...[`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`],
-    ...[`host.docker.internal:${port}`, 'toolhost:9000'],
-  ];
+  const ownNames = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`];
+  const hostnames = [...ownNames, `host.docker.internal:${port}`, 'toolhost:9000'];
   /** Sends a request with this Host header. */
   const sendRequest = (path: string, host: string) =>
     sendRawRequest(world.toolhost.url + path, { method: 'GET', headers: { host, accept: 'application/json' } });
 
   it('[mcp 57] builds metadata, issuer, endpoints, and challenge from the hostname of the request', async () => {
-    for (const host of getHostnames()) {
+    for (const host of hostnames) {
       const base = `http://${host}`;
       const issuer = `${base}/mcp/${slug}`;
-      const resource = JSON.parse(
-        (await sendRequest(`/.well-known/oauth-protected-resource/mcp/${slug}`, host)).text,
-      ) as Json;
+      const getMetadata = async (name: string) =>
+        JSON.parse((await sendRequest(`/.well-known/oauth-${name}/mcp/${slug}`, host)).text) as Json;
+      const resource = await getMetadata('protected-resource');
       assert.deepEqual([resource.resource, resource.authorization_servers], [issuer, [issuer]]);
-      const server = JSON.parse(
-        (await sendRequest(`/.well-known/oauth-authorization-server/mcp/${slug}`, host)).text,
-      ) as Json;
+      const server = await getMetadata('authorization-server');
       assert.equal(server.issuer, issuer);
       for (const name of ['authorization', 'token', 'registration', 'revocation'])
         assert.ok(String(server[`${name}_endpoint`]).startsWith(`${issuer}/`), `${name} ${host}`);
@@ -73,7 +63,7 @@ describe('hostnames of the machine in local mode', () => {
 
   it("[mcp 45] accepts the server's URL with any of the hostnames as the resource", async () => {
     const client = await world.registerClient(slug);
-    for (const host of getHostnames()) {
+    for (const host of hostnames) {
       const { url } = client.authorization({ resource: `http://${host}/mcp/${slug}` });
       assert.equal((await world.newBrowser().get(url)).status, 200, host);
     }

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import { getNextUrl } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import type { OAuthClient } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('login check', () => {
-  let world: LoginWorld;
-  before(async () => {
-    world = await startLoginWorld();
-  });
+describe('login check', async () => {
+  const world = await startLoginWorld();
   beforeEach(() => world.provider.onToken());
   after(() => world.stop());
 
@@ -37,27 +34,20 @@ describe('login check', () => {
 
   const tokens = { access_token: 'of-the-provider', token_type: 'bearer' };
   const requestedScopes = ['read', 'write'];
-  const responses: [what: string, answer: Json, output: Json][] = [
-    ['only a token', {}, { scopes: requestedScopes, missing_scopes: [], renewable: false }],
-    [
-      'all fields',
-      { expires_in: 600, refresh_token: 'r-of-the-provider', scope: 'write read' },
-      { scopes: ['write', 'read'], missing_scopes: [], renewable: true },
-    ],
-    ['fewer scopes', { scope: 'read' }, { scopes: ['read'], missing_scopes: ['write'], renewable: false }],
-    [
-      'commas between scopes',
-      { scope: 'read,write,more' },
-      { scopes: [...requestedScopes, 'more'], missing_scopes: [], renewable: false },
-    ],
-    ['an empty scope', { scope: '' }, { scopes: [], missing_scopes: requestedScopes, renewable: false }],
+  const full = { expires_in: 600, refresh_token: 'r-of-the-provider', scope: 'write read' };
+  const responses: [what: string, answer: Json, scopes: string[], missing: string[], renewable?: boolean][] = [
+    ['only a token', {}, requestedScopes, []],
+    ['all fields', full, ['write', 'read'], [], true],
+    ['fewer scopes', { scope: 'read' }, ['read'], ['write']],
+    ['commas between scopes', { scope: 'read,write,more' }, [...requestedScopes, 'more'], []],
+    ['an empty scope', { scope: '' }, [], requestedScopes],
   ];
-  for (const [what, response, output] of responses) {
+  for (const [what, response, scopes, missing_scopes, renewable = false] of responses) {
     it(`reports the result, without a token, when the provider's response has ${what}`, async () => {
       world.provider.onToken(() => ({ body: { ...tokens, ...response } }));
       const { body, text } = await checkLogin();
       const { expires_in_s: seconds, ...rest } = body;
-      assert.deepEqual(rest, output);
+      assert.deepEqual(rest, { scopes, missing_scopes, renewable });
       assertRemainingTime(seconds, response.expires_in);
       assert.doesNotMatch(text, /of-the-provider|th[arp]_/);
     });
@@ -77,18 +67,11 @@ describe('login check', () => {
     assert.deepEqual([repeated.status, /could not be finished/.test(String(repeated.body.detail))], [400, true]);
     assert.equal((await client.redeem(code, verifier)).status, 400);
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
-    assert.deepEqual(
-      (body.grants as Json[]).map(({ status }) => status),
-      ['revoked'],
-    );
+    const statuses = (body.grants as Json[]).map(({ status }) => status);
+    assert.deepEqual(statuses, ['revoked']);
     const audit = (await world.toolhost.rest('GET', '/audit?limit=2')).body.events as Json[];
-    assert.deepEqual(
-      audit.map(({ operation, target }) => [operation, target]),
-      [
-        ['loginRevoked', slug],
-        ['login', slug],
-      ],
-    );
+    const events = audit.map(({ operation, target }) => `${operation} ${target}`);
+    assert.deepEqual(events, [`loginRevoked ${slug}`, `login ${slug}`]);
   });
 
   it('does not end a login without its verifier and client', async () => {
@@ -111,22 +94,17 @@ describe('login check', () => {
     assert.deepEqual([missing, body.detail], [404, 'this server has no login; add oauth to its configuration first']);
   });
 
+  const credentials = "refused this server's client id or client secret with status";
   const refusals: [number, Json, string][] = [
-    [
-      401,
-      { error: 'invalid_client' },
-      "refused this server's client id or client secret with status 401; it may require 'client_auth': 'basic' in oauth",
-    ],
-    [400, { error: 'unauthorized_client' }, "refused this server's client id or client secret with status 400"],
+    [401, { error: 'invalid_client' }, `${credentials} 401; it may require 'client_auth': 'basic' in oauth`],
+    [400, { error: 'unauthorized_client' }, `${credentials} 400`],
     [404, {}, 'refused the request with status 404'],
   ];
   for (const [status, body, message] of refusals) {
     it(`reports to the client why the provider issued no token: ${status} ${JSON.stringify(body)}`, async () => {
       world.provider.onToken(() => ({ status, body }));
-      const page = await world.returnFromProvider(
-        (await world.registerClient(await world.createServer())).authorization(),
-      );
-      const { searchParams } = getNextUrl(page);
+      const client = await world.registerClient(await world.createServer());
+      const { searchParams } = getNextUrl(await world.returnFromProvider(client.authorization()));
       assert.equal(searchParams.get('error'), 'server_error');
       assert.equal(searchParams.get('error_description'), `the token endpoint ${message}`);
     });

@@ -1,25 +1,26 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { hashSecret } from '@toolhost/credentials/ids';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { assertOAuthError, expectTokens, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, expectTokens, type Tokens } from '../support/oauth/oauth-client.ts';
 
 const secondMs = 1000;
 const dayMs = 24 * 60 * 60 * secondMs;
 
-describe('Toolhost refresh tokens', () => {
-  let world: LoginWorld;
-  let slug: string;
-  let client: OAuthClient;
-
-  before(async () => {
-    world = await startLoginWorld();
-    slug = await world.createServer();
-    client = await world.registerClient(slug);
-  });
+describe('Toolhost refresh tokens', async () => {
+  const world = await startLoginWorld();
+  const slug = await world.createServer();
+  const client = await world.registerClient(slug);
   after(() => world.stop());
 
   const refresh = async (token: string): Promise<Tokens> => expectTokens(await client.refresh(token));
+  const { db } = world.toolhost.running.app.runner;
+  const getGrantId = async ({ refresh_token }: Tokens) => {
+    const query = db.selectFrom('tokens').select('grant_id').where('hash', '=', hashSecret(refresh_token));
+    return (await query.executeTakeFirstOrThrow()).grant_id;
+  };
+  const listTokens = (grantId: string) =>
+    db.selectFrom('tokens').select('kind').where('grant_id', '=', grantId).execute();
   const isLive = async (token: string) => (await world.listTools(slug, token)).status === 200;
 
   it('[mcp 51] [sec D18] are rotated at each refresh, and an old one ends the login after its grace period', async () => {
@@ -67,17 +68,8 @@ describe('Toolhost refresh tokens', () => {
   it('[find A5] are stored for 100 rotations of a login, and are unknown after that', async () => {
     const first = await world.getTokens(client);
     let last = first;
-    const countRows = async () => {
-      const { db } = world.toolhost.running.app.runner;
-      const { grant_id } = await db
-        .selectFrom('tokens')
-        .select('grant_id')
-        .where('hash', '=', hashSecret(last.refresh_token))
-        .executeTakeFirstOrThrow();
-      return (await db.selectFrom('tokens').select('hash').where('grant_id', '=', grant_id).execute()).length;
-    };
     for (let n = 1; n <= 110; n += 1) last = await refresh(last.refresh_token);
-    assert.equal(await countRows(), 2 * 102);
+    assert.equal((await listTokens(await getGrantId(last))).length, 2 * 102);
     assertOAuthError(await client.refresh(first.refresh_token), 400, 'invalid_grant');
     assert.deepEqual([await isLive(first.access_token), await isLive(last.access_token)], [false, true]);
   });
@@ -87,31 +79,24 @@ describe('Toolhost refresh tokens', () => {
     const ownClient = await world.registerClient(slug);
     const first = await world.getTokens(ownClient);
     let last = expectTokens(await ownClient.refresh(first.refresh_token));
-    const { db } = world.toolhost.running.app.runner;
-    const tokenRows = db.selectFrom('tokens').select(['grant_id', 'kind']);
-    const { grant_id } = await tokenRows.where('hash', '=', hashSecret(last.refresh_token)).executeTakeFirstOrThrow();
+    const grantId = await getGrantId(last);
     for (let n = 1; n < 199; n++) {
       // Restarts the grace period, which would end too early on a busy machine.
-      await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grant_id).execute();
+      await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grantId).execute();
       last = expectTokens(await ownClient.refresh(first.refresh_token));
     }
-    const kinds = async () => (await tokenRows.where('grant_id', '=', grant_id).execute()).map(({ kind }) => kind);
-    assert.equal((await kinds()).length, 400);
+    assert.equal((await listTokens(grantId)).length, 400);
     last = expectTokens(await ownClient.refresh(first.refresh_token));
     assertOAuthError(await ownClient.refresh(first.refresh_token), 400, 'invalid_grant');
-    assert.deepEqual([(await kinds()).length, await isLive(first.access_token)], [400, false]);
+    assert.deepEqual([(await listTokens(grantId)).length, await isLive(first.access_token)], [400, false]);
     const next = expectTokens(await ownClient.refresh(last.refresh_token));
     assert.deepEqual([await isLive(last.access_token), await isLive(next.access_token)], [true, true]);
   });
 
   it('[sec D11] are valid only at their own server and for their own client', async () => {
     const { refresh_token, access_token } = await world.getTokens(client);
-    const [other, elsewhere] = [
-      await world.registerClient(slug),
-      await world.registerClient(await world.createServer()),
-    ];
-    assertOAuthError(await other.refresh(refresh_token), 400, 'invalid_grant');
-    assertOAuthError(await elsewhere.refresh(refresh_token), 400, 'invalid_grant');
+    for (const at of [slug, await world.createServer()])
+      assertOAuthError(await (await world.registerClient(at)).refresh(refresh_token), 400, 'invalid_grant');
     assertOAuthError(await client.refresh(refresh_token, { resource: world.issuer('other') }), 400, 'invalid_target');
     for (const none of [undefined, ''])
       assertOAuthError(await client.refresh('', { refresh_token: none }), 400, 'invalid_request');

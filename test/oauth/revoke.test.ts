@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { assertOAuthError, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
+import { after, describe, it } from 'node:test';
+import { createTool, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, type Tokens } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 type GrantRecord = { id: string; server: string; client: string; status: string; scope: string; last_used_at?: string };
 
-describe('login', () => {
-  let world: LoginWorld;
-  let slug: string;
-  let client: OAuthClient;
-
-  before(async () => {
-    world = await startLoginWorld();
-    slug = await world.createServer();
-    client = await world.registerClient(slug);
-  });
+describe('login', async () => {
+  const world = await startLoginWorld();
+  const slug = await world.createServer();
+  const client = await world.registerClient(slug);
   after(() => world.stop());
 
   async function assertLive(tokens: Tokens, at = slug): Promise<void> {
@@ -37,6 +31,7 @@ describe('login', () => {
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${at}`);
     return body.grants as GrantRecord[];
   }
+  const listStatuses = async (at: string) => (await listGrants(at)).map(({ status }) => status);
 
   it('is listed with its last use, without delay', async () => {
     const used = await world.createServer();
@@ -72,11 +67,8 @@ describe('login', () => {
 
   it('does not end for another client, or at another server', async () => {
     const tokens = await world.getTokens(client);
-    const [other, elsewhere] = [
-      await world.registerClient(slug),
-      await world.registerClient(await world.createServer()),
-    ];
-    for (const otherClient of [other, elsewhere]) {
+    for (const at of [slug, await world.createServer()]) {
+      const otherClient = await world.registerClient(at);
       assert.equal((await otherClient.revoke(tokens.access_token)).status, 200);
       assert.equal((await otherClient.revoke(tokens.refresh_token)).status, 200);
     }
@@ -88,20 +80,13 @@ describe('login', () => {
     const agent = await world.registerClient(at, { name: 'Listed agent' });
     const [first, second] = [await world.getTokens(agent), await world.getTokens(agent)];
     const [newest, oldest] = await listGrants(at);
-    assert.partialDeepStrictEqual(oldest, {
-      server: at,
-      client: 'Listed agent',
-      status: 'active',
-      scope: 'read write',
-    });
+    const listed = { server: at, client: 'Listed agent', status: 'active', scope: 'read write' };
+    assert.partialDeepStrictEqual(oldest, listed);
     const reply = await world.toolhost.rest('DELETE', `/grants/${newest?.id}`);
     assert.deepEqual([reply.status, reply.body], [200, { revoked: newest?.id }]);
     await assertEnded(second, agent, at);
     await assertLive(first, at);
-    assert.deepEqual(
-      (await listGrants(at)).map(({ status }) => status),
-      ['revoked', 'active'],
-    );
+    assert.deepEqual(await listStatuses(at), ['revoked', 'active']);
     assert.equal((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status, 404);
     assert.doesNotMatch(JSON.stringify(await listGrants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
   });
@@ -113,13 +98,11 @@ describe('login', () => {
     const reader = await world.toolhost.createKey({ scopes: ['manage:read'] });
     const listed = await world.toolhost.rest('GET', '/grants', { key: otherWorkspaceKey });
     assert.deepEqual(listed.body.grants, []);
-    const [foreign, random] = await Promise.all(
-      [grant?.id, 'grt_unknown'].map((id) =>
-        world.toolhost.rest('DELETE', `/grants/${id}`, { key: otherWorkspaceKey }),
-      ),
-    );
-    assert.deepEqual([foreign?.status, foreign?.body.detail], [404, random?.body.detail]);
-    assert.equal((await world.toolhost.rest('DELETE', `/grants/${grant?.id}`, { key: reader })).status, 403);
+    const revoke = (id: string | undefined, key: string) => world.toolhost.rest('DELETE', `/grants/${id}`, { key });
+    const foreign = await revoke(grant?.id, otherWorkspaceKey);
+    const random = await revoke('grt_unknown', otherWorkspaceKey);
+    assert.deepEqual([foreign.status, foreign.body.detail], [404, random.body.detail]);
+    assert.equal((await revoke(grant?.id, reader)).status, 403);
     await assertLive(tokens);
   });
 
@@ -133,30 +116,19 @@ describe('login', () => {
     for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)]) {
       assert.equal(reply.status, 404);
     }
-    assert.deepEqual(
-      (await listGrants(at)).map(({ status }) => status),
-      ['revoked', 'revoked'],
-    );
+    assert.deepEqual(await listStatuses(at), ['revoked', 'revoked']);
   });
 
-  const serverChanges: [what: string, change: (world: LoginWorld) => Json][] = [
-    ['a tool calls another host', () => ({ tools: [createTool('https://collector.example.com/things')] })],
-    [
-      'a tool is added that calls another host',
-      ({ upstream }) => ({
-        tools: [
-          createTool(`${upstream.url}/things`),
-          { ...createTool('https://collector.example.com/'), name: 'more' },
-        ],
-      }),
-    ],
-    [
-      'the login page moves',
-      ({ provider }) => ({ oauth: provider.oauth({ authorization_url: `${provider.url}/other` }) }),
-    ],
-    ['the token endpoint moves', ({ provider }) => ({ oauth: provider.oauth({ token_url: `${provider.url}/token` }) })],
-    ['its client ID at the provider changes', ({ provider }) => ({ oauth: provider.oauth({ client_id: 'another' }) })],
-    ['it switches to passthrough mode', ({ provider }) => ({ oauth: provider.oauth({ token_mode: 'passthrough' }) })],
+  const { provider, upstream } = world;
+  const collector = createTool('https://collector.example.com/things');
+  const added = [createTool(`${upstream.url}/things`), { ...collector, name: 'more' }];
+  const serverChanges: [what: string, change: Json][] = [
+    ['a tool calls another host', { tools: [collector] }],
+    ['a tool is added that calls another host', { tools: added }],
+    ['the login page moves', { oauth: provider.oauth({ authorization_url: `${provider.url}/other` }) }],
+    ['the token endpoint moves', { oauth: provider.oauth({ token_url: `${provider.url}/token` }) }],
+    ['its client ID at the provider changes', { oauth: provider.oauth({ client_id: 'another' }) }],
+    ['it switches to passthrough mode', { oauth: provider.oauth({ token_mode: 'passthrough' }) }],
   ];
   for (const [what, change] of serverChanges) {
     it(`[sec M9] ends when ${what}`, async () => {
@@ -165,7 +137,7 @@ describe('login', () => {
       const tokens = await world.getTokens(agent);
       const { code, verifier } = await world.logIn(agent);
       await assertLive(tokens, at);
-      await world.updateServer(at, change(world));
+      await world.updateServer(at, change);
       await assertEnded(tokens, agent, at);
       assertOAuthError(await agent.redeem(code, verifier), 400, 'invalid_grant');
     });

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { after, describe, it } from 'node:test';
+import { createTool, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, expectTokens, type Tokens } from '../support/oauth/oauth-client.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-describe('login for a view', () => {
-  let world: LoginWorld;
-  before(async () => {
-    world = await startLoginWorld();
-    world.upstream.on('*', () => ({ body: {} }));
-    world.provider.onToken();
-  });
+describe('login for a view', async () => {
+  const world = await startLoginWorld();
+  world.upstream.on('*', () => ({ body: {} }));
   after(() => world.stop());
 
   const createServer = (oauth: Json = {}) => {
@@ -40,11 +36,9 @@ describe('login for a view', () => {
     assert.ok(headers.get('www-authenticate')?.includes(`resource_metadata="${metadata}"`));
     const document = await fetch(metadata);
     assert.equal(document.headers.get('access-control-allow-origin'), '*');
-    const { resource, authorization_servers, resource_name } = (await document.json()) as Json;
-    assert.deepEqual(
-      [resource, authorization_servers, resource_name],
-      [`${world.issuer(slug)}/desk`, [world.issuer(slug)], 'The desk'],
-    );
+    const issuer = world.issuer(slug);
+    const expected = { resource: `${issuer}/desk`, authorization_servers: [issuer], resource_name: 'The desk' };
+    assert.partialDeepStrictEqual(await document.json(), expected);
     assert.equal((await fetch(`${metadata}k`)).status, 404);
   });
 
@@ -102,18 +96,14 @@ describe('login for a view', () => {
     const slug = await createServer();
     const other = await createServer();
     const client = await world.registerClient(slug);
-    for (const resource of [
-      `${world.issuer(slug)}/nothing`,
-      `${world.issuer(other)}/desk`,
-      `${world.issuer(slug)}/desk/run`,
-    ]) {
-      const { searchParams } = await getRefusal(slug, { resource });
-      assert.equal(searchParams, 'invalid_target', resource);
+    const address = world.issuer(slug);
+    for (const resource of [`${address}/nothing`, `${world.issuer(other)}/desk`, `${address}/desk/run`]) {
+      const page = await world.newBrowser().get(client.authorization({ resource }).url);
+      assert.match(page.html, /invalid_target/, resource);
     }
     const { code, verifier } = await world.logIn(client, undefined, resourceFor(slug, 'desk'));
     const whole = await client.redeem(code, verifier);
     assertOAuthError(whole, 400, 'invalid_target');
-    const address = world.issuer(slug);
     const named = `resource names ${address}; it must be ${address}/desk, the resource of the login`;
     assert.equal(whole.body.error_description, named);
     assertOAuthError(await client.redeem(code, verifier, resourceFor(slug, 'reading')), 400, 'invalid_target');
@@ -136,35 +126,27 @@ describe('login for a view', () => {
     const slug = await createServer();
     const { client, tokens } = await logIn(slug, 'desk');
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
-    assert.deepEqual(
-      (body.grants as Json[]).map(({ server, view }) => [server, view]),
-      [[slug, 'desk']],
-    );
+    const grants = (body.grants as Json[]).map(({ server, view }) => `${server} ${view}`);
+    assert.deepEqual(grants, [`${slug} desk`]);
     await world.updateServer(slug, { views: { reading: { read_only: true } } });
     assert.deepEqual(await getStatuses(slug, tokens), [401, 404, 401]);
     assertOAuthError(await client.refresh(tokens.refresh_token, { resource: undefined }), 400, 'invalid_grant');
   });
 
   it('is valid again with a view of the same name, unless it was revoked [agent 2]', async () => {
-    const whole = { resource: undefined };
     const slug = await createServer();
-    const [activeLogin, revokedLogin] = [await logIn(slug, 'desk'), await logIn(slug, 'desk')];
+    const [active, revoked] = [await logIn(slug, 'desk'), await logIn(slug, 'desk')];
+    const refresh = ({ client, tokens }: typeof active) =>
+      client.refresh(tokens.refresh_token, { resource: undefined });
     const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
     await world.updateServer(slug, { views: null });
     const newest = (body.grants as Json[])[0];
     assert.ok((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status < 300);
-    assertOAuthError(await activeLogin.client.refresh(activeLogin.tokens.refresh_token, whole), 400, 'invalid_grant');
-    assert.deepEqual(await getStatuses(slug, activeLogin.tokens), [401, 404, 404]);
+    assertOAuthError(await refresh(active), 400, 'invalid_grant');
+    assert.deepEqual(await getStatuses(slug, active.tokens), [401, 404, 404]);
     await world.updateServer(slug, { views: { desk: { tools: ['run'] } } });
-    const works = expectTokens(await activeLogin.client.refresh(activeLogin.tokens.refresh_token, whole));
-    assert.deepEqual(await getStatuses(slug, works), [401, 200, 404]);
-    assertOAuthError(await revokedLogin.client.refresh(revokedLogin.tokens.refresh_token, whole), 400, 'invalid_grant');
-    assert.deepEqual(await getStatuses(slug, revokedLogin.tokens), [401, 401, 404]);
+    assert.deepEqual(await getStatuses(slug, expectTokens(await refresh(active))), [401, 200, 404]);
+    assertOAuthError(await refresh(revoked), 400, 'invalid_grant');
+    assert.deepEqual(await getStatuses(slug, revoked.tokens), [401, 401, 404]);
   });
-
-  async function getRefusal(slug: string, changes: Json): Promise<{ searchParams: string }> {
-    const client = await world.registerClient(slug);
-    const page = await world.newBrowser().get(client.authorization(changes as Record<string, string>).url);
-    return { searchParams: /invalid_target/.exec(page.html)?.[0] ?? page.html };
-  }
 });

@@ -2,25 +2,17 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import jsonSchema2020 from '../conformance/json-schema-2020-12.json' with { type: 'json' };
+import { root } from '../files.ts';
 import { isFullSuite } from '../sets.ts';
 import { formatTranscript, runScript } from '../support/toolhost/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type AuthorizingProxy, startAuthorizingProxy } from '../support/upstreams/authorizing-proxy.ts';
-import { type ContentUpstream, startContentUpstream } from '../support/upstreams/content-upstream.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { startAuthorizingProxy } from '../support/upstreams/authorizing-proxy.ts';
+import { startContentUpstream } from '../support/upstreams/content-upstream.ts';
 
-const suiteScript = join(
-  import.meta.dirname,
-  '..',
-  '..',
-  'node_modules',
-  '@modelcontextprotocol',
-  'conformance',
-  'dist',
-  'index.js',
-);
-const baselines = join(import.meta.dirname, '..', 'conformance');
+const suiteScript = join(root, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const baselines = join(root, 'test/conformance');
 
 /** Expected number of passed checks per protocol version, because a scenario without checks does not fail the run. */
 const passedCheckCounts = [
@@ -58,28 +50,17 @@ function createServerConfig(upstream: string, slug: string, mode: object = {}) {
 
 describe('the official MCP conformance suite with the baseline of a tools-only server', {
   concurrency: 2,
-}, () => {
-  let upstream: ContentUpstream;
-  let proxy: AuthorizingProxy;
-  let toolhost: TestToolhost;
-  let directory: string;
-
-  before(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'toolhost-conformance-'));
-    [upstream, proxy] = await Promise.all([startContentUpstream(), startAuthorizingProxy()]);
-    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { ALLOWED_ORIGINS: proxy.url } });
-    proxy.setDestination(toolhost.url, await toolhost.createKey({ scopes: ['call'] }));
-    await toolhost.createServer(createServerConfig(upstream.url, 'conformance'));
-    await toolhost.createServer(createServerConfig(upstream.url, 'conformance-search', { tool_mode: 'search' }));
-    const { tools } = createServerConfig(upstream.url, '');
-    const others = tools.map((tool) => ({ ...tool, name: `other_${tool.name}` }));
-    const view = { tools: tools.map(({ name }) => name) };
-    await toolhost.createServer({
-      ...createServerConfig(upstream.url, 'conformance-view'),
-      tools: [...tools, ...others],
-      views: { suite: view },
-    });
-  });
+}, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'toolhost-conformance-'));
+  const [upstream, proxy] = await Promise.all([startContentUpstream(), startAuthorizingProxy()]);
+  const toolhost = await startToolhost({ egressPorts: [upstream.port], env: { ALLOWED_ORIGINS: proxy.url } });
+  proxy.setDestination(toolhost.url, await toolhost.createKey({ scopes: ['call'] }));
+  await toolhost.createServer(createServerConfig(upstream.url, 'conformance'));
+  await toolhost.createServer(createServerConfig(upstream.url, 'conformance-search', { tool_mode: 'search' }));
+  const config = createServerConfig(upstream.url, 'conformance-view');
+  const others = config.tools.map((tool) => ({ ...tool, name: `other_${tool.name}` }));
+  const views = { suite: { tools: config.tools.map(({ name }) => name) } };
+  await toolhost.createServer({ ...config, tools: [...config.tools, ...others], views });
   after(async () => {
     await proxy.close();
     await Promise.all([toolhost.stop(), upstream.close()]);
@@ -90,11 +71,8 @@ describe('the official MCP conformance suite with the baseline of a tools-only s
     const baseline = join(baselines, `conformance-baseline-${version}.yml`);
     const selection = ['--suite', 'all', '--spec-version', version, '--expected-failures', baseline];
     const output = join(directory, slug, version);
-    const result = await runScript(
-      suiteScript,
-      ['server', '--url', `${proxy.url}/mcp/${slug}`, ...selection, '-o', output],
-      directory,
-    );
+    const args = ['server', '--url', `${proxy.url}/mcp/${slug}`, ...selection, '-o', output];
+    const result = await runScript(suiteScript, args, directory);
     assert.equal(result.code, 0, formatTranscript(result));
     assert.match(result.stdout, new RegExp(`^Total: ${passed} passed,`, 'm'), formatTranscript(result));
   };
