@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { post } from '../support/oauth/oauth-client.ts';
-import { type SignedInAgent, signInAgent } from '../support/oauth/signed-in-agent.ts';
+import { after, describe, it } from 'node:test';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import type { OAuthClient } from '../support/oauth/oauth-client.ts';
+import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
-describe('REST API with tokens of the management login', () => {
-  let world: LoginWorld;
-  let agent: SignedInAgent;
-  before(async () => {
-    world = await startLoginWorld();
-    agent = await signInAgent(world.toolhost);
-  });
+describe('REST API with tokens of the management login', async () => {
+  const world = await startLoginWorld();
+  const agent = await signInAgent(world.toolhost);
   after(() => world.stop());
   const requestApi = (method: string, path: string, key: string, body?: unknown) =>
     world.toolhost.rest(method, path, { key, ...(body !== undefined && { body }) });
@@ -29,10 +25,8 @@ describe('REST API with tokens of the management login', () => {
     const { url } = world.toolhost;
     const refused = await requestApi('GET', '/servers', 'tha_made-up');
     const metadataUrl = `${url}/.well-known/oauth-protected-resource/api/v1`;
-    assert.deepEqual(
-      [refused.status, refused.headers.get('www-authenticate')],
-      [401, `Bearer resource_metadata="${metadataUrl}"`],
-    );
+    assert.equal(refused.status, 401);
+    assert.equal(refused.headers.get('www-authenticate'), `Bearer resource_metadata="${metadataUrl}"`);
     const response = await fetch(metadataUrl, { headers: { origin: 'https://client.example' } });
     assert.equal(response.headers.get('access-control-allow-origin'), '*');
     const metadata = (await response.json()) as { resource: string; authorization_servers: string[] };
@@ -40,23 +34,14 @@ describe('REST API with tokens of the management login', () => {
   });
 
   it('[ship 7] issues tokens for the API as a resource, and for no other resource (RFC 8707)', async () => {
-    const { client } = agent;
-    const requestToken = (resource: string) =>
-      post(
-        `${world.issuer('manage')}/token`,
-        new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'thr_none', client_id: client.id, resource }),
-      );
-    assert.equal((await requestToken(`${world.toolhost.url}/api/v1`)).body.error, 'invalid_grant');
+    const getError = async ({ refresh }: OAuthClient, resource: string) =>
+      (await refresh('thr_none', { resource })).body.error;
+    const api = `${world.toolhost.url}/api/v1`;
+    assert.equal(await getError(agent.client, api), 'invalid_grant');
     for (const other of [`${world.toolhost.url}/api`, 'https://evil.example/api/v1'])
-      assert.equal((await requestToken(other)).body.error, 'invalid_target', other);
-    const hosted = await world.createServer();
-    const id = (await world.registerClient(hosted)).id;
-    const form = { grant_type: 'refresh_token', refresh_token: 'thr_none', client_id: id };
-    const confused = await post(
-      `${world.issuer(hosted)}/token`,
-      new URLSearchParams({ ...form, resource: `${world.toolhost.url}/api/v1` }),
-    );
-    assert.equal(confused.body.error, 'invalid_target');
+      assert.equal(await getError(agent.client, other), 'invalid_target', other);
+    const hosted = await world.registerClient(await world.createServer());
+    assert.equal(await getError(hosted, api), 'invalid_target');
   });
 
   it('[ship 7] rejects tokens of hosted servers, and refresh tokens', async () => {

@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { after, describe, it } from 'node:test';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, expectTokens, formatBasicAuth, post } from '../support/oauth/oauth-client.ts';
 import type { Reply } from '../support/toolhost/toolhost.ts';
 
 const methods = ['client_secret_basic', 'client_secret_post'] as const;
 
-describe('confidential clients', () => {
-  let world: LoginWorld;
-  let slug: string;
-
-  before(async () => {
-    world = await startLoginWorld();
-    slug = await world.createServer();
-  });
+describe('confidential clients', async () => {
+  const world = await startLoginWorld();
+  const slug = await world.createServer();
   after(() => world.stop());
 
   const register = (more: object) =>
@@ -24,10 +19,7 @@ describe('confidential clients', () => {
       const { status, body } = await register({ token_endpoint_auth_method });
       assert.equal(status, 201);
       assert.match(String(body.client_secret), /^[\w-]{43}$/);
-      assert.deepEqual(
-        [body.token_endpoint_auth_method, body.client_secret_expires_at],
-        [token_endpoint_auth_method, 0],
-      );
+      assert.partialDeepStrictEqual(body, { token_endpoint_auth_method, client_secret_expires_at: 0 });
     }
     for (const token_endpoint_auth_method of ['none', 'private_key_jwt', 'CLIENT_SECRET_BASIC', null, undefined]) {
       const { status, body } = await register({ token_endpoint_auth_method });
@@ -36,10 +28,8 @@ describe('confidential clients', () => {
     }
   });
 
-  for (const [authMethod, other] of [methods, methods.toReversed()] as [
-    (typeof methods)[number],
-    (typeof methods)[number],
-  ][]) {
+  for (const [index, authMethod] of methods.entries()) {
+    const other = methods[index === 0 ? 1 : 0];
     it(`[mcp 61] logs in, refreshes, and revokes with ${authMethod}, and accepts ${other} from the same client`, async () => {
       const client = await world.registerClient(slug, { authMethod });
       const { access_token, refresh_token } = await world.getTokens(client);
@@ -74,13 +64,8 @@ describe('confidential clients', () => {
         new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'thr_x', ...form }),
         authorization === undefined ? {} : { authorization },
       );
-    for (const authorization of [
-      formatBasicAuth(client.id, 'wrong'),
-      formatBasicAuth(client.id, ''),
-      'Basic',
-      'basic !',
-      'Basic YWJj',
-    ]) {
+    const wrongSecrets = ['wrong', ''].map((secret) => formatBasicAuth(client.id, secret));
+    for (const authorization of [...wrongSecrets, 'Basic', 'basic !', 'Basic YWJj']) {
       const refused = await redeem(authorization, {});
       assertOAuthError(refused, 401, 'invalid_client');
       assert.equal(refused.headers.get('www-authenticate'), 'Basic realm="Toolhost"', authorization);
@@ -109,11 +94,8 @@ describe('confidential clients', () => {
 
   it("[mcp 61] rejects the client's secret at another server", async () => {
     const client = await world.registerClient(slug, { authMethod: 'client_secret_basic' });
-    const elsewhere = clientWithId(
-      client.id,
-      { issuer: world.issuer(await world.createServer()), authMethod: 'client_secret_basic' },
-      client.secret,
-    );
+    const issuer = world.issuer(await world.createServer());
+    const elsewhere = clientWithId(client.id, { issuer, authMethod: 'client_secret_basic' }, client.secret);
     assertOAuthError(await elsewhere.refresh('thr_x'), 401, 'invalid_client');
   });
 });

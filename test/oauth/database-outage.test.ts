@@ -1,33 +1,27 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { startPostgres } from '../support/store/postgres.ts';
+import { type Json, startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
-import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
+import { startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
-describe('token refresh during a database outage', () => {
-  let postgres: TestPostgres;
-  let proxy: SilentProxy;
-  let world: LoginWorld;
-  /** Another replica, whose database connections stay up. */
-  let second: TestToolhost;
+describe('token refresh during a database outage', async () => {
   let slug: string;
   let client: OAuthClient;
-  before(async () => {
-    postgres = await startPostgres();
-    const direct = await postgres.createDatabase();
-    const url = new URL(direct);
-    proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
-    url.port = String(proxy.port);
-    const env = { MASTER_KEY: randomBytes(32).toString('base64'), TRUSTED_PROXIES: '1' };
-    world = await startLoginWorld({ env: { ...env, DATABASE_URL: url.href } });
-    const egressPorts = [...world.provider.ports, world.upstream.port];
-    second = await startToolhost({ env: { ...env, DATABASE_URL: direct }, egressPorts });
-  });
+  const postgres = await startPostgres();
+  const direct = await postgres.createDatabase();
+  const url = new URL(direct);
+  const proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
+  url.port = String(proxy.port);
+  const env = { MASTER_KEY: randomBytes(32).toString('base64'), TRUSTED_PROXIES: '1' };
+  const world = await startLoginWorld({ env: { ...env, DATABASE_URL: url.href } });
+  const egressPorts = [...world.provider.ports, world.upstream.port];
+  /** Another replica, whose database connections stay up. */
+  const second = await startToolhost({ env: { ...env, DATABASE_URL: direct }, egressPorts });
   beforeEach(async () => {
     world.provider.onToken();
     world.upstream.on('*', () => ({ body: {} }));
@@ -51,19 +45,24 @@ describe('token refresh during a database outage', () => {
     return grant?.tokens_version;
   };
   const assertSuccess = (result: ToolCallResult) => assert.notEqual(result.isError, true, JSON.stringify(result));
-  /**
-   * Makes the upstream reject the login's token, and disconnects the database while the service requests another token.
-   */
-  const refreshDuringOutage = async (token: string) => {
+  /** Makes the upstream reject the login's token, and calls until the service requests another token. */
+  const holdRefresh = async (token: string) => {
     world.provider.takeTokenRequests();
     world.rejectFirstToken();
     world.provider.onToken(() => 'hold');
     const call = world.callTool(slug, token);
-    const heldRequest = await world.provider.waitForTokenRequest();
+    return { call, heldRequest: await world.provider.waitForTokenRequest() };
+  };
+  /** Disconnects the database while the service requests another token. */
+  const refreshDuringOutage = async (token: string) => {
+    const { call, heldRequest } = await holdRefresh(token);
     proxy.cut();
     releaseRequest(heldRequest);
     return call;
   };
+  /** Refreshes until the database is back. Returns the tokens. */
+  const refreshAfterOutage = (agent: OAuthClient, token: string) =>
+    eventually(async () => expectTokens(await agent.refresh(token)), 10_000);
 
   it('[find C4] loses no token that the provider has just rotated, and calls continue during the outage', async () => {
     const { access_token } = await world.getTokens(client);
@@ -82,11 +81,7 @@ describe('token refresh during a database outage', () => {
   it('[find C4] stores the tokens immediately when only the connection was lost', async () => {
     const { access_token } = await world.getTokens(client);
     const before = await getTokensVersion();
-    world.provider.takeTokenRequests();
-    world.rejectFirstToken();
-    world.provider.onToken(() => 'hold');
-    const call = world.callTool(slug, access_token);
-    const heldRequest = await world.provider.waitForTokenRequest();
+    const { call, heldRequest } = await holdRefresh(access_token);
     const other = second.callTool(slug, access_token, 'run');
     proxy.cut();
     proxy.heal();
@@ -101,11 +96,7 @@ describe('token refresh during a database outage', () => {
     assertSuccess(await refreshDuringOutage(access_token));
     assert.equal((await client.refresh(refresh_token)).status, 503);
     proxy.heal();
-    const newTokens = await eventually(async () => {
-      const reply = await client.refresh(refresh_token);
-      assert.equal(reply.status, 200, reply.text);
-      return expectTokens(reply);
-    }, 10_000);
+    const newTokens = await refreshAfterOutage(client, refresh_token);
     assertSuccess(await world.callTool(slug, newTokens.access_token));
     assert.equal(world.provider.takeTokenRequests().length, 1);
   });
@@ -142,11 +133,7 @@ describe('token refresh during a database outage', () => {
     releaseRequest(heldRequest);
     assert.equal((await first).status, 503);
     proxy.heal();
-    const newTokens = await eventually(async () => {
-      const reply = await elsewhere.refresh(refresh_token);
-      assert.equal(reply.status, 200, reply.text);
-      return expectTokens(reply);
-    }, 10_000);
+    const newTokens = await refreshAfterOutage(elsewhere, refresh_token);
     assert.equal(world.provider.takeTokenRequests().length, 1);
     assertSuccess(await world.callTool(slug, newTokens.access_token));
   });

@@ -1,37 +1,25 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import pg from 'pg';
 import { getNextUrl, visibleText } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { expectTokens } from '../support/oauth/oauth-client.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 
 /** All tables that a login writes to, from the consent to its end, in either token mode. */
 const writtenTables = [
-  'authorizations',
-  'codes',
-  'tokens',
-  'grants',
-  'changes',
-  'passthrough_tokens',
-  'audit_events',
-  'call_quota_use',
-] as const;
+  ...['authorizations', 'codes', 'tokens', 'grants', 'changes', 'passthrough_tokens', 'audit_events', 'call_quota_use'],
+];
 
-describe('login while a database table cannot be written to', () => {
-  let postgres: TestPostgres;
-  let world: LoginWorld;
-  let admin: pg.Client;
-  before(async () => {
-    postgres = await startPostgres();
-    const url = await postgres.createDatabase();
-    world = await startLoginWorld({ env: { DATABASE_URL: url } });
-    admin = new pg.Client({ connectionString: url });
-    await admin.connect();
-    await admin.query(
-      `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no space' using errcode = '53100'; end $$`,
-    );
-  });
+describe('login while a database table cannot be written to', async () => {
+  const postgres = await startPostgres();
+  const url = await postgres.createDatabase();
+  const world = await startLoginWorld({ env: { DATABASE_URL: url } });
+  const admin = new pg.Client({ connectionString: url });
+  await admin.connect();
+  await admin.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no space' using errcode = '53100'; end $$`,
+  );
   after(async () => {
     await admin.end();
     await world.stop();
@@ -63,10 +51,8 @@ describe('login while a database table cannot be written to', () => {
   }
 
   /** Logs in at the provider. Returns a function that follows the provider's redirect, in the same browser. */
-  async function logInAtProvider(client: OAuthClient) {
-    const person = world.newBrowser();
-    const consent = await person.get(client.authorization().url);
-    const login = await person.get(getNextUrl(await person.press(consent, 'Allow and log in')));
+  async function logInAtProvider({ url }: { url: URL }, person = world.newBrowser()) {
+    const login = await person.get(getNextUrl(await person.press(await person.get(url), 'Allow and log in')));
     return () => person.get(getNextUrl(login));
   }
 
@@ -89,7 +75,7 @@ describe('login while a database table cannot be written to', () => {
   it('[find C4] stores a login together with its audit event, or neither', async () => {
     for (const table of writtenTables) {
       const slug = await world.createServer();
-      const followRedirect = await logInAtProvider(await world.registerClient(slug));
+      const followRedirect = await logInAtProvider((await world.registerClient(slug)).authorization());
       const { status } = await withFailingTable(table, followRedirect);
       const stored = (await countGrants(slug)) === 1;
       // After a 503 the page can be reloaded; the other two tables belong to the events.
@@ -106,9 +92,9 @@ describe('login while a database table cannot be written to', () => {
       const client = await world.registerClient(slug);
       const { url, state } = client.authorization();
       const person = world.newBrowser();
-      const login = await person.get(getNextUrl(await person.press(await person.get(url), 'Allow and log in')));
-      const during = await withFailingTable(table, () => person.get(getNextUrl(login)));
-      const page = during.status === 503 ? await person.get(getNextUrl(login)) : during;
+      const followRedirect = await logInAtProvider({ url }, person);
+      const during = await withFailingTable(table, followRedirect);
+      const page = during.status === 503 ? await followRedirect() : during;
       const { href, searchParams } = getNextUrl(page);
       assert.ok(href.startsWith(client.redirectUri), href);
       assert.deepEqual([searchParams.get('state'), searchParams.get('iss')], [state, world.issuer(slug)]);

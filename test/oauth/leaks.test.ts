@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { type Browser, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
-import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/adversarial-provider.ts';
+import { startAdversarialProvider } from '../support/oauth/adversarial-provider.ts';
 import { createTool } from '../support/oauth/login-world.ts';
 import {
   type Authorization,
@@ -15,10 +15,10 @@ import {
   post,
   registerClient,
 } from '../support/oauth/oauth-client.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import type { Reply } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const canary = (name: string) => `canary-${name}-${randomBytes(12).toString('hex')}`;
 
@@ -41,15 +41,10 @@ function assertAbsent(secrets: ReadonlyMap<string, string>, where: string, conte
   }
 }
 
-describe('[sec A10] secrets of a login', () => {
+describe('[sec A10] secrets of a login', async () => {
   const secrets = new Map<string, string>();
   /** All responses that must not contain any secret. */
   const responses: [where: string, text: string][] = [];
-  let provider: AdversarialProvider;
-  let upstream: RecordingUpstream;
-  let service: ChildToolhost;
-  let dataDir: string;
-  let log: string;
   let key: string;
 
   const recordSecret = (name: string, secret: string): string => {
@@ -66,13 +61,18 @@ describe('[sec A10] secrets of a login', () => {
   async function createServers(): Promise<void> {
     const headers = { authorization: `Bearer ${key}` };
     const oauth = provider.oauth({ client_secret: clientSecret });
-    const authentication = { type: 'QueryParam' };
     const tools = [createTool(`${upstream.url}/things`)];
-    for (const [slug, more] of [
-      ['issued', {}],
-      ['passed-on', { token_mode: 'passthrough' }],
+    for (const [slug, token_mode] of [
+      ['issued', 'issued'],
+      ['passed-on', 'passthrough'],
     ] as const) {
-      const config = { name: 'Things', slug, authentication, oauth: { ...oauth, ...more }, tools };
+      const config = {
+        name: 'Things',
+        slug,
+        authentication: { type: 'QueryParam' },
+        oauth: { ...oauth, token_mode },
+        tools,
+      };
       const created = await post(`${service.url}/api/v1/servers`, config, headers);
       assert.equal(created.status, 201, created.text);
       recordResponse('the created server', created);
@@ -83,14 +83,9 @@ describe('[sec A10] secrets of a login', () => {
   function issueCanaries(): void {
     provider.onLogin(() => ({ code: recordSecret('code of the provider', canary('provider-code')) }));
     provider.onToken(() => {
-      return {
-        body: {
-          access_token: recordSecret('access token of the provider', canary('provider-access')),
-          refresh_token: recordSecret('refresh token of the provider', canary('provider-refresh')),
-          token_type: 'bearer',
-          expires_in: 3600,
-        },
-      };
+      const access_token = recordSecret('access token of the provider', canary('provider-access'));
+      const refresh_token = recordSecret('refresh token of the provider', canary('provider-refresh'));
+      return { body: { access_token, refresh_token, token_type: 'bearer', expires_in: 3600 } };
     });
   }
 
@@ -121,12 +116,8 @@ describe('[sec A10] secrets of a login', () => {
     return tokens;
   }
 
-  const call = (slug: string, token: string) =>
-    post(
-      issuer(slug),
-      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } },
-      { authorization: `Bearer ${token}` },
-    );
+  const callBody = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: {} } };
+  const call = (slug: string, token: string) => post(issuer(slug), callBody, { authorization: `Bearer ${token}` });
 
   /** Makes calls and logins fail, with a provider and an upstream that echo whatever they receive. */
   async function triggerErrors(client: OAuthClient, slug: string): Promise<void> {
@@ -159,36 +150,32 @@ describe('[sec A10] secrets of a login', () => {
     recordResponse('a wrong header', await post(issuer(slug), {}, { authorization: `Basic ${access_token}` }));
     recordResponse('the other server', await call(slug === 'issued' ? 'passed-on' : 'issued', key));
   }
-
-  before(async () => {
-    [provider, upstream] = await Promise.all([startAdversarialProvider(), startRecordingUpstream()]);
-    const ports = [...provider.ports, upstream.port].map((port) => `127.0.0.1:${port}`);
-    const master = recordSecret('master key', randomBytes(32).toString('base64'));
-    const DATA_DIR = mkdtempSync(join(tmpdir(), 'toolhost-leaks-'));
-    const env = {
-      PORT: '0',
-      DEMO: '0',
-      DATA_DIR,
-      MASTER_KEY: master,
-      LOG_LEVEL: 'debug',
-      EGRESS_ALLOW: ports.join(','),
-    };
-    dataDir = DATA_DIR;
-    service = await startChildToolhost(env);
-    const args = ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'];
-    ({ key } = await runToolhostJson<{ key: string }>(args, { env }));
-    recordSecret('API key', key);
-    await createServers();
-    issueCanaries();
-    for (const slug of ['issued', 'passed-on'])
-      await triggerErrors(await registerClient({ issuer: issuer(slug) }), slug);
-    const headers = { authorization: `Bearer ${key}` };
-    for (const path of ['/servers/issued', '/grants', '/calls', '/keys', '/audit-events']) {
-      responses.push([path, await (await fetch(`${service.url}/api/v1${path}`, { headers })).text()]);
-    }
-    await service.end();
-    log = service.output('stderr');
-  });
+  const [provider, upstream] = await Promise.all([startAdversarialProvider(), startRecordingUpstream()]);
+  const ports = [...provider.ports, upstream.port].map((port) => `127.0.0.1:${port}`);
+  const master = recordSecret('master key', randomBytes(32).toString('base64'));
+  const DATA_DIR = mkdtempSync(join(tmpdir(), 'toolhost-leaks-'));
+  const env = {
+    PORT: '0',
+    DEMO: '0',
+    DATA_DIR,
+    MASTER_KEY: master,
+    LOG_LEVEL: 'debug',
+    EGRESS_ALLOW: ports.join(','),
+  };
+  const dataDir = DATA_DIR;
+  const service = await startChildToolhost(env);
+  const args = ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'];
+  ({ key } = await runToolhostJson<{ key: string }>(args, { env }));
+  recordSecret('API key', key);
+  await createServers();
+  issueCanaries();
+  for (const slug of ['issued', 'passed-on']) await triggerErrors(await registerClient({ issuer: issuer(slug) }), slug);
+  const headers = { authorization: `Bearer ${key}` };
+  for (const path of ['/servers/issued', '/grants', '/calls', '/keys', '/audit-events']) {
+    responses.push([path, await (await fetch(`${service.url}/api/v1${path}`, { headers })).text()]);
+  }
+  await service.end();
+  const log = service.output('stderr');
   after(async () => {
     rmSync(dataDir, { recursive: true, force: true });
     await Promise.all([provider.close(), upstream.close()]);

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { type Browser, type Changes, createBrowser, getNextUrl, type Page } from '../support/browser/browser.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
-describe('[find B8] local identity provider', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
+describe('[find B8] local identity provider', async () => {
+  const toolhost = await startToolhost();
   after(() => toolhost.stop());
 
   /** Opens a sign-in, up to the form. */
@@ -52,25 +48,14 @@ describe('[find B8] local identity provider', () => {
   it('responds only to its own loopback hostnames', async () => {
     const { url } = await openForm(createBrowser());
     const sendRequest = (host: string, path: string) =>
-      new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
-        const outgoing = request({ host: '127.0.0.1', port: url.port, path, headers: { host } }, (response) => {
-          text(response).then((body) => resolve({ status: response.statusCode, body }), reject);
-        });
-        outgoing.on('error', reject).end();
-      });
+      sendRawRequest(`http://127.0.0.1:${url.port}${path}`, { headers: { host } });
     const paths = ['/.well-known/openid-configuration', '/auth', '/token', url.pathname];
-    for (const host of [
-      'evil.example',
-      `evil.example:${url.port}`,
-      '127.0.0.1',
-      `127.0.0.1:1`,
-      `127.0.0.1.evil.example:${url.port}`,
-      `0.0.0.0:${url.port}`,
-    ]) {
+    const withPort = ['evil.example', '127.0.0.1.evil.example', '0.0.0.0'].map((name) => `${name}:${url.port}`);
+    for (const host of ['evil.example', '127.0.0.1', `127.0.0.1:1`, ...withPort]) {
       for (const path of paths) {
-        const { status, body } = await sendRequest(host, path);
+        const { status, text } = await sendRequest(host, path);
         assert.equal(status, 421, `${host} ${path}`);
-        assert.doesNotMatch(body, /form|issuer/);
+        assert.doesNotMatch(text, /form|issuer/);
       }
     }
     for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]']) {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { maxCreated } from '../../apps/server/src/operations/people/add-workspace.ts';
 import { engines } from '../sets.ts';
 import { visibleText } from '../support/browser/browser.ts';
-import { type ProductionWorld, startProductionWorld } from '../support/oauth/production-world.ts';
+import { startProductionWorld } from '../support/oauth/production-world.ts';
 import { startStores } from '../support/store/stores.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
@@ -12,27 +12,10 @@ type WorkspaceSummary = { id: string; name: string; role: string; own: boolean; 
 type Session = { user: { id: string }; workspace: WorkspaceSummary; workspaces: WorkspaceSummary[] };
 
 for (const engine of engines) {
-  describe(`a person's own workspace on ${engine}`, () => {
-    let people: ProductionWorld;
-    let closeStores: () => Promise<void>;
-    /** Session of a person who invites others into her workspace, which has a misleading name. */
-    let mallory: string;
-    let malloryWorkspaceId: string;
-    before(async () => {
-      const stores = await startStores(engine);
-      closeStores = stores.stop;
-      const postgres = await stores.postgres?.createDatabase();
-      people = await startProductionWorld(postgres === undefined ? {} : { DATABASE_URL: postgres });
-      mallory = await signIn('mallory');
-      malloryWorkspaceId = (await getSession(mallory)).workspace.id;
-      await requestAs(mallory, 'PATCH', '/workspace', { name: 'Workspace of Victoria' });
-      await requestAs(mallory, 'POST', '/servers', buildServerAt('of-mallory', 'https://api.example.com'));
-    });
-    after(async () => {
-      await people.stop();
-      await closeStores();
-    });
-
+  describe(`a person's own workspace on ${engine}`, async () => {
+    const stores = await startStores(engine);
+    const postgres = await stores.postgres?.createDatabase();
+    const people = await startProductionWorld(postgres === undefined ? {} : { DATABASE_URL: postgres });
     const createClaims = (sub: string) => ({
       sub,
       name: 'Victoria',
@@ -43,6 +26,16 @@ for (const engine of engines) {
     const requestAs = (session: string, method: string, path: string, body?: Json) =>
       people.requestAsUser(session, method, path, body);
     const getSession = async (session: string) => (await requestAs(session, 'GET', '/session')).body as Session;
+    /** Session of a person who invites others into her workspace, which has a misleading name. */
+    const mallory = await signIn('mallory');
+    const malloryWorkspaceId = (await getSession(mallory)).workspace.id;
+    await requestAs(mallory, 'PATCH', '/workspace', { name: 'Workspace of Victoria' });
+    await requestAs(mallory, 'POST', '/servers', buildServerAt('of-mallory', 'https://api.example.com'));
+    after(async () => {
+      await people.stop();
+      await stores.stop();
+    });
+
     const switchWorkspace = async (session: string, workspace_id: string) => {
       const { status, body } = await requestAs(session, 'POST', '/session/workspace', { workspace_id });
       assert.equal(status, 200, JSON.stringify(body));
@@ -55,12 +48,6 @@ for (const engine of engines) {
     const signInInvited = async (sub: string, role: string) => {
       await invite(sub, role);
       return signIn(sub);
-    };
-    const getMalloryMembers = async () => {
-      const { members } = (await requestAs(mallory, 'GET', '/members')).body as {
-        members: { id: string; role: string }[];
-      };
-      return new Map(members.map(({ id, role }) => [id, role]));
     };
     /** Signs an agent in. Returns the servers that it finds. */
     const getAgentServers = async (sub: string) => {
@@ -75,14 +62,11 @@ for (const engine of engines) {
         const session = await signInInvited(`first-${role}`, role);
         const { workspace, workspaces } = await getSession(session);
         assert.partialDeepStrictEqual(workspace, { role: 'owner', own: true, chosen: false });
-        assert.deepEqual(
-          workspaces.map(({ id, own }) => [id, own]),
-          [
-            [workspace.id, true],
-            [malloryWorkspaceId, false],
-          ],
-        );
-        assert.equal(workspaces[1]?.role, role);
+        assert.partialDeepStrictEqual(workspaces, [
+          { id: workspace.id, own: true },
+          { id: malloryWorkspaceId, own: false, role },
+        ]);
+        assert.equal(workspaces.length, 2);
         const server = buildServerAt(`made-by-${role}`, 'https://api.example.com');
         assert.equal((await requestAs(session, 'POST', '/servers', server)).status, 201);
         assert.equal((await requestAs(mallory, 'GET', `/servers/made-by-${role}`)).status, 404);
@@ -90,13 +74,12 @@ for (const engine of engines) {
     });
 
     it('is created once and not replaced after a later invitation', async () => {
-      const first = await getSession(await signIn('twice'));
+      const { id } = (await getSession(await signIn('twice'))).workspace;
       await invite('twice', 'editor');
-      const second = await getSession(await signIn('twice'));
-      assert.equal(second.workspace.id, first.workspace.id);
+      const { workspace, workspaces } = await getSession(await signIn('twice'));
       assert.deepEqual(
-        second.workspaces.map(({ id }) => id),
-        [first.workspace.id, malloryWorkspaceId],
+        [workspace, ...workspaces].map((one) => one.id),
+        [id, id, malloryWorkspaceId],
       );
     });
 
@@ -112,10 +95,8 @@ for (const engine of engines) {
       const { db } = people.toolhost.running.app.runner;
       await db.deleteFrom('members').where('user_id', '=', user.id).execute();
       const { workspaces } = await getSession(await signIn('lost'));
-      assert.deepEqual(
-        workspaces.map(({ role, own }) => [role, own]),
-        [['owner', true]],
-      );
+      assert.partialDeepStrictEqual(workspaces, [{ role: 'owner', own: true }]);
+      assert.equal(workspaces.length, 1);
     });
 
     it('[sec E6] is created again within the daily limit for new workspaces, and not for a member of another workspace', async () => {
@@ -147,19 +128,16 @@ for (const engine of engines) {
       const { user, workspace: own } = await getSession(session);
       await switchWorkspace(session, malloryWorkspaceId);
       const next = await signIn('chooser');
-      assert.partialDeepStrictEqual((await getSession(next)).workspace, {
-        id: malloryWorkspaceId,
-        own: false,
-        chosen: true,
-      });
+      const chosen = { id: malloryWorkspaceId, own: false, chosen: true };
+      assert.partialDeepStrictEqual((await getSession(next)).workspace, chosen);
       await switchWorkspace(next, own.id);
       const back = await signIn('chooser');
       assert.equal((await getSession(back)).workspace.id, own.id);
       await switchWorkspace(back, malloryWorkspaceId);
       assert.equal((await requestAs(mallory, 'DELETE', `/members/${user.id}`)).status, 200);
       await invite('chooser', 'viewer');
-      const newWorkspace = (await getSession(await signIn('chooser'))).workspace;
-      assert.equal(newWorkspace.id, own.id, 'the choice ended with the membership');
+      const { id } = (await getSession(await signIn('chooser'))).workspace;
+      assert.equal(id, own.id, 'the choice ended with the membership');
     });
 
     it('[sec E1] is where agents act until the person switches to another, as the consent page states', async () => {
@@ -182,7 +160,8 @@ for (const engine of engines) {
         const { status, body } = await requestAs(session, 'POST', '/workspace/leave', {});
         assert.equal(status, 200, JSON.stringify(body));
         assert.equal(body.left, malloryWorkspaceId);
-        assert.equal((await getMalloryMembers()).has(user.id), false);
+        const { members } = (await requestAs(mallory, 'GET', '/members')).body as { members: Json[] };
+        assert.ok(members.every(({ id }) => id !== user.id));
         const { workspace, workspaces } = await getSession(session);
         assert.deepEqual([workspace.id, workspaces.length], [own.id, 1]);
         assert.equal(await agent(), 401);

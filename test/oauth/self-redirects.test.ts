@@ -1,34 +1,26 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getRedirectTarget } from '../support/browser/browser.ts';
 import { freshRequest } from '../support/fresh-request.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, expectTokens, post, registerClient } from '../support/oauth/oauth-client.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 
-describe('redirect URI of the service itself', () => {
-  let site: ClientDocumentSite;
-  let world: LoginWorld;
-  /** A service at another URL with the same master key, so the first one accepts the clients that it registered. */
-  let moved: TestToolhost;
-  let port: string;
-  let slug: string;
-  let callback: string;
+describe('redirect URI of the service itself', async () => {
   let requestCount = 0;
-  before(async () => {
-    const MASTER_KEY = randomBytes(32).toString('base64');
-    site = await startClientDocuments();
-    world = await startLoginWorld({ env: { MASTER_KEY }, runtimeOptions: site.runtimeOptions });
-    moved = await startToolhost({ env: { MASTER_KEY } });
-    port = new URL(world.toolhost.url).port;
-    slug = await world.createServer();
-    callback = `${world.issuer(await world.createServer())}/callback`;
-  });
+  const MASTER_KEY = randomBytes(32).toString('base64');
+  const site = await startClientDocuments();
+  const world = await startLoginWorld({ env: { MASTER_KEY }, runtimeOptions: site.runtimeOptions });
+  /** A service at another URL with the same master key, so the first one accepts the clients that it registered. */
+  const moved = await startToolhost({ env: { MASTER_KEY } });
+  const port = new URL(world.toolhost.url).port;
+  const slug = await world.createServer();
+  const callback = `${world.issuer(await world.createServer())}/callback`;
   beforeEach(() => {
     world.provider.onLogin();
     world.provider.takeTokenRequests();
@@ -53,28 +45,31 @@ describe('redirect URI of the service itself', () => {
     assert.match(String(managed.body.error_description), /leads to this service itself/);
   });
 
+  /** Asserts that the authorization URL shows a page that leads nowhere. Returns its HTML. */
+  async function assertNoRedirect(url: URL): Promise<string> {
+    const page = await world.newBrowser().get(url);
+    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], url.href);
+    return page.html;
+  }
+
   it('is rejected for a client that was registered before the service had that URL [sec D5]', async () => {
     const elsewhere = await registerClient({ issuer: `${moved.url}/mcp/manage`, redirectUri: callback });
     const client = clientWithId(elsewhere.id, { issuer: world.issuer('manage'), redirectUri: callback });
-    const page = await world.newBrowser().get(client.authorization().url);
-    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
-    assert.match(page.html, /leads to this service itself/);
+    assert.match(await assertNoRedirect(client.authorization().url), /leads to this service itself/);
   });
 
   it('is rejected when the port of a registered loopback URI may differ [sec D6]', async () => {
-    for (const registered of ['http://127.0.0.1/mcp/other/callback', 'http://127.0.0.1:9/mcp/other/callback']) {
-      const client = await world.registerClient(slug, { redirectUri: registered });
+    for (const redirectUri of ['http://127.0.0.1/mcp/other/callback', 'http://127.0.0.1:9/mcp/other/callback']) {
+      const client = await world.registerClient(slug, { redirectUri });
       const redirect_uri = `http://127.0.0.1:${port}/mcp/other/callback`;
-      const page = await world.newBrowser().get(client.authorization({ redirect_uri }).url);
-      assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined], registered);
+      await assertNoRedirect(client.authorization({ redirect_uri }).url);
     }
   });
 
   it("is rejected in a client's metadata document [sec D5] [mcp 55]", async () => {
     const id = site.publish('/own.json', { redirect_uris: ['https://agent.example/cb', callback] });
     const client = clientWithId(id, { issuer: world.issuer(slug), redirectUri: 'https://agent.example/cb' });
-    const page = await world.newBrowser().get(client.authorization().url);
-    assert.deepEqual([page.status, getRedirectTarget(page)], [400, undefined]);
+    await assertNoRedirect(client.authorization().url);
   });
 
   it("may be the dashboard's login check, or a program at another port of this machine [mcp 54]", async () => {
@@ -98,35 +93,28 @@ describe('redirect URI of the service itself', () => {
     assert.deepEqual(world.provider.takeTokenRequests(), []);
     world.provider.onLogin(() => ({ ...answer, iss: world.provider.url }));
     await world.returnFromProvider(client.authorization(), browser);
-    assert.equal(
-      world.provider.takeTokenRequests().length,
-      1,
-      "the provider's issuer is not an issuer of this service",
-    );
+    const requests = world.provider.takeTokenRequests();
+    assert.equal(requests.length, 1, "the provider's issuer is not an issuer of this service");
     world.provider.onLogin();
     const { code, verifier } = await world.logIn(client, browser);
     expectTokens(await client.redeem(code, verifier));
   });
 });
 
-describe('redirect URI at a public service', () => {
-  let toolhost: TestToolhost;
-  let port: number;
-  before(async () => {
-    port = await findFreePort();
-    const env = {
-      BASE_URL: 'https://tools.example.com',
-      SERVER_HOSTS: '*.servers.example.com',
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      TRUSTED_PROXIES: '1',
-      MASTER_KEY: randomBytes(32).toString('base64'),
-      OIDC_ISSUER: 'https://id.example.com',
-      OIDC_CLIENT_ID: 'toolhost',
-      OIDC_CLIENT_SECRET: 'secret',
-    };
-    toolhost = await startToolhost({ env });
-  });
+describe('redirect URI at a public service', async () => {
+  const port = await findFreePort();
+  const env = {
+    BASE_URL: 'https://tools.example.com',
+    SERVER_HOSTS: '*.servers.example.com',
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    TRUSTED_PROXIES: '1',
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    OIDC_ISSUER: 'https://id.example.com',
+    OIDC_CLIENT_ID: 'toolhost',
+    OIDC_CLIENT_SECRET: 'secret',
+  };
+  const toolhost = await startToolhost({ env });
   after(() => toolhost.stop());
 
   let requestCount = 0;
@@ -159,27 +147,18 @@ describe('redirect URI at a public service', () => {
       }),
       { numRuns: getRunCount(150) },
     );
-    for (const uri of [
-      'https:tools.example.com/cb',
-      'https:/tools.example.com/cb',
-      'https://TOOLS.example.com/login-check',
-    ]) {
+    const spellings = ['https:tools.example.com/cb', 'https:/tools.example.com/cb'];
+    for (const uri of [...spellings, 'https://TOOLS.example.com/login-check'])
       assert.equal((await register(uri)).status, 400, uri);
-    }
   });
 
   it("may be any other host, or the dashboard's login check [mcp 54]", async () => {
     const others = [
-      'https://tools.example.com/login-check',
-      'https://tools.example.com:8443/callback',
-      'https://tools.example.com.agent.example/callback',
-      'https://mytools.example.com/callback',
-      'https://example.com/callback',
-      'https://servers.example.com/callback',
-      'https://a.b.servers.example.com/callback',
-      'https://claude.ai/api/mcp/auth_callback',
-      `http://127.0.0.1:${port}/callback`,
-    ];
-    for (const uri of others) assert.equal((await register(uri)).status, 201, uri);
+      ...['tools.example.com/login-check', 'tools.example.com:8443/callback', 'mytools.example.com/callback'],
+      ...['tools.example.com.agent.example/callback', 'example.com/callback', 'servers.example.com/callback'],
+      ...['a.b.servers.example.com/callback', 'claude.ai/api/mcp/auth_callback'],
+    ].map((rest) => `https://${rest}`);
+    for (const uri of [...others, `http://127.0.0.1:${port}/callback`])
+      assert.equal((await register(uri)).status, 201, uri);
   });
 });
