@@ -197,8 +197,13 @@ describe('OAuth discovery', async () => {
       assert.equal(status, 200);
       assert.doesNotMatch(text, /evil|https:/);
     }
-    const { headers: responseHeaders } = await sendRawRequest(issuer, { method: 'GET', headers });
-    assert.match(String(responseHeaders['www-authenticate']), new RegExp(`resource_metadata="${world.toolhost.url}/`));
+    const post = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } };
+    const unauthorized = await sendRawRequest(issuer, post, '{}');
+    const hints = `Bearer resource_metadata="${resourceMetadata()}", scope="read write"`;
+    assert.deepEqual([unauthorized.status, unauthorized.headers['www-authenticate']], [401, hints]);
+    const page = await sendRawRequest(issuer, { headers: { ...headers, accept: 'text/html' } });
+    assert.ok(page.text.includes(issuer));
+    assert.doesNotMatch(page.text, /evil|localhost/);
     assert.equal((await sendRawRequest(serverMetadata(), { headers: { host: 'evil.example' } })).status, 421);
   });
 });

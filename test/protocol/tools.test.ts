@@ -1,64 +1,41 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import { assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
-import {
-  type Json,
-  startToolhost,
-  statelessMeta,
-  type TestToolhost,
-  type ToolCallResult,
-} from '../support/toolhost/toolhost.ts';
-import {
-  type CannedResponse,
-  type RecordingUpstream,
-  startRecordingUpstream,
-} from '../support/upstreams/recording-upstream.ts';
+import { after, beforeEach, describe, it } from 'node:test';
+import { buildEchoConfig, getRpcResult } from '../support/mcp.ts';
+import { type Json, startToolhost, statelessMeta, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { type CannedResponse, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 
-describe('tool handling in both protocol generations', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    const slow = { ...createTool(), name: 'slow', url: `${upstream.url}/slow`, timeout_ms: 40 };
-    const config = buildEchoConfig(upstream.url);
-    await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), slow] });
-  });
+describe('tool handling in both protocol generations', async () => {
+  const upstream = await startRecordingUpstream();
+  const tool = { name: 'tool', description: 'A tool of this test, for this test.', method: 'GET' };
+  const createTool = (overrides: Json = {}): Json => ({ ...tool, url: `${upstream.url}/tool`, ...overrides });
+  /** Creates a server with one tool. */
+  const createServer = (slug: string, overrides: Json = {}, config: Json = {}) =>
+    toolhost.createServer({ ...buildEchoConfig(upstream.url, { slug, ...config }), tools: [createTool(overrides)] });
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  const slow = { ...createTool(), name: 'slow', url: `${upstream.url}/slow`, timeout_ms: 40 };
+  const config = buildEchoConfig(upstream.url);
+  await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), slow] });
   beforeEach(() => void upstream.take());
   after(async () => {
     await toolhost.stop();
     await upstream.close();
   });
 
-  const createTool = (overrides: Json = {}): Json => ({
-    name: 'tool',
-    description: 'A tool of this test, for this test.',
-    method: 'GET',
-    url: `${upstream.url}/tool`,
-    ...overrides,
-  });
   /** Calls a tool in both protocol generations and asserts equal results except for the envelope. */
   const callInBothGenerations = async (name: string, args: Json, slug = 'echo'): Promise<ToolCallResult> => {
     const statefulReply = await toolhost.rpc(slug, token, 'tools/call', { name, arguments: args });
     const statelessReply = await toolhost.statelessRpc(slug, token, 'tools/call', { name, arguments: args });
-    assert.deepEqual(
-      [statefulReply.status, statelessReply.status],
-      [200, 200],
-      statefulReply.text + statelessReply.text,
-    );
+    const statuses = [statefulReply.status, statelessReply.status];
+    assert.deepEqual(statuses, [200, 200], statefulReply.text + statelessReply.text);
     const { resultType, _meta, ...rest } = getRpcResult(statelessReply);
     assert.equal(resultType, 'complete');
     assert.deepEqual(getRpcResult(statefulReply), rest);
     return rest as ToolCallResult;
   };
   const getErrorText = (reply: ToolCallResult): string => {
-    assert.equal(reply.isError, true);
-    assert.deepEqual(
-      reply.content.map((block) => block.type),
-      ['text'],
-    );
+    assert.deepEqual([reply.isError, reply.content.length, reply.content[0]?.type], [true, 1, 'text']);
     return reply.content[0]?.text ?? '';
   };
 
@@ -97,15 +74,9 @@ describe('tool handling in both protocol generations', () => {
 
   it('[mcp 4] replaces unpaired surrogates of a configuration, so that every client can parse the response', async () => {
     const textWithSurrogate = 'A text that was cut in the middle of an emoji \ud83d';
-    await toolhost.createServer({
-      ...buildEchoConfig(upstream.url, { slug: 'halves', description: textWithSurrogate }),
-      tools: [
-        createTool({
-          description: textWithSurrogate,
-          input_schema: { q: { type: 'string', examples: [textWithSurrogate] } },
-        }),
-      ],
-    });
+    const input_schema = { q: { type: 'string', examples: [textWithSurrogate] } };
+    const description = textWithSurrogate;
+    await createServer('halves', { description, input_schema }, { description });
     const key = await toolhost.createKey();
     for (const { text } of [
       await toolhost.rpc('halves', token, 'initialize', { protocolVersion: '2025-11-25' }),
@@ -120,15 +91,11 @@ describe('tool handling in both protocol generations', () => {
   });
 
   it('[mcp 32] lists a schema with the keywords of 2020-12 byte for byte', async () => {
-    const input_schema = JSON.parse(richSchema) as Json;
-    await toolhost.createServer({
-      ...buildEchoConfig(upstream.url, { slug: 'rich' }),
-      tools: [createTool({ input_schema })],
-    });
-    const statefulReply = await toolhost.rpc('rich', token, 'tools/list');
-    const statelessReply = await toolhost.statelessRpc('rich', token, 'tools/list');
-    for (const { text } of [statefulReply, statelessReply])
-      assert.ok(text.includes(`"inputSchema":${JSON.stringify(input_schema)},`), text);
+    await createServer('rich', { input_schema: richSchema });
+    for (const list of [toolhost.rpc, toolhost.statelessRpc]) {
+      const { text } = await list('rich', token, 'tools/list');
+      assert.ok(text.includes(`"inputSchema":${JSON.stringify(richSchema)},`), text);
+    }
     const fits = { address: { street: 'A', city: 'B' }, contact: 'email', tags: ['x', 'y'] };
     assert.notEqual((await toolhost.callTool('rich', token, 'tool', fits)).isError, true);
     const misfit = await toolhost.callTool('rich', token, 'tool', { address: { street: [1] } });
@@ -138,7 +105,7 @@ describe('tool handling in both protocol generations', () => {
   });
 
   it('[mcp 32] lists a tool without parameters with an object schema that accepts no properties', async () => {
-    await toolhost.createServer({ ...buildEchoConfig(upstream.url, { slug: 'bare' }), tools: [createTool()] });
+    await createServer('bare');
     const [tool] = getRpcResult(await toolhost.rpc('bare', token, 'tools/list')).tools as Json[];
     assert.deepEqual(tool?.inputSchema, { type: 'object', properties: {}, additionalProperties: false });
     const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true };
@@ -148,15 +115,10 @@ describe('tool handling in both protocol generations', () => {
 
   it('[mcp 33] returns a result that matches output_schema, or an error', async () => {
     const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
-    await toolhost.createServer({
-      ...buildEchoConfig(upstream.url, { slug: 'shaped' }),
-      tools: [createTool({ output_schema })],
-    });
-    for (const reply of [
-      await toolhost.rpc('shaped', token, 'tools/list'),
-      await toolhost.statelessRpc('shaped', token, 'tools/list'),
-    ]) {
-      assert.deepEqual((getRpcResult(reply).tools as Json[])[0]?.outputSchema, output_schema);
+    await createServer('shaped', { output_schema });
+    for (const list of [toolhost.rpc, toolhost.statelessRpc]) {
+      const [listed] = getRpcResult(await list('shaped', token, 'tools/list')).tools as Json[];
+      assert.deepEqual(listed?.outputSchema, output_schema);
     }
     upstream.on('GET /tool', () => ({ body: { n: 1, more: true } }));
     const fits = await callInBothGenerations('tool', {}, 'shaped');
@@ -168,15 +130,10 @@ describe('tool handling in both protocol generations', () => {
     }
     // Clients with the official SDKs throw if a successful result has no structured content.
     const type = (name: string) => ({ 'content-type': name });
-    for (const [response, expected] of [
-      [
-        { status: 204 },
-        /^output_schema requires a JSON response, but HTTP 204 No Content has no body; the request itself was carried out$/,
-      ],
-      [
-        { status: 200, body: '' },
-        /^output_schema requires a JSON response, but HTTP 200 OK has no body; the request itself was carried out$/,
-      ],
+    const empty = 'has no body; the request itself was carried out$';
+    const cases: [CannedResponse, RegExp][] = [
+      [{ status: 204 }, RegExp(`^output_schema requires a JSON response, but HTTP 204 No Content ${empty}`)],
+      [{ status: 200, body: '' }, RegExp(`^output_schema requires a JSON response, but HTTP 200 OK ${empty}`)],
       [
         { headers: type('text/plain'), body: 'done' },
         /^output_schema requires a JSON response, but .* returned text\/plain; the request/,
@@ -186,7 +143,8 @@ describe('tool handling in both protocol generations', () => {
         /^output_schema requires .* image\/png; the request/,
       ],
       [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not strict JSON; the request/],
-    ] as [CannedResponse, RegExp][]) {
+    ];
+    for (const [response, expected] of cases) {
       upstream.on('GET /tool', () => response);
       assert.match(getErrorText(await callInBothGenerations('tool', {}, 'shaped')), expected);
     }
@@ -195,15 +153,13 @@ describe('tool handling in both protocol generations', () => {
   it('[mcp 33] returns structured content without output_schema only to stateful clients, for JSON other than an object', async () => {
     upstream.on('GET /echo', () => ({ body: [1, 2] }));
     const statefulReply = getRpcResult(await toolhost.rpc('echo', token, 'tools/call', { name: 'echo' }));
-    assert.deepEqual(statefulReply, {
-      content: [{ type: 'text', text: '[1,2]' }],
-      structuredContent: { result: [1, 2] },
-    });
+    const content = [{ type: 'text', text: '[1,2]' }];
+    assert.deepEqual(statefulReply, { content, structuredContent: { result: [1, 2] } });
     const statelessReply = getRpcResult(await toolhost.statelessRpc('echo', token, 'tools/call', { name: 'echo' }));
     assert.equal(statelessReply.structuredContent, undefined);
   });
 
-  const validTraceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const valid = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   const callForTraceHeaders = async (meta: Json, headers: Record<string, string> = {}) => {
     upstream.take();
     const params = { name: 'note', arguments: { text: 'x' }, _meta: { ...statelessMeta, ...meta } };
@@ -213,128 +169,39 @@ describe('tool handling in both protocol generations', () => {
   };
 
   it('[mcp 35] forwards a valid trace context of _meta, which takes precedence over the headers', async () => {
-    const other = validTraceparent.replace('0af7', '1111');
-    assert.deepEqual(await callForTraceHeaders({ traceparent: validTraceparent, tracestate: 'a=1', baggage: 'b=2' }), [
-      validTraceparent,
-      'a=1',
-      undefined,
-    ]);
-    assert.deepEqual(
-      await callForTraceHeaders({ traceparent: validTraceparent }, { traceparent: other, tracestate: 'c=3' }),
-      [validTraceparent, undefined, undefined],
-    );
-    assert.deepEqual(await callForTraceHeaders({}, { traceparent: other, tracestate: 'c=3' }), [
-      other,
-      'c=3',
-      undefined,
-    ]);
-    await toolhost.rpc('echo', token, 'tools/call', {
-      name: 'note',
-      arguments: { text: 'x' },
-      _meta: { traceparent: validTraceparent },
-    });
-    assert.equal((await upstream.waitForRequest(2)).headers.traceparent, validTraceparent);
+    const other = valid.replace('0af7', '1111');
+    const headers = { traceparent: other, tracestate: 'c=3' };
+    const whole = await callForTraceHeaders({ traceparent: valid, tracestate: 'a=1', baggage: 'b=2' });
+    assert.deepEqual(whole, [valid, 'a=1', undefined]);
+    assert.deepEqual(await callForTraceHeaders({ traceparent: valid }, headers), [valid, undefined, undefined]);
+    assert.deepEqual(await callForTraceHeaders({}, headers), [other, 'c=3', undefined]);
+    const params = { name: 'note', arguments: { text: 'x' }, _meta: { traceparent: valid } };
+    await toolhost.rpc('echo', token, 'tools/call', params);
+    assert.equal((await upstream.waitForRequest(2)).headers.traceparent, valid);
   });
 
-  const invalidParents = [
-    7,
-    null,
-    '',
-    'x',
-    `${validTraceparent}x`,
-    validTraceparent.toUpperCase(),
-    validTraceparent.replace('00-', 'ff-'),
-    `${validTraceparent}\r\nx: y`,
-  ];
-  invalidParents.push(
-    validTraceparent.replace('0af7651916cd43dd8448eb211c80319c', '0'.repeat(32)),
-    validTraceparent.replace('b7ad6b7169203331', '0'.repeat(16)),
-  );
   it('[mcp 35] drops an invalid traceparent with its tracestate, and an invalid tracestate alone', async () => {
-    for (const traceparent of invalidParents) {
-      assert.deepEqual(
-        await callForTraceHeaders({ traceparent, tracestate: 'a=1' }),
-        [undefined, undefined, undefined],
-        String(traceparent),
-      );
+    const [zeroTrace, zeroParent] = [/0af7\w+/, /b7ad\w+/].map((id) =>
+      valid.replace(id, (found) => '0'.repeat(found.length)),
+    );
+    const changed = [`${valid}x`, valid.toUpperCase(), valid.replace('00-', 'ff-'), `${valid}\r\nx: y`];
+    for (const traceparent of [7, null, '', 'x', ...changed, zeroTrace, zeroParent]) {
+      const sent = await callForTraceHeaders({ traceparent, tracestate: 'a=1' });
+      assert.deepEqual(sent, [undefined, undefined, undefined], String(traceparent));
     }
     for (const tracestate of ['a=1\r\nx: y', 'ü=1', '', 'x'.repeat(513), 5]) {
-      assert.deepEqual(
-        await callForTraceHeaders({ traceparent: validTraceparent, tracestate }),
-        [validTraceparent, undefined, undefined],
-        String(tracestate),
-      );
-    }
-  });
-
-  it('[mcp 34] returns 429 with Retry-After beyond the rate of a server, and other servers are not affected', async () => {
-    const limited = await startToolhost({
-      egressPorts: [upstream.port],
-      env: { CALLS_PER_SECOND: '1' },
-      runtimeOptions: { clock: () => 0 },
-    });
-    try {
-      for (const slug of ['echo', 'other']) await limited.createServer(buildEchoConfig(upstream.url, { slug }));
-      const call = (slug: string) =>
-        limited.statelessRpc(slug, token, 'tools/call', { name: 'note', arguments: { text: 'x' } });
-      upstream.take();
-      const replies = [await call('echo'), await call('echo'), await call('echo')];
-      assert.deepEqual(
-        replies.map((reply) => reply.status),
-        [200, 200, 429],
-      );
-      const [, , rejected] = replies;
-      assert.ok(rejected);
-      assert.match(
-        assertRefused(rejected, 429, 429),
-        /gets at most 1 per second\. The call was not made; retry in 1 s/,
-      );
-      assert.equal(rejected.headers.get('retry-after'), '1');
-      assert.equal((await call('other')).status, 200);
-      assert.equal((await limited.rpc('echo', token, 'tools/list')).status, 200);
-      const batch = await limited.post(
-        'echo',
-        ['a', 'b']
-          .map((id) => ({
-            jsonrpc: '2.0',
-            id,
-            method: 'tools/call',
-            params: { name: 'note', arguments: { text: id } },
-          }))
-          .concat({ jsonrpc: '2.0', id: 'c', method: 'ping' } as never),
-        { token },
-      );
-      assert.equal(batch.status, 200, batch.text);
-      assert.deepEqual(
-        (batch.body as unknown as Json[]).map(({ id, error, result }) => [
-          id,
-          (error as Json | undefined)?.code ?? result,
-        ]),
-        [
-          ['a', 429],
-          ['b', 429],
-          ['c', {}],
-        ],
-      );
-      assert.equal(upstream.requests.length, 3);
-    } finally {
-      await limited.stop();
+      const sent = await callForTraceHeaders({ traceparent: valid, tracestate });
+      assert.deepEqual(sent, [valid, undefined, undefined], String(tracestate));
     }
   });
 });
 
 /** Similar to the schema that `json-schema-2020-12` of the conformance suite registers. */
-const richSchema = `{
+const richSchema = JSON.parse(`{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "type": "object",
-  "$defs": {
-    "address": {
-      "$anchor": "addressDef",
-      "type": "object",
-      "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
-      "required": ["street"]
-    }
-  },
+  "$defs": { "address": { "$anchor": "addressDef", "type": "object", "required": ["street"],
+    "properties": { "street": { "type": "string" }, "city": { "type": "string" } } } },
   "properties": {
     "address": { "$ref": "#/$defs/address" },
     "also": { "$ref": "#addressDef" },
@@ -342,8 +209,6 @@ const richSchema = `{
     "tags": { "type": "array", "prefixItems": [{ "type": "string" }], "minItems": 1 }
   },
   "allOf": [{ "anyOf": [{ "required": ["address"] }, { "required": ["also"] }] }],
-  "if": { "required": ["contact"] },
-  "then": { "required": ["tags"] },
-  "else": { "properties": { "tags": false } },
+  "if": { "required": ["contact"] }, "then": { "required": ["tags"] }, "else": { "properties": { "tags": false } },
   "additionalProperties": false
-}`;
+}`) as Json;
