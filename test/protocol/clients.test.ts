@@ -2,15 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { isFullSuite } from '../sets.ts';
 import { type McpClient, type McpClientKind, mcpClients } from '../support/mcp-clients.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import {
-  type RecordedRequest,
-  type RecordingUpstream,
-  startRecordingUpstream,
-} from '../support/upstreams/recording-upstream.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordedRequest, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const largeFile = Buffer.alloc(400_000, 0xfe);
 const storedCredential = 'the-credential-of-the-upstream';
@@ -19,42 +15,23 @@ const storedCredential = 'the-credential-of-the-upstream';
 const clients = isFullSuite ? mcpClients : mcpClients.filter(({ name }) => name === 'SDK v2, auto');
 
 /** Creates a server configuration. Clients of version 2026-07-28 mirror the argument `item` into a header. */
-function createConfig(slug: string, upstream: string, authentication: object) {
+function createConfig(slug: string, upstream: string, authentication: object, more: object = {}) {
   const item = { type: 'string', description: 'Name of the item.', 'x-mcp-header': 'Item' };
-  return {
-    name: `Items (${slug})`,
-    slug,
-    authentication,
-    tools: [
-      {
-        name: 'read_item',
-        description: 'Reads an item.',
-        method: 'GET',
-        url: `${upstream}/items/:item`,
-        input_schema: { item },
-        output_schema: {
-          type: 'object',
-          properties: { item: { type: 'string' }, count: { type: 'integer' } },
-          required: ['item', 'count'],
-        },
-      },
-      {
-        name: 'add_note',
-        description: 'Adds a note to an item.',
-        method: 'POST',
-        url: `${upstream}/items/:item/notes`,
-        input_schema: { item, text: { type: 'string' }, tags: { type: 'array', items: { type: 'string' } } },
-        response_transform: 'notes',
-      },
-      {
-        name: 'read_missing',
-        description: 'Reads an item that is not there.',
-        method: 'GET',
-        url: `${upstream}/missing/:item`,
-        input_schema: { item },
-      },
-    ],
+  const properties = { item: { type: 'string' }, count: { type: 'integer' } };
+  const note = { text: { type: 'string' }, tags: { type: 'array', items: { type: 'string' } } };
+  const tool = (name: string, description: string, path: string, options: object = {}) => {
+    return { name, description, method: 'GET', url: upstream + path, input_schema: { item }, ...options };
   };
+  const tools = [
+    tool('read_item', 'Reads an item.', '/items/:item', {
+      output_schema: { type: 'object', properties, required: ['item', 'count'] },
+    }),
+    tool('add_note', 'Adds a note to an item.', '/items/:item/notes', {
+      ...{ method: 'POST', input_schema: { item, ...note }, response_transform: 'notes' },
+    }),
+    tool('read_missing', 'Reads an item that is not there.', '/missing/:item'),
+  ];
+  return { name: `Items (${slug})`, slug, authentication, tools, ...more };
 }
 
 function respond({ url, body }: RecordedRequest) {
@@ -70,54 +47,50 @@ function getText(content: { text?: string }[]): string {
   return content.map((block) => block.text ?? '').join('\n');
 }
 
-describe('real clients', { concurrency: 2 }, () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let home: string;
-
-  before(async () => {
-    home = mkdtempSync(join(tmpdir(), 'toolhost-clients-'));
-    upstream = await startRecordingUpstream();
-    upstream.on('*', respond);
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    await toolhost.createServer(createConfig('stored', upstream.url, { type: 'Bearer', token: '{{SERVICE_KEY}}' }));
-    const searched = createConfig('searched', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' });
-    await toolhost.createServer({ ...searched, tool_mode: 'search' });
-    await toolhost.createServer(createConfig('forwarding', upstream.url, { type: 'ApiKey', header: 'X-Api-Key' }));
-    const views = {
-      desk: { tools: ['add_note', { name: 'read_item', title: 'Read', arguments: { item: 'of the desk' } }] },
-    };
-    await toolhost.createServer({
-      ...createConfig('viewed', upstream.url, { type: 'Bearer', token: storedCredential }),
-      views,
-    });
-    const file = { description: 'Moves a file.', url: `${upstream.url}/file` };
-    const upload = { input_schema: { file: { type: 'string', content: 'base64' } }, body: 'file' };
-    await toolhost.createServer({
-      name: 'Files',
-      slug: 'filed',
-      authentication: { type: 'Bearer', token: storedCredential },
-      tools: [
-        { ...file, name: 'get_file', method: 'GET' },
-        { ...file, name: 'send_file', method: 'POST', ...upload },
-      ],
-      views: { view: { tools: ['get_file', 'send_file'] } },
-    });
-    const secret = { body: { value: storedCredential } };
-    assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
+describe('real clients', { concurrency: 2 }, async () => {
+  const home = mkdtempSync(join(tmpdir(), 'toolhost-clients-'));
+  const upstream = await startRecordingUpstream();
+  upstream.on('*', respond);
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  const createServer = (slug: string, authentication: object, more?: object) =>
+    toolhost.createServer(createConfig(slug, upstream.url, authentication, more));
+  const forwarded = { type: 'ApiKey', header: 'X-Api-Key' };
+  const authentication = { type: 'Bearer', token: storedCredential };
+  await createServer('stored', { type: 'Bearer', token: '{{SERVICE_KEY}}' });
+  await createServer('searched', forwarded, { tool_mode: 'search' });
+  await createServer('forwarding', forwarded);
+  const deskTools = ['add_note', { name: 'read_item', title: 'Read', arguments: { item: 'of the desk' } }];
+  await createServer('viewed', authentication, { views: { desk: { tools: deskTools } } });
+  const file = { description: 'Moves a file.', url: `${upstream.url}/file` };
+  const upload = { input_schema: { file: { type: 'string', content: 'base64' } }, body: 'file' };
+  const fileTools = [
+    { ...file, name: 'get_file', method: 'GET' },
+    { ...file, name: 'send_file', method: 'POST', ...upload },
+  ];
+  await createServer('filed', authentication, {
+    tools: fileTools,
+    views: { view: { tools: ['get_file', 'send_file'] } },
   });
+  const secret = { body: { value: storedCredential } };
+  assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
   after(async () => {
     await toolhost.stop();
     await upstream.close();
     rmSync(home, { recursive: true, force: true });
   });
 
+  /** Creates an API key that is limited to a view. */
+  async function createViewKey(view: string): Promise<string> {
+    const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'view', scopes: ['call'], views: [view] } });
+    return String(body.key);
+  }
+
   async function withClient(
     kind: McpClientKind,
     slug: string,
     token: string,
     use: (client: McpClient) => Promise<void>,
-  ): Promise<void> {
+  ) {
     const client = await kind.connect({ url: `${toolhost.url}/mcp/${slug}`, token, home });
     try {
       await use(client);
@@ -190,10 +163,7 @@ describe('real clients', { concurrency: 2 }, () => {
     });
 
     it(`${kind.name} calls a view by an API key that is limited to it [agent 2]`, async () => {
-      const created = await toolhost.rest('POST', '/keys', {
-        body: { name: 'desk', scopes: ['call'], views: ['viewed/desk'] },
-      });
-      await withClient(kind, 'viewed/desk', String(created.body.key), async (client) => {
+      await withClient(kind, 'viewed/desk', await createViewKey('viewed/desk'), async (client) => {
         assert.equal(await client.revision(), kind.revision);
         assert.deepEqual(await client.toolNames(), ['add_note', 'read_item']);
         const read = await client.callTool('read_item', {});
@@ -209,8 +179,7 @@ describe('real clients', { concurrency: 2 }, () => {
     });
 
     it(`${kind.name} gets a link to a large file, downloads it, and passes it to another tool with a key of a view [agent 4]`, async () => {
-      const body = { name: 'files', scopes: ['call'], views: ['filed/view'] };
-      const key = String((await toolhost.rest('POST', '/keys', { body })).body.key);
+      const key = await createViewKey('filed/view');
       await withClient(kind, 'filed/view', key, async (client) => {
         const { content } = await client.callTool('get_file', {});
         const { type, uri, size } = content[1] ?? assert.fail();
@@ -230,10 +199,8 @@ describe('real clients', { concurrency: 2 }, () => {
         assert.ok(['createMcpServer', 'listMcpServers', 'getMcpServer'].every((name) => names.includes(name)));
         const { content } = await client.callTool('listMcpServers', { slug: 'stored' });
         const { servers } = JSON.parse(getText(content)) as { servers: { slug: string; access: string }[] };
-        assert.deepEqual(
-          servers.map(({ slug, access }) => [slug, access]),
-          [['stored', 'api_key']],
-        );
+        const shown = servers.map(({ slug, access }) => `${slug} ${access}`);
+        assert.deepEqual(shown, ['stored api_key']);
         const unknown = await client.callTool('getMcpServer', { slug: 'nowhere' });
         assert.equal(unknown.isError, true);
         assert.match(getText(unknown.content), /no such server/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import {
   assertRefused,
   buildEchoConfig,
@@ -8,45 +8,32 @@ import {
   getRpcResult,
   mirrorHeaders,
 } from '../support/mcp.ts';
-import {
-  type Json,
-  type Reply,
-  startToolhost,
-  statelessMeta,
-  type TestToolhost,
-} from '../support/toolhost/toolhost.ts';
+import { type Json, type Reply, startToolhost, statelessMeta } from '../support/toolhost/toolhost.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
 
 /** Creates a tool that mirrors one argument of each type, one of them nested. */
-const createMirroringTool = (upstream: string): Json => ({
-  name: 'regional',
-  description: 'Has arguments that clients mirror in headers.',
-  method: 'GET',
-  url: `${upstream}/regional`,
-  input_schema: {
-    type: 'object',
-    properties: {
-      region: { type: 'string', 'x-mcp-header': 'Region' },
-      count: { type: 'integer', 'x-mcp-header': 'Count' },
-      dry: { type: 'boolean', 'x-mcp-header': 'Dry-Run' },
-      place: { type: 'object', properties: { city: { type: 'string', 'x-mcp-header': 'City' } } },
-    },
-  },
-});
+function createMirroringTool(upstream: string): Json {
+  const mirrored = (type: string, header: string) => ({ type, 'x-mcp-header': header });
+  const properties = {
+    region: mirrored('string', 'Region'),
+    count: mirrored('integer', 'Count'),
+    dry: mirrored('boolean', 'Dry-Run'),
+    place: { type: 'object', properties: { city: mirrored('string', 'City') } },
+  };
+  const description = 'Has arguments that clients mirror in headers.';
+  const input_schema = { type: 'object', properties };
+  return { name: 'regional', description, method: 'GET', url: `${upstream}/regional`, input_schema };
+}
 
-describe('the validation of headers that mirror the body', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    const config = buildEchoConfig(upstream.url);
-    await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), createMirroringTool(upstream.url)] });
-  });
+describe('the validation of headers that mirror the body', async () => {
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  const config = buildEchoConfig(upstream.url);
+  await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), createMirroringTool(upstream.url)] });
   beforeEach(() => void upstream.take());
   after(async () => {
     await toolhost.stop();
@@ -56,8 +43,7 @@ describe('the validation of headers that mirror the body', () => {
   /** Sends a stateless request with exactly these mirrored headers. */
   const send = (method: string, params: Json, headers: Record<string, string>) =>
     toolhost.post('echo', buildStatelessMessage(method, params), { token, headers });
-  const without = (headers: Record<string, string>, name: string) =>
-    Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name));
+  const callOfEcho = JSON.stringify(buildStatelessMessage('tools/call', { name: 'echo' }));
   const assertMismatch = (reply: Reply) => {
     const message = assertRefused(reply, 400, -32020);
     assert.equal(upstream.requests.length, 0);
@@ -71,22 +57,12 @@ describe('the validation of headers that mirror the body', () => {
     });
   }
 
-  it('[mcp 7] returns 400 -32020 without a version header', async () => {
-    const reply = await send('tools/list', {}, without(mirrorHeaders('tools/list'), 'mcp-protocol-version'));
-    assert.match(assertMismatch(reply), /MCP-Protocol-Version header is missing/);
-  });
-
   for (const method of ['tools/call', 'Tools/List', 'tools/list/', 'x']) {
     it(`[mcp 8] [sec F2] returns 400 -32020 for Mcp-Method ${method} on tools/list`, async () => {
       const reply = await send('tools/list', {}, mirrorHeaders(method));
       assert.match(assertMismatch(reply), /Mcp-Method header differs/);
     });
   }
-
-  it('[mcp 8] returns 400 -32020 without Mcp-Method', async () => {
-    const reply = await send('tools/list', {}, without(mirrorHeaders('tools/list'), 'mcp-method'));
-    assert.match(assertMismatch(reply), /Mcp-Method header is missing/);
-  });
 
   for (const name of ['note', 'Echo', 'ech', base64('note'), '=?base64?ZWNobw==', 'ZWNobw==', '=?BASE64?ZWNobw==?=']) {
     it(`[mcp 9] [sec F2] returns 400 -32020 for Mcp-Name ${name} on a call of echo`, async () => {
@@ -102,28 +78,24 @@ describe('the validation of headers that mirror the body', () => {
     });
   }
 
-  it('[mcp 9] returns 400 -32020 without Mcp-Name', async () => {
-    assert.match(
-      assertMismatch(await send('tools/call', { name: 'echo' }, mirrorHeaders('tools/call'))),
-      /Mcp-Name header is missing/,
-    );
-  });
+  for (const [id, header, title] of [
+    ['mcp 7', 'mcp-protocol-version', 'MCP-Protocol-Version'],
+    ['mcp 8', 'mcp-method', 'Mcp-Method'],
+    ['mcp 9', 'mcp-name', 'Mcp-Name'],
+  ] as const) {
+    it(`[${id}] returns 400 -32020 without ${title}`, async () => {
+      const { [header]: _, ...others } = mirrorHeaders('tools/call', 'echo');
+      const message = assertMismatch(await send('tools/call', { name: 'echo' }, others));
+      assert.match(message, RegExp(`${title} header is missing`));
+    });
+  }
 
   it('[mcp 9] ignores white space around a value and accepts its Base64 form', async () => {
-    const spaced = await sendRawRequest(
-      `${toolhost.url}/mcp/echo`,
-      {
-        method: 'POST',
-        headers: {
-          'Content-Type': 'application/json',
-          AUTHORIZATION: `Bearer ${token}`,
-          'MCP-PROTOCOL-VERSION': ' \t2026-07-28 ',
-          'mCP-mETHOD': '  tools/call\t',
-          'Mcp-Name': '   echo   ',
-        },
-      },
-      JSON.stringify(buildStatelessMessage('tools/call', { name: 'echo' })),
-    );
+    const headers = {
+      ...{ 'Content-Type': 'application/json', AUTHORIZATION: `Bearer ${token}`, 'Mcp-Name': '   echo   ' },
+      ...{ 'MCP-PROTOCOL-VERSION': ' \t2026-07-28 ', 'mCP-mETHOD': '  tools/call\t' },
+    };
+    const spaced = await sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, callOfEcho);
     assert.equal(spaced.status, 200, spaced.text);
     const encoded = await send('tools/call', { name: 'echo' }, mirrorHeaders('tools/call', base64('echo')));
     assert.equal(getRpcResult(encoded).isError, undefined);
@@ -134,9 +106,8 @@ describe('the validation of headers that mirror the body', () => {
     for (const name of ['mcp-protocol-version', 'mcp-method', 'mcp-name']) {
       const once = mirrorHeaders('tools/call', 'echo');
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...once };
-      const body = JSON.stringify(buildStatelessMessage('tools/call', { name: 'echo' }));
       const twice = { ...headers, [name]: [once[name] ?? '', once[name] ?? ''] };
-      const reply = await sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: twice }, body);
+      const reply = await sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: twice }, callOfEcho);
       assert.equal(reply.status, 400, name);
       assert.equal((JSON.parse(reply.text) as { error: { code: number } }).error.code, -32020, name);
     }
@@ -183,11 +154,7 @@ describe('the validation of headers that mirror the body', () => {
     ['another spelling of an integer', { count: 42 }, { 'mcp-param-count': '0x2a' }],
     ['a fraction', { count: 42 }, { 'mcp-param-count': '42.5' }],
     ['an empty header', { count: 0 }, { 'mcp-param-count': '' }],
-    [
-      'another integer with the same value as a double',
-      '{"count":9007199254740993}',
-      { 'mcp-param-count': '9007199254740992' },
-    ],
+    ['the same double', '{"count":9007199254740993}', { 'mcp-param-count': '9007199254740992' }],
     ['another boolean', { dry: false }, { 'mcp-param-dry-run': 'true' }],
     ['a missing header of a nested argument', { place: { city: 'Bern' } }, {}],
     ['one missing header of two', { region: 'eu', dry: true }, { 'mcp-param-region': 'eu' }],

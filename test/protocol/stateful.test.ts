@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { Socket } from 'node:net';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import {
   absentId,
   assertRefused,
@@ -11,27 +11,17 @@ import {
   getRpcResult,
   mirrorHeaders,
 } from '../support/mcp.ts';
-import {
-  type Json,
-  type Reply,
-  startToolhost,
-  statelessMeta,
-  type TestToolhost,
-} from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type Json, type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const statefulVersions = ['2025-11-25', '2025-06-18', '2025-03-26'];
 
-describe('the stateful protocol (versions up to 2025-11-25)', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', ({ url }) => ({ body: { url } }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    await toolhost.createServer(buildEchoConfig(upstream.url));
-  });
+describe('the stateful protocol (versions up to 2025-11-25)', async () => {
+  const upstream = await startRecordingUpstream();
+  upstream.on('GET /echo', ({ url }) => ({ body: { url } }));
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  await toolhost.createServer(buildEchoConfig(upstream.url));
   beforeEach(() => void upstream.take());
   after(async () => {
     await toolhost.stop();
@@ -43,7 +33,9 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
   const post = (message: unknown, headers: Record<string, string> = {}) =>
     toolhost.post('echo', message, { token, headers });
   const request = (id: unknown, method: string, params: Json | null = {}) => ({ jsonrpc: '2.0', id, method, params });
-  const getMessages = (reply: Reply) => reply.body as unknown as Json[];
+  /** Returns the id and the result or error code of each response of a batch. */
+  const getOutcomes = (reply: Reply) =>
+    (reply.body as unknown as Json[]).map(({ id, error, result }) => [id, result ?? (error as Json).code]);
 
   for (const revision of statefulVersions) {
     it(`[mcp 18] returns ${revision} for initialize with ${revision}, without a session`, async () => {
@@ -75,11 +67,14 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     });
   }
 
-  it('[mcp 19] returns 202 for a notification with a stateless version header and for a posted response', async () => {
-    const headers = { 'mcp-protocol-version': '2026-07-28' };
-    const notified = await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
-    const postedResponse = await post({ jsonrpc: '2.0', id: 1, result: {} });
-    assert.deepEqual([notified.status, notified.text, postedResponse.status, postedResponse.text], [202, '', 202, '']);
+  it('[mcp 17] [mcp 19] returns 202 for a notification with a stateless version header or in a batch, and for a posted response', async () => {
+    const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    for (const reply of [
+      await post(notification, { 'mcp-protocol-version': '2026-07-28' }),
+      await post([notification]),
+      await post({ jsonrpc: '2.0', id: 1, result: {} }),
+    ])
+      assert.deepEqual([reply.status, reply.text], [202, '']);
   });
 
   it('[mcp 20] accepts any stateful version header or none', async () => {
@@ -89,7 +84,7 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     }
   });
 
-  for (const version of ['1999-01-01', '2024-11-05', 'x'.repeat(50).replace(/^x/, '1')]) {
+  for (const version of ['1999-01-01', '2024-11-05', `1${'x'.repeat(49)}`]) {
     it(`[mcp 20] returns 400 for the version header ${version.slice(0, 12)}`, async () => {
       assertRefused(await rpc('tools/list', {}, { 'mcp-protocol-version': version }), 400, -32600);
     });
@@ -153,22 +148,12 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
       request(4, 'tools/call', { name: 'nope' }),
     ]);
     assert.equal(reply.status, 200);
-    const text = '{"url":"/echo?text=x"}';
-    const code = (message: Json) => (message.error as Json | undefined)?.code;
-    assert.deepEqual(
-      getMessages(reply).map((message) => [message.id, message.result ?? code(message)]),
-      [
-        [1, {}],
-        ['b', { content: [{ type: 'text', text }] }],
-        [3, -32601],
-        [4, -32602],
-      ],
-    );
-  });
-
-  it('[mcp 17] returns 202 for a batch that contains only notifications', async () => {
-    const reply = await post([{ jsonrpc: '2.0', method: 'notifications/initialized' }]);
-    assert.deepEqual([reply.status, reply.text], [202, '']);
+    assert.deepEqual(getOutcomes(reply), [
+      [1, {}],
+      ['b', { content: [{ type: 'text', text: '{"url":"/echo?text=x"}' }] }],
+      [3, -32601],
+      [4, -32602],
+    ]);
   });
 
   it('[mcp 17] returns an error for each invalid message of a batch, and the results of the others', async () => {
@@ -183,20 +168,10 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
       request(7, 'tools/list', { cursor: 'x' }),
     ]);
     assert.equal(reply.status, 200);
-    assert.deepEqual(
-      getMessages(reply).map(({ id, error, result }) => [id, result ?? (error as Json).code]),
-      [
-        [null, -32600],
-        [2, {}],
-        [null, -32600],
-        ['four', -32600],
-        [null, -32600],
-        [null, -32600],
-        [7, -32602],
-      ],
-    );
-    for (const { id, error } of getMessages(await post(Array.from({ length: 100 }, () => 0))))
-      assert.deepEqual([id, (error as Json).code], [null, -32600]);
+    const invalid = [null, -32600];
+    const expected = [invalid, [2, {}], invalid, ['four', -32600], invalid, invalid, [7, -32602]];
+    assert.deepEqual(getOutcomes(reply), expected);
+    assert.deepEqual(getOutcomes(await post(Array(100).fill(0))), Array(100).fill(invalid));
   });
 
   it('[mcp 17] returns 400 for a batch that is empty, too long, or contains a message that must be sent alone', async () => {
@@ -207,10 +182,10 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
       [request(1, 'initialize')],
       [request(2, 'ping'), { method: 'initialize' }],
       [buildStatelessMessage('ping')],
-      Array.from({ length: 5000 }, () => 0),
+      Array(5000).fill(0),
     ];
     for (const messages of invalidBatches) assertRefused(await post(messages), 400, -32600, absentId);
-    assert.equal(getMessages(await post(createPings(100))).length, 100);
+    assert.equal(getOutcomes(await post(createPings(100))).length, 100);
   });
 
   it('[mcp 17] returns 400 for a batch in a version without batches', async () => {
@@ -220,17 +195,13 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
     assert.equal((await post([request(1, 'ping')], { 'mcp-protocol-version': '2025-03-26' })).status, 200);
   });
 
-  it('[mcp 24] serves a request with Mcp-Method and Mcp-Name, even wrong ones, as stateful', async () => {
+  it('[mcp 24] serves a request with other _meta keys or Mcp-Method and Mcp-Name, even wrong ones, as stateful', async () => {
+    assert.deepEqual(getRpcResult(await rpc('ping', { _meta: { progressToken: 1, traceparent: 'x' } })), {});
     const params = { protocolVersion: '2025-06-18', capabilities: {} };
     const reply = await rpc('initialize', params, { 'mcp-method': 'initialize' });
     assert.equal(getRpcResult(reply).protocolVersion, '2025-06-18');
     const called = await rpc('tools/call', { name: 'echo' }, { 'mcp-method': 'x', 'mcp-name': 'y' });
     assert.equal(getRpcResult(called).isError, undefined);
-  });
-
-  it('[mcp 24] serves a request with other _meta keys as stateful', async () => {
-    const _meta = { progressToken: 1, traceparent: 'x' };
-    assert.deepEqual(getRpcResult(await rpc('ping', { _meta })), {});
   });
 
   it('[mcp 25] can be mixed with stateless requests on one connection', async () => {
@@ -247,33 +218,22 @@ describe('the stateful protocol (versions up to 2025-11-25)', () => {
       const [response] = (await once(outgoing, 'response')) as [http.IncomingMessage];
       return JSON.parse((await response.toArray()).join('')) as Json;
     };
+    const call = buildStatelessMessage('tools/call', { name: 'echo' }, 3);
+    const initialize = request(2, 'initialize', { protocolVersion: '2025-11-25', capabilities: {} });
     const discovered = await send(buildStatelessMessage('server/discover'), mirrorHeaders('server/discover'));
-    const opened = await send(request(2, 'initialize', { protocolVersion: '2025-11-25', capabilities: {} }));
-    const called = await send(
-      buildStatelessMessage('tools/call', { name: 'echo' }, 3),
-      mirrorHeaders('tools/call', 'echo'),
-    );
-    const pinged = await send(request(4, 'ping', {}));
-    agent.destroy();
     assert.equal((discovered.result as Json).resultType, 'complete');
-    assert.equal((opened.result as Json).protocolVersion, '2025-11-25');
-    assert.equal((called.result as Json).resultType, 'complete');
-    assert.deepEqual(pinged, { jsonrpc: '2.0', id: 4, result: {} });
+    assert.equal(((await send(initialize)).result as Json).protocolVersion, '2025-11-25');
+    assert.equal(((await send(call, mirrorHeaders('tools/call', 'echo'))).result as Json).resultType, 'complete');
+    assert.deepEqual(await send(request(4, 'ping', {})), { jsonrpc: '2.0', id: 4, result: {} });
+    agent.destroy();
     assert.equal(sockets.size, 1);
   });
 
   for (const accept of ['*/*', 'application/json', 'text/event-stream', '']) {
     it(`[mcp 26] returns JSON for Accept ${JSON.stringify(accept)} in both protocol generations`, async () => {
-      const statefulReply = await rpc('tools/call', { name: 'echo' }, { accept });
-      const statelessReply = await toolhost.statelessRpc(
-        'echo',
-        token,
-        'tools/call',
-        { name: 'echo', _meta: statelessMeta },
-        { accept },
-      );
-      for (const reply of [statefulReply, statelessReply]) {
-        assert.deepEqual([reply.status, reply.headers.get('content-type')], [200, 'application/json']);
+      for (const call of [toolhost.rpc, toolhost.statelessRpc]) {
+        const { status, headers } = await call('echo', token, 'tools/call', { name: 'echo' }, { accept });
+        assert.deepEqual([status, headers.get('content-type')], [200, 'application/json']);
       }
     });
   }

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import {
-  assertRefused,
-  buildEchoConfig,
-  buildStatelessMessage,
-  getRpcError,
-  getRpcResult,
-  mirrorHeaders,
-} from '../support/mcp.ts';
-import { type Json, startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { after, describe, it } from 'node:test';
+import { assertRefused, buildEchoConfig, buildStatelessMessage, getRpcResult, mirrorHeaders } from '../support/mcp.ts';
+import { type Json, startToolhost, statelessMeta } from '../support/toolhost/toolhost.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
@@ -17,15 +10,11 @@ const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
 const infoKey = 'io.modelcontextprotocol/serverInfo';
 
-describe('the stateless protocol (version 2026-07-28)', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', () => ({ body: { said: 'hello' } }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    await toolhost.createServer(buildEchoConfig(upstream.url));
-  });
+describe('the stateless protocol (version 2026-07-28)', async () => {
+  const upstream = await startRecordingUpstream();
+  upstream.on('GET /echo', () => ({ body: { said: 'hello' } }));
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  await toolhost.createServer(buildEchoConfig(upstream.url));
   after(async () => {
     await toolhost.stop();
     await upstream.close();
@@ -40,15 +29,9 @@ describe('the stateless protocol (version 2026-07-28)', () => {
     const reply = await rpc('tools/call', { name: 'echo', arguments: { text: 'hello' } });
     assert.equal(reply.status, 200);
     assert.equal(reply.headers.get('content-type'), 'application/json');
-    assert.deepEqual(reply.body, {
-      jsonrpc: '2.0',
-      id: 1,
-      result: {
-        content: [{ type: 'text', text: '{"said":"hello"}' }],
-        resultType: 'complete',
-        _meta: { [infoKey]: { name: 'echo', title: 'Echo', version: '1' } },
-      },
-    });
+    const content = [{ type: 'text', text: '{"said":"hello"}' }];
+    const _meta = { [infoKey]: { name: 'echo', title: 'Echo', version: '1' } };
+    assert.deepEqual(reply.body, { jsonrpc: '2.0', id: 1, result: { content, resultType: 'complete', _meta } });
   });
 
   for (const id of ['a string', '', 0, -7, Number.MAX_SAFE_INTEGER, '\ud83d\ude00"\\', '\ud800']) {
@@ -67,11 +50,8 @@ describe('the stateless protocol (version 2026-07-28)', () => {
 
   for (const slug of ['echo', 'manage']) {
     it(`[mcp 3] lists versions and capabilities in server/discover of ${slug}`, async () => {
-      const reply = await toolhost.statelessRpc(
-        slug,
-        slug === 'manage' ? await toolhost.createKey() : token,
-        'server/discover',
-      );
+      const bearer = slug === 'manage' ? await toolhost.createKey() : token;
+      const reply = await toolhost.statelessRpc(slug, bearer, 'server/discover');
       assert.equal(reply.status, 200);
       const { instructions, ttlMs, _meta, ...rest } = getRpcResult(reply);
       assert.deepEqual(rest, {
@@ -90,25 +70,17 @@ describe('the stateless protocol (version 2026-07-28)', () => {
     const [first, second] = [await rpc('tools/list'), await rpc('tools/list')];
     assert.equal(first.text, second.text);
     const { tools, ttlMs, cacheScope, resultType } = getRpcResult(first);
-    assert.deepEqual(
-      (tools as Json[]).map((tool) => tool.name),
-      ['echo', 'note'],
-    );
+    const names = (tools as Json[]).map((tool) => tool.name);
+    assert.deepEqual(names, ['echo', 'note']);
     assert.ok(Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 0);
     assert.deepEqual([cacheScope, resultType], ['private', 'complete']);
-    const statefulList = getRpcResult(await toolhost.rpc('echo', token, 'tools/list'));
-    assert.deepEqual(Object.keys(statefulList), ['tools']);
-    assert.deepEqual(statefulList.tools, tools);
+    assert.deepEqual(getRpcResult(await toolhost.rpc('echo', token, 'tools/list')), { tools });
+    assertRefused(await rpc('tools/list', { cursor: 'never issued' }), 200, -32602);
   });
 
-  it('[mcp 4] rejects a cursor that was never issued', async () => {
-    assertRefused(await rpc('tools/list', { cursor: 'abc' }), 200, -32602);
-  });
-
-  const withoutVersion: Json = { ...statelessMeta };
-  delete withoutVersion[versionKey];
-  const withoutCapabilities: Json = { ...statelessMeta };
-  delete withoutCapabilities[capabilitiesKey];
+  const { [versionKey]: _version, ...withoutVersion }: Json = statelessMeta;
+  const { [capabilitiesKey]: _capabilities, ...withoutCapabilities }: Json = statelessMeta;
+  const { [clientKey]: _client, ...withoutClient }: Json = statelessMeta;
   const invalidParams: [string, Json | undefined][] = [
     ['no params', undefined],
     ['no _meta', {}],
@@ -136,9 +108,7 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   });
 
   it('[mcp 6] does not require clientInfo', async () => {
-    const meta: Json = { ...statelessMeta };
-    delete meta[clientKey];
-    const reply = await rpc('tools/call', { name: 'echo', _meta: meta });
+    const reply = await rpc('tools/call', { name: 'echo', _meta: withoutClient });
     assert.equal(reply.status, 200);
     assert.equal(getRpcResult(reply).resultType, 'complete');
   });
@@ -158,9 +128,8 @@ describe('the stateless protocol (version 2026-07-28)', () => {
   }
 
   it('[mcp 13] returns 200 -32602 for a name that is not a string and for arguments that are not an object', async () => {
-    assertRefused(await rpc('tools/call', { name: 7 }), 200, -32602);
-    assertRefused(await rpc('tools/call', { name: 'echo', arguments: [1] }), 200, -32602);
-    assertRefused(await rpc('tools/call', { name: 'echo', arguments: 'text' }), 200, -32602);
+    for (const params of [{ name: 7 }, { name: 'echo', arguments: [1] }, { name: 'echo', arguments: 'text' }])
+      assertRefused(await rpc('tools/call', params), 200, -32602);
   });
 
   const subscribe = (params: Json, id: unknown = 'sub-1') =>
@@ -170,33 +139,24 @@ describe('the stateless protocol (version 2026-07-28)', () => {
     it(`[mcp 27] acknowledges subscriptions/listen ${JSON.stringify(id)} without notifications, cancels it, and ends it`, async () => {
       const notifications = { toolsListChanged: true, resourceSubscriptions: ['file:///x'] };
       const reply = await subscribe({ notifications }, id);
-      assert.deepEqual(
-        [reply.status, reply.headers.get('content-type'), reply.headers.get('x-accel-buffering')],
-        [200, 'text/event-stream', 'no'],
-      );
+      const shown = ['content-type', 'x-accel-buffering'].map((name) => reply.headers.get(name));
+      assert.deepEqual([reply.status, ...shown], [200, 'text/event-stream', 'no']);
       const frames = reply.text.split('\n\n').filter((frame) => frame !== '');
-      const [first, cancelled, last, ...others] = frames.map(
-        (frame) => JSON.parse(frame.replace(/^data: /, '')) as Json,
-      );
+      const messages = frames.map((frame) => JSON.parse(frame.replace(/^data: /, '')) as Json);
       const _meta = { 'io.modelcontextprotocol/subscriptionId': id };
-      assert.deepEqual(first, {
-        jsonrpc: '2.0',
-        method: 'notifications/subscriptions/acknowledged',
-        params: { notifications: {}, _meta },
-      });
-      assert.deepEqual(cancelled, {
-        jsonrpc: '2.0',
-        method: 'notifications/cancelled',
-        params: { requestId: id, reason: 'no notifications are offered', _meta },
-      });
-      assert.deepEqual(last, { jsonrpc: '2.0', id, result: { resultType: 'complete', _meta } });
-      assert.deepEqual(others, []);
+      const acknowledged = { notifications: {}, _meta };
+      const cancelled = { requestId: id, reason: 'no notifications are offered', _meta };
+      assert.deepEqual(messages, [
+        { jsonrpc: '2.0', method: 'notifications/subscriptions/acknowledged', params: acknowledged },
+        { jsonrpc: '2.0', method: 'notifications/cancelled', params: cancelled },
+        { jsonrpc: '2.0', id, result: { resultType: 'complete', _meta } },
+      ]);
     });
   }
 
   it('[mcp 27] returns -32602 for subscriptions/listen without its filter', async () => {
-    assertRefused(await subscribe({}), 400, -32602, 'sub-1');
-    assertRefused(await subscribe({ notifications: ['toolsListChanged'] }), 400, -32602, 'sub-1');
+    for (const params of [{}, { notifications: ['toolsListChanged'] }])
+      assertRefused(await subscribe(params), 400, -32602, 'sub-1');
   });
 
   it('[mcp 28] returns one complete result even if the client requests logs, progress, and further input', async () => {
@@ -223,7 +183,9 @@ describe('the stateless protocol (version 2026-07-28)', () => {
 
   it('[mcp 16] rejects a posted response', async () => {
     const reply = await post({ jsonrpc: '2.0', id: 9, result: {} });
-    assertRefused(reply, 400, -32600, 9);
-    assert.match(getRpcError(reply).message, /the body is a JSON-RPC response; send a request or a notification/);
+    assert.match(
+      assertRefused(reply, 400, -32600, 9),
+      /the body is a JSON-RPC response; send a request or a notification/,
+    );
   });
 });
