@@ -60,10 +60,8 @@ describe('connections to upstreams', () => {
   });
 
   it('[sec M1] carry one request at a time, and discard unsolicited responses', async () => {
-    const tools = [
-      buildToolAt(`${adversary.url}/extra-response`),
-      buildToolAt(`${adversary.url}/status/200`, { name: 'next' }),
-    ];
+    const next = buildToolAt(`${adversary.url}/status/200`, { name: 'next' });
+    const tools = [buildToolAt(`${adversary.url}/extra-response`), next];
     await toolhost.createServer(buildServerAt('planted', adversary.url, { tools }));
     assert.match((await toolhost.callTool('planted', 'some-token', 'get')).content[0]?.text ?? '', /first/);
     assert.equal((await toolhost.callTool('planted', 'some-token', 'next')).content[0]?.text, '{"status":200}');
@@ -80,10 +78,9 @@ describe('connections to upstreams', () => {
       const { isError } = await toolhost.callTool('resent', 'some-token', name);
       return { isError: isError === true, requests: adversary.requests.length - before };
     };
-    for (const path of ['reset', 'garbage', 'half-close']) {
-      assert.deepEqual(await countRequests(`post-${path}`), { isError: true, requests: 1 }, path);
-      assert.deepEqual(await countRequests(`get-${path}`), { isError: true, requests: 1 }, path);
-    }
+    for (const path of ['reset', 'garbage', 'half-close'])
+      for (const method of ['post', 'get'])
+        assert.deepEqual(await countRequests(`${method}-${path}`), { isError: true, requests: 1 }, path);
     for (let n = 0; n < 5; n += 1) {
       assert.ok((await countRequests('post-keep-alive-close')).requests <= 1);
       assert.ok((await countRequests('get-keep-alive-close')).requests <= 1);

@@ -1,95 +1,42 @@
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { after, afterEach, describe, it } from 'node:test';
 import type { Resolve } from '@toolhost/safe-http/connector';
 import { checkUrl } from '@toolhost/safe-http/egress';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type Listener, startListener, startWebPortListener } from '../support/upstreams/listener.ts';
+import { startListener, startWebPortListener } from '../support/upstreams/listener.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const addresses = [
-  '127.0.0.1',
-  '127.255.0.9',
-  '10.0.0.1',
-  '172.16.0.1',
-  '172.31.255.254',
-  '192.168.1.1',
-  '169.254.169.254',
-  '100.64.0.1',
-  '0.0.0.0',
-  '0.1.2.3',
-  '192.0.0.8',
-  '198.18.0.1',
-  '224.0.0.1',
-  '240.0.0.1',
-  '255.255.255.255',
-  '168.63.129.16',
-  '[::1]',
-  '[::]',
-  '[fc00::1]',
-  '[fd12::1]',
-  '[fe80::1]',
-  '[::ffff:7f00:1]',
-  '[::ffff:10.0.0.1]',
-  '[64:ff9b::a9fe:a9fe]',
-  '[64:ff9b:1::1]',
-  '[2002:7f00:1::]',
-  '[2001::1]',
-  '[ff02::1]',
-  '[fec0::1]',
-  '[::7f00:1]',
+  ...['127.0.0.1', '127.255.0.9', '10.0.0.1', '172.16.0.1', '172.31.255.254', '192.168.1.1', '169.254.169.254'],
+  ...['100.64.0.1', '0.0.0.0', '0.1.2.3', '192.0.0.8', '198.18.0.1', '224.0.0.1', '240.0.0.1', '255.255.255.255'],
+  ...['168.63.129.16', '[::1]', '[::]', '[fc00::1]', '[fd12::1]', '[fe80::1]', '[::ffff:7f00:1]'],
+  ...['[::ffff:10.0.0.1]', '[64:ff9b::a9fe:a9fe]', '[64:ff9b:1::1]', '[2002:7f00:1::]', '[2001::1]', '[ff02::1]'],
+  ...['[fec0::1]', '[::7f00:1]'],
 ];
 
 const alternativeSpellings = [
-  '2130706433',
-  '0177.0.0.1',
-  '0x7f.1',
-  '127.1',
-  '0x7f000001',
-  '127。0。0。1',
-  '１２７.0.0.1',
-  '127.0.0.1.',
-  'localhost',
-  'localhost.',
-  'LOCALHOST',
-  'app.localhost',
+  ...['2130706433', '0177.0.0.1', '0x7f.1', '127.1', '0x7f000001', '127。0。0。1', '１２７.0.0.1', '127.0.0.1.'],
+  ...['localhost', 'localhost.', 'LOCALHOST', 'app.localhost'],
 ];
 
 const invalidUrls = [
-  'https://user@api.example/',
-  'https://user:word@api.example/',
-  'https://api.example/#part',
-  'ftp://api.example/',
-  'file:///etc/passwd',
-  'gopher://api.example/',
-  'http://api.example/',
-  'https://api.example:22/',
-  'https://api.example:25/',
-  'https://api.example:6379/',
-  'https://api.example:7999/',
-  'https://api.example:9000/',
-  'https://api.example:9200/',
-  'https://intranet/',
-  'https://db./',
-  'https://db.internal/',
-  'https://db.internal./',
-  'https://printer.local/',
-  'https://box.lan/',
-  'https://x.home.arpa/',
+  ...['https://user@api.example/', 'https://user:word@api.example/', 'https://api.example/#part'],
+  ...['ftp://api.example/', 'file:///etc/passwd', 'gopher://api.example/', 'http://api.example/'],
+  ...['https://api.example:22/', 'https://api.example:25/', 'https://api.example:6379/', 'https://api.example:7999/'],
+  ...['https://api.example:9000/', 'https://api.example:9200/', 'https://intranet/', 'https://db./'],
+  ...['https://db.internal/', 'https://db.internal./', 'https://printer.local/', 'https://box.lan/'],
+  ...['https://x.home.arpa/'],
 ];
 
-describe('upstream URLs of a configuration', () => {
-  let toolhost: TestToolhost;
-  let canary: Listener;
+describe('upstream URLs of a configuration', async () => {
   const resolvedNames: string[] = [];
-  before(async () => {
-    canary = await startWebPortListener();
-    const resolve: Resolve = (hostname, callback) => {
-      resolvedNames.push(hostname);
-      callback(null, [{ address: '127.0.0.1', family: 4 }]);
-    };
-    toolhost = await startToolhost({ runtimeOptions: { resolve } });
-  });
+  const canary = await startWebPortListener();
+  const resolve: Resolve = (hostname, callback) => {
+    resolvedNames.push(hostname);
+    callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  };
+  const toolhost = await startToolhost({ runtimeOptions: { resolve } });
   after(() => Promise.all([toolhost.stop(), canary.close()]));
 
   const getProblems = async (config: Json) => {
@@ -97,18 +44,15 @@ describe('upstream URLs of a configuration', () => {
     assert.equal(status, 400);
     return new Map((body.problems as { path: string; message: string }[]).map(({ path, message }) => [path, message]));
   };
-  const getToolProblems = (urls: readonly string[]) =>
-    getProblems({
-      name: 'Bad',
-      slug: 'bad-hosts',
-      tools: urls.map((url, index) => buildToolAt(url, { name: `get_${index}` })),
-    });
+  const buildConfig = (slug: string, urls: readonly string[]) => ({
+    ...{ name: 'Hosts', slug, tools: urls.map((url, index) => buildToolAt(url, { name: `get_${index}` })) },
+  });
   /** Maximum number of problems that are reported together. */
   const batchSize = 20;
   const assertAllRejected = async (urls: readonly string[]) => {
     for (let from = 0; from < urls.length; from += batchSize) {
       const batch = urls.slice(from, from + batchSize);
-      const problems = await getToolProblems(batch);
+      const problems = await getProblems(buildConfig('bad-hosts', batch));
       for (const [index, url] of batch.entries()) assert.ok(problems.has(`tools[${index}].url`), url);
     }
     assert.equal((await toolhost.rest('GET', '/servers/bad-hosts')).status, 404);
@@ -142,44 +86,28 @@ describe('upstream URLs of a configuration', () => {
 
   it("[sec B8] are rejected for the service's own public name, with and without a final dot", () => {
     for (const host of ['toolhost.example', 'TOOLHOST.example', 'toolhost.example.']) {
-      assert.match(
-        checkUrl(new URL(`https://${host}/mcp/x`), [], 'toolhost.example') ?? '',
-        /call this service itself/,
-      );
+      const problem = checkUrl(new URL(`https://${host}/mcp/x`), [], 'toolhost.example') ?? '';
+      assert.match(problem, /call this service itself/);
     }
   });
 
   it('are accepted for public hosts and addresses on web ports', async () => {
-    const urls = [
-      'https://api.example/',
-      'https://api.example:8443/',
-      'https://8.8.8.8/',
-      'https://[2606:4700::1111]/',
-    ];
-    const config = {
-      name: 'Good',
-      slug: 'good-hosts',
-      tools: urls.map((url, index) => buildToolAt(url, { name: `get_${index}` })),
-    };
-    assert.equal((await toolhost.rest('POST', '/servers', { body: config })).status, 201);
+    const addressUrls = ['https://8.8.8.8/', 'https://[2606:4700::1111]/'];
+    const body = buildConfig('good-hosts', ['https://api.example/', 'https://api.example:8443/', ...addressUrls]);
+    assert.equal((await toolhost.rest('POST', '/servers', { body })).status, 201);
   });
 });
 
-describe('addresses that a call may reach', () => {
-  let toolhost: TestToolhost;
-  let allowed: Listener;
-  let elsewhere: Listener;
+describe('addresses that a call may reach', async () => {
   let resolvedAddresses: { address: string; family: number }[] = [];
   let dnsQueries = 0;
   const resolve: Resolve = (_hostname, callback) => {
     dnsQueries += 1;
     callback(null, resolvedAddresses);
   };
-  before(async () => {
-    allowed = await startWebPortListener();
-    elsewhere = await startListener('127.0.0.2', allowed.port);
-    toolhost = await startToolhost({ egressPorts: [allowed.port], runtimeOptions: { resolve } });
-  });
+  const allowed = await startWebPortListener();
+  const elsewhere = await startListener('127.0.0.2', allowed.port);
+  const toolhost = await startToolhost({ egressPorts: [allowed.port], runtimeOptions: { resolve } });
   after(() => Promise.all([toolhost.stop(), allowed.close(), elsewhere.close()]));
   afterEach(() => assert.equal(elsewhere.connections, 0));
 
@@ -187,11 +115,8 @@ describe('addresses that a call may reach', () => {
   /** Returns a function that calls a tool at `name.example`. */
   const createTool = async (port: number) => {
     const slug = `names-${++count}`;
-    await toolhost.createServer(
-      buildServerAt(slug, `https://name.example:${port}`, {
-        tools: [buildToolAt(`https://name.example:${port}/thing`, { timeout_ms: 300 })],
-      }),
-    );
+    const tools = [buildToolAt(`https://name.example:${port}/thing`, { timeout_ms: 300 })];
+    await toolhost.createServer({ name: slug, slug, tools });
     return () => toolhost.callTool(slug, 'some-token', 'get');
   };
   const toV4Addresses = (...list: string[]) => list.map((address) => ({ address, family: 4 }));

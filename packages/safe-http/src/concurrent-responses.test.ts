@@ -4,16 +4,11 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import tls from 'node:tls';
-import { getTenantId } from '@toolhost/credentials/ids';
-import { createFairCache } from '@toolhost/limits/fair-cache';
-import { hopHeader } from '@toolhost/tool-config/http/headers';
 import fc from 'fast-check';
-import { decodeOnThread } from '../../../test/support/decode-inline.ts';
 import { createSelfSigned } from '../../../test/support/upstreams/certificate.ts';
-import { parseEgressAllow } from './egress.ts';
-import { createHttpClient, type HttpClient } from './http-client.ts';
+import { createExchange, createTestClient } from '../../../test/support/upstreams/http-client.ts';
 
 /** Returns a body that differs from the body of every other path in every 32 bytes. */
 function createBody(path: string, length: number): Buffer {
@@ -31,27 +26,15 @@ const respond: RequestListener = ({ url = '' }, response) => {
   setImmediate(() => response.end(body.subarray(first)));
 };
 
-describe('responses that arrive at the same time', () => {
+describe('responses that arrive at the same time', async () => {
   const certificate = createSelfSigned('tls.example');
   const trusted = tls.getCACertificates('default');
   const servers: Server[] = [createServer(respond), createTlsServer(certificate, respond)];
-  let origins: string[];
-  let http: HttpClient;
-  before(async () => {
-    tls.setDefaultCACertificates([...trusted, certificate.cert]);
-    for (const server of servers) await once(server.listen(0, '127.0.0.1'), 'listening');
-    const [plain, secure] = servers.map((server) => (server.address() as AddressInfo).port);
-    origins = [`http://plain.example:${plain}`, `https://tls.example:${secure}`];
-    http = createHttpClient({
-      containsOwnCredential: () => false,
-      decodeOnThread,
-      createCache: createFairCache,
-      getTenant: getTenantId,
-      allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),
-      getResolver: () => (_name, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
-      hopHeader,
-    });
-  });
+  tls.setDefaultCACertificates([...trusted, certificate.cert]);
+  for (const server of servers) await once(server.listen(0, '127.0.0.1'), 'listening');
+  const [plain, secure] = servers.map((server) => (server.address() as AddressInfo).port);
+  const origins = [`http://plain.example:${plain}`, `https://tls.example:${secure}`];
+  const http = createTestClient(`plain.example:${plain},tls.example:${secure}`);
   after(async () => {
     await http.close();
     for (const server of servers) server.close();
@@ -67,17 +50,7 @@ describe('responses that arrive at the same time', () => {
         const mismatches = await Promise.all(
           requests.map(async ({ over, length, first }) => {
             const path = `/${count++}/${length}/${first}`;
-            const { body } = await http.send({
-              workspaceId: 'w',
-              origin: origins[over] as string,
-              credentialHash: '',
-              path,
-              method: 'GET',
-              headers: [],
-              body: undefined,
-              timeoutMs: 10_000,
-              limitBytes: 2_000_000,
-            });
+            const { body } = await http.send(createExchange(origins[over] as string, { path }));
             return body.equals(createBody(path, length)) ? undefined : path;
           }),
         );

@@ -4,21 +4,17 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { getTenantId } from '@toolhost/credentials/ids';
 import { OutboundError } from '@toolhost/errors/errors';
-import { createFairCache } from '@toolhost/limits/fair-cache';
 import { MemoryBudget } from '@toolhost/limits/memory-budget';
-import { hopHeader } from '@toolhost/tool-config/http/headers';
-import { decodeOnThread } from '../../../test/support/decode-inline.ts';
 import {
   type AdversarialUpstream,
   startAdversarialUpstream,
 } from '../../../test/support/upstreams/adversarial-upstream.ts';
+import { createExchange, createTestClient } from '../../../test/support/upstreams/http-client.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../../../test/support/upstreams/recording-upstream.ts';
 import { type Resolve, resolveWithSystem } from './connector.ts';
-import { parseEgressAllow } from './egress.ts';
 import type { Exchange } from './exchange.ts';
-import { createHttpClient, type HttpClient } from './http-client.ts';
+import type { HttpClient } from './http-client.ts';
 
 describe('the HTTP client', () => {
   let upstream: RecordingUpstream;
@@ -26,40 +22,18 @@ describe('the HTTP client', () => {
   let http: HttpClient;
   let resolvedAddresses: string[] | undefined;
   const resolve: Resolve = (hostname, callback) => {
-    if (resolvedAddresses)
-      callback(
-        null,
-        resolvedAddresses.map((address) => ({ address, family: 4 })),
-      );
-    else resolveWithSystem(hostname, callback);
+    const addresses = resolvedAddresses?.map((address) => ({ address, family: 4 }));
+    return addresses ? callback(null, addresses) : resolveWithSystem(hostname, callback);
   };
   beforeEach(async () => {
     [upstream, adversary] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
-    const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${adversary.port}`);
-    http = createHttpClient({
-      containsOwnCredential: () => false,
-      decodeOnThread,
-      createCache: createFairCache,
-      getTenant: getTenantId,
-      allow,
-      getResolver: () => resolve,
-      hopHeader,
-    });
+    const allow = `127.0.0.1:${upstream.port},127.0.0.1:${adversary.port}`;
+    http = createTestClient(allow, { getResolver: () => resolve });
   });
   afterEach(() => Promise.all([http.close(), upstream.close(), adversary.close()]));
 
-  const createExchange = (origin: string, path: string, more: Partial<Exchange> = {}): Exchange => ({
-    workspaceId: 'w',
-    origin,
-    credentialHash: '',
-    path,
-    method: 'GET',
-    headers: [],
-    body: undefined,
-    timeoutMs: 5000,
-    limitBytes: 100_000,
-    ...more,
-  });
+  const exchange = (origin: string, path: string, more: Partial<Exchange> = {}) =>
+    createExchange(origin, { path, timeoutMs: 5000, limitBytes: 100_000, ...more });
   const getReason = async (sent: Promise<unknown>) => {
     const error = await sent.then(
       () => undefined,
@@ -77,22 +51,20 @@ describe('the HTTP client', () => {
         headers: { 'content-encoding': 'gzip' },
         body: gzipSync(Buffer.alloc(bytes, 'a')),
       }));
-      return http.send(createExchange(upstream.url, '/packed', { reservation: reservations[at] }));
+      return http.send(exchange(upstream.url, '/packed', { reservation: reservations[at] }));
     };
     assert.equal((await send(0, 90_000)).body.length, 90_000);
     assert.equal(await getReason(send(1, 20_000)), 'no_memory');
     assert.equal((await send(2, 10_000)).body.length, 10_000);
-    assert.deepEqual(
-      reservations.map(({ bytes }) => bytes),
-      [90_000, 0, 0],
-    );
+    const reserved = reservations.map(({ bytes }) => bytes);
+    assert.deepEqual(reserved, [90_000, 0, 0]);
     for (const reservation of reservations) reservation.release();
     assert.equal(budget.bytes, 0);
   });
 
   it('[sec B4] calls a name while it resolves to a permitted address, and no longer', async () => {
     upstream.on('GET /once', () => ({ headers: { connection: 'close' }, body: { ok: true } }));
-    const sent = createExchange(`http://named.example:${upstream.port}`, '/once');
+    const sent = exchange(`http://named.example:${upstream.port}`, '/once');
     resolvedAddresses = ['127.0.0.1'];
     assert.equal((await http.send(sent)).status, 200);
     const { connections } = upstream;
@@ -111,9 +83,9 @@ describe('the HTTP client', () => {
   ] as const) {
     it(`[sec G1] closes the connection after ${event} and opens no spare one`, async () => {
       const { path, ...more } = sent;
-      assert.equal(await getReason(http.send(createExchange(adversary.url, path, more))), reason);
+      assert.equal(await getReason(http.send(exchange(adversary.url, path, more))), reason);
       await (await adversary.waitForRequest()).closed;
-      assert.equal((await http.send(createExchange(adversary.url, '/status/200'))).status, 200);
+      assert.equal((await http.send(exchange(adversary.url, '/status/200'))).status, 200);
       assert.equal(adversary.openSockets, 1);
     });
   }
@@ -122,7 +94,7 @@ describe('the HTTP client', () => {
     upstream.on('GET /busy', () => 'hold');
     // Less than the half second that counts as a pause of the process.
     const timeoutMs = 400;
-    const sent = http.send(createExchange(upstream.url, '/busy', { timeoutMs }));
+    const sent = http.send(exchange(upstream.url, '/busy', { timeoutMs }));
     const request = await upstream.waitForRequest();
     request.release({ body: { fine: true } });
     // The response is written now, and the event loop reads it in its next iteration.
@@ -134,13 +106,13 @@ describe('the HTTP client', () => {
   it('[sec G3] closes the connection when the call is canceled, and opens no spare one', async () => {
     const disconnected = Promise.withResolvers<void>();
     const registerCancel = (cancel: () => void) => void disconnected.promise.then(cancel);
-    const sent = getReason(http.send(createExchange(adversary.url, '/silence', { registerCancel })));
+    const sent = getReason(http.send(exchange(adversary.url, '/silence', { registerCancel })));
     const request = await adversary.waitForRequest();
     disconnected.resolve();
     assert.equal(await sent, 'cancelled');
     await request.closed;
     assert.equal(adversary.openSockets, 0);
-    assert.equal((await http.send(createExchange(adversary.url, '/status/200'))).status, 200);
+    assert.equal((await http.send(exchange(adversary.url, '/status/200'))).status, 200);
     assert.equal(adversary.openSockets, 1);
   });
 
@@ -149,44 +121,36 @@ describe('the HTTP client', () => {
     upstream.on('GET /gzip', () => ({ headers: { 'content-encoding': 'gzip' }, body }));
     upstream.on('GET /own', () => ({ headers: { 'content-encoding': 'constructor' }, body }));
     upstream.on('GET /twice', () => ({ headers: { 'Content-Encoding': ['gzip', 'gzip'] }, body }));
-    assert.equal((await http.send(createExchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
-    assert.equal(await getReason(http.send(createExchange(upstream.url, '/own'))), 'malformed');
-    assert.equal(await getReason(http.send(createExchange(upstream.url, '/twice'))), 'malformed');
+    assert.equal((await http.send(exchange(upstream.url, '/gzip'))).body.toString(), '{"zipped":true}');
+    assert.equal(await getReason(http.send(exchange(upstream.url, '/own'))), 'malformed');
+    assert.equal(await getReason(http.send(exchange(upstream.url, '/twice'))), 'malformed');
   });
 
   it('[sec G1] skips interim responses, and rejects an unsolicited upgrade as malformed', async () => {
+    const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+    const switching = 'HTTP/1.1 101 Switching Protocols\r\n';
+    const finalResponses = new Map([
+      ['/upgrade', `${switching}upgrade: x\r\nconnection: upgrade\r\n\r\n`],
+      ['/bare-upgrade', `${switching}\r\n`],
+      ['/continue', `HTTP/1.1 100 Continue\r\n\r\n${ok}`],
+      ['/no-status', ok.replace('200 OK', '000 X')],
+    ]);
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.once('data', (data) => {
-        const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n';
-        const finalResponses: Record<string, string> = {
-          '/upgrade': upgrade,
-          '/bare-upgrade': 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
-          '/continue': 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
-          '/no-status': 'HTTP/1.1 000 X\r\ncontent-length: 2\r\n\r\nok',
-        };
-        const finalResponse =
-          finalResponses[data.toString().split(' ')[1] ?? ''] ?? 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+        const finalResponse = finalResponses.get(data.toString().split(' ')[1] ?? '') ?? ok;
         socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${finalResponse}`);
       });
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    const client = createHttpClient({
-      containsOwnCredential: () => false,
-      decodeOnThread,
-      createCache: createFairCache,
-      getTenant: getTenantId,
-      allow: parseEgressAllow(`127.0.0.1:${port}`),
-      getResolver: () => resolve,
-      hopHeader,
-    });
+    const client = createTestClient(`127.0.0.1:${port}`);
     for (const path of ['/', '/continue']) {
-      const response = await client.send(createExchange(`http://127.0.0.1:${port}`, path));
+      const response = await client.send(exchange(`http://127.0.0.1:${port}`, path));
       assert.deepEqual([response.status, response.body.toString()], [200, 'ok']);
     }
     for (const path of ['/upgrade', '/bare-upgrade', '/no-status']) {
-      const reason = await getReason(client.send(createExchange(`http://127.0.0.1:${port}`, path)));
+      const reason = await getReason(client.send(exchange(`http://127.0.0.1:${port}`, path)));
       assert.equal(reason, 'malformed', path);
     }
     await client.close();
