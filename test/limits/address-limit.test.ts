@@ -1,22 +1,21 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { formatApiKey } from '@toolhost/credentials/ids';
 import { engines } from '../sets.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const perMinute = 8;
 const json = { 'content-type': 'application/json' };
 const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
-const formatUnknownKey = (n: number) =>
-  formatApiKey(
-    new Uint8Array(9).fill(n),
-    Uint8Array.from({ length: 32 }, (_, at) => (n * 7 + at * 13) % 256),
-  ).key;
+function formatUnknownKey(n: number): string {
+  const secret = Uint8Array.from({ length: 32 }, (_, at) => (n * 7 + at * 13) % 256);
+  return formatApiKey(new Uint8Array(9).fill(n), secret).key;
+}
 
 /** Requests to every entry point that are rejected before the caller is identified. */
 const refusedRequests: [method: string, path: string, headers: Record<string, string>, status: number][] = [
@@ -36,23 +35,18 @@ const refusedRequests: [method: string, path: string, headers: Record<string, st
   ['GET', '/mcp//keyed', {}, 400],
 ];
 
-describe('the limit of rejected requests per address', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let key: string;
+describe('the limit of rejected requests per address', async () => {
   let clockMs = 1_000_000;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      env: { REFUSALS_PER_MINUTE: String(perMinute), TRUSTED_PROXIES: '1' },
-      runtimeOptions: { clock: () => clockMs },
-    });
-    key = await toolhost.createKey();
-    const stored = { authentication: { type: 'Bearer', token: 'stored' } };
-    await toolhost.createServer(buildServerAt('keyed', upstream.url, stored));
-    await toolhost.createServer(buildServerAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({
+    egressPorts: [upstream.port],
+    env: { REFUSALS_PER_MINUTE: String(perMinute), TRUSTED_PROXIES: '1' },
+    runtimeOptions: { clock: () => clockMs },
   });
+  const key = await toolhost.createKey();
+  const stored = { authentication: { type: 'Bearer', token: 'stored' } };
+  await toolhost.createServer(buildServerAt('keyed', upstream.url, stored));
+  await toolhost.createServer(buildServerAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   let addresses = 0;
@@ -143,51 +137,33 @@ describe('the limit of rejected requests per address', () => {
   it('[find A3] limits the /56 and the /48 around a /64 to four and sixteen times as many requests', async () => {
     clockMs += 60_000;
     let sent = 0;
-    /** Counts how many of these rejected requests, each from its own /64, are within the limit. */
+    /** Returns how many of these requests, each from its own /64, are within the limit, as a multiple of `perMinute`. */
     const countWithinLimit = async (getNetwork: (n: number) => string, requests: number) => {
-      const statuses = Array.from(
-        { length: requests },
-        async () => (await sendRejected(`${getNetwork(++sent)}::1`)).status,
-      );
-      return (await Promise.all(statuses)).filter((status) => status === 404).length;
+      const replies = Array.from({ length: requests }, () => sendRejected(`2001:db8:${getNetwork(++sent)}::1`));
+      return (await Promise.all(replies)).filter(({ status }) => status === 404).length / perMinute;
     };
-    assert.equal(await countWithinLimit((n) => `2001:db8:77:${(n & 255).toString(16)}`, 5 * perMinute), 4 * perMinute);
-    assert.equal(await countWithinLimit((n) => `2001:db8:77:${(256 + n).toString(16)}`, perMinute), perMinute);
-    assert.equal(
-      await countWithinLimit((n) => `2001:db8:77:${((n & 255) << 8).toString(16)}`, 16 * perMinute),
-      11 * perMinute,
-    );
-    assert.equal(await countWithinLimit((n) => `2001:db8:78:${n.toString(16)}`, perMinute), perMinute);
+    assert.equal(await countWithinLimit((n) => `77:${(n & 255).toString(16)}`, 5 * perMinute), 4);
+    assert.equal(await countWithinLimit((n) => `77:${(256 + n).toString(16)}`, perMinute), 1);
+    assert.equal(await countWithinLimit((n) => `77:${((n & 255) << 8).toString(16)}`, 16 * perMinute), 11);
+    assert.equal(await countWithinLimit((n) => `78:${n.toString(16)}`, perMinute), 1);
     clockMs += 60_000;
     assert.equal((await sendRejected('2001:db8:77:1::1')).status, 404);
   });
 
   it('[find A3] recognizes an address in every form that proxies write', async () => {
     await exhaustLimit('203.0.113.20:51000');
-    for (const form of [
-      '203.0.113.20',
-      '203.0.113.20:51001',
-      '"203.0.113.20:51002"',
-      '203.0.113.20:_hidden',
-      '[203.0.113.20]:1',
-      '::ffff:203.0.113.20',
-      '::ffff:cb00:7114',
-      '[::ffff:203.0.113.20]:51003',
-      '::ffff:203.0.113.20:51004',
+    const v4 = [
+      ...['203.0.113.20', '203.0.113.20:51001', '"203.0.113.20:51002"', '203.0.113.20:_hidden', '[203.0.113.20]:1'],
+      ...['::ffff:203.0.113.20', '::ffff:cb00:7114', '[::ffff:203.0.113.20]:51003', '::ffff:203.0.113.20:51004'],
       '10.1.2.3:1, 198.51.100.200 ,\t203.0.113.20:51005 ',
-    ])
-      assert.equal((await sendRejected(form)).status, 429, form);
+    ];
+    for (const form of v4) assert.equal((await sendRejected(form)).status, 429, form);
     await exhaustLimit('[2001:db8:1:4::1]:51000');
-    for (const form of [
-      '2001:db8:1:4::2',
-      '[2001:DB8:1:4::3]',
-      '[2001:0db8:0001:0004:0:0:0:4]:51001',
-      '"[2001:db8:1:4::5]:51002"',
-      '2001:db8:1:4::6%eth0',
-      '[2001:db8:1:4::7%25eth0.1]:51003',
-      '2001:db8:1:4:1:2:3:4:51004',
-    ])
-      assert.equal((await sendRejected(form)).status, 429, form);
+    const v6 = [
+      ...['2001:db8:1:4::2', '[2001:DB8:1:4::3]', '[2001:0db8:0001:0004:0:0:0:4]:51001', '"[2001:db8:1:4::5]:51002"'],
+      ...['2001:db8:1:4::6%eth0', '[2001:db8:1:4::7%25eth0.1]:51003', '2001:db8:1:4:1:2:3:4:51004'],
+    ];
+    for (const form of v6) assert.equal((await sendRejected(form)).status, 429, form);
     for (const other of ['203.0.113.21:51000', '[2001:db8:1:5::1]:51000'])
       assert.equal((await sendRejected(other)).status, 404, other);
   });
@@ -195,14 +171,8 @@ describe('the limit of rejected requests per address', () => {
   it('[find A3] charges invalid forwarded addresses to the proxy that wrote them, not to a new address each', async () => {
     const invalidForms = (n: number) => [
       ...['unknown', `_hidden${n}`, `unknown:${n}`, `"`, `[]:${n}`, `${n}`, `0x${n}.1`, `203.0.113.${300 + n}`],
-      ...[
-        `203.0.113.9.${n}:1`,
-        `2001:db8:::::${n}`,
-        `[2001:db8::${n}`,
-        `client-${n}.example:80`,
-        `%${n}`,
-        `1.2.3.4,${n}`,
-      ],
+      ...[`203.0.113.9.${n}:1`, `2001:db8:::::${n}`, `[2001:db8::${n}`, `client-${n}.example:80`, `%${n}`],
+      `1.2.3.4,${n}`,
       ...[`203.0.113.${n} 203.0.113.9`, `for=203.0.113.${n}`, `${'9'.repeat(8000)}${n}`, `10.1.2.3, `],
     ];
     const allForms = Array.from({ length: 4 }, (_, n) => invalidForms(n)).flat();
@@ -226,33 +196,26 @@ describe('the limit of rejected requests per address', () => {
 });
 
 for (const engine of engines) {
-  describe(`addresses over their limit, on ${engine}`, () => {
+  describe(`addresses over their limit, on ${engine}`, async () => {
+    const env = { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' };
+    const { toolhost, stop, advanceTime } = await startToolhostOnEngine(engine, { env });
+    after(stop);
+
     it('[find A3] send few queries to the database, and a valid key is still served', async () => {
-      const { toolhost, stop, advanceTime } = await startToolhostOnEngine(engine, {
-        env: { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' },
-      });
-      try {
-        const key = await toolhost.createKey({ scopes: ['manage'] });
-        const send = (bearer: string) =>
-          sendRawRequest(
-            `${toolhost.url}/mcp/manage`,
-            {
-              method: 'POST',
-              headers: { ...json, authorization: `Bearer ${bearer}`, 'x-forwarded-for': '198.51.100.1' },
-            },
-            ping,
-          );
-        for (let n = 1; n <= 6; n++) await send(formatUnknownKey(n));
-        const flood = Array.from({ length: 100 }, (_, n) => send(formatUnknownKey(n + 10)));
-        assert.deepEqual([...new Set((await Promise.all(flood)).map(({ status }) => status))], [429]);
-        await advanceTime(1000);
-        assert.equal((await send(key)).status, 200);
-        const secondFlood = Array.from({ length: 100 }, (_, n) => send(formatUnknownKey(n + 120)));
-        assert.equal((await send(key)).status, 200);
-        await Promise.all(secondFlood);
-      } finally {
-        await stop();
-      }
+      const key = await toolhost.createKey({ scopes: ['manage'] });
+      const send = async (bearer: string) => {
+        const headers = { ...json, authorization: `Bearer ${bearer}`, 'x-forwarded-for': '198.51.100.1' };
+        return (await sendRawRequest(`${toolhost.url}/mcp/manage`, { method: 'POST', headers }, ping)).status;
+      };
+      const flood = (first: number) =>
+        Promise.all(Array.from({ length: 100 }, (_, n) => send(formatUnknownKey(first + n))));
+      for (let n = 1; n <= 6; n++) await send(formatUnknownKey(n));
+      assert.deepEqual([...new Set(await flood(10))], [429]);
+      await advanceTime(1000);
+      assert.equal(await send(key), 200);
+      const secondFlood = flood(120);
+      assert.equal(await send(key), 200);
+      await secondFlood;
     });
   });
 }

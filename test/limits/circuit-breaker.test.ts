@@ -1,47 +1,29 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { after, describe, it } from 'node:test';
+import { callUntil } from '../support/tool-calls.ts';
+import { type Json, startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type AdversarialUpstream, startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
+import { startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const openAfter = 20;
 const isBlocked = (result: ToolCallResult | undefined) =>
   result?.isError === true && /so nothing was sent/.test(result.content[0]?.text ?? '');
 
-/** A call that the caller can cancel by disconnecting. */
-const cancellableCall = {
-  method: 'POST',
-  headers: {
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    authorization: 'Bearer token-of-the-caller',
-    ...mirrorHeaders('tools/call', 'get'),
-  },
-  body: JSON.stringify(buildStatelessMessage('tools/call', { name: 'get', arguments: {} })),
-};
-
-describe('[sec 4.1] the circuit breaker', () => {
-  let upstream: RecordingUpstream;
-  let adversary: AdversarialUpstream;
-  let closedPort: number;
-  let toolhost: TestToolhost;
+describe('[sec 4.1] the circuit breaker', async () => {
   /** The monotonic clock of the service. */
   let clockMs = 1_000_000;
   let count = 0;
-  before(async () => {
-    closedPort = await findFreePort();
-    [upstream, adversary] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port, adversary.port, closedPort],
-      env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' },
-      runtimeOptions: {
-        clock: () => clockMs,
-        resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]),
-      },
-    });
+  const closedPort = await findFreePort();
+  const [upstream, adversary] = await Promise.all([startRecordingUpstream(), startAdversarialUpstream()]);
+  const toolhost = await startToolhost({
+    egressPorts: [upstream.port, adversary.port, closedPort],
+    env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' },
+    runtimeOptions: {
+      clock: () => clockMs,
+      resolve: (_, callback) => callback(null, [{ address: '10.0.0.1', family: 4 }]),
+    },
   });
   after(() => Promise.all([toolhost.stop(), upstream.close(), adversary.close()]));
 
@@ -72,7 +54,6 @@ describe('[sec 4.1] the circuit breaker', () => {
   it('opens after 20 failures, sends nothing, and reports the time of the next attempt', async () => {
     const server = await createBreakerServer(`${upstream.url}/opens`);
     await failUntilOpen(server, '/opens');
-    const openedAt = clockMs;
     clockMs += 3000;
     const before = Date.now();
     const result = await server.call();
@@ -83,7 +64,6 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.equal((body.calls as Json[]).length, 1);
     const state = await getState(server);
     assert.deepEqual([state.origin, state.state], [upstream.url, 'open']);
-    assert.equal(clockMs - openedAt, 3000);
     const nextAt = Date.parse(String(state.next_attempt_at)) - 7000;
     assert.ok(nextAt > before - 5000 && nextAt < Date.now() + 5000, String(state.next_attempt_at));
   });
@@ -120,9 +100,8 @@ describe('[sec 4.1] the circuit breaker', () => {
     respondWith('/shared', 200);
     assert.ok(isBlocked(await server.call()));
     assert.equal((await otherWorkspace.call()).isError, undefined);
-    const body = buildServerAt('breaker-other-origin', adversary.url, {
-      tools: [buildToolAt(`${adversary.url}/status/200`)],
-    });
+    const tools = [buildToolAt(`${adversary.url}/status/200`)];
+    const body = buildServerAt('breaker-other-origin', adversary.url, { tools });
     await toolhost.rest('POST', '/servers', { key: server.key, body });
     assert.equal((await toolhost.callTool('breaker-other-origin', 'token', 'get')).isError, undefined);
   });
@@ -134,7 +113,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     await callTimes(25, server);
     respondWith(path, 503);
     await callTimes(25, server);
-    assert.deepEqual([(await getState(server)).state, (await getState(server)).failures], ['closed', 25]);
+    assert.partialDeepStrictEqual(await getState(server), { state: 'closed', failures: 25 });
     clockMs += 31_000;
     await callTimes(openAfter - 1, server);
     clockMs += 31_000;
@@ -142,22 +121,20 @@ describe('[sec 4.1] the circuit breaker', () => {
     assert.equal((await getState(server)).state, 'closed');
   });
 
-  const failures: [string, () => [url: string, tool?: Json]][] = [
-    ['502', () => [`${adversary.url}/status/502`]],
-    ['503', () => [`${adversary.url}/status/503`]],
-    ['504', () => [`${adversary.url}/status/504`]],
-    ['no response', () => [`${adversary.url}/silence`, { timeout_ms: 50 }]],
-    ['a closed port', () => [`http://127.0.0.1:${closedPort}/`]],
-    ['a connection reset', () => [`${adversary.url}/reset`, { method: 'POST' }]],
-    ['a truncated response', () => [`${adversary.url}/half-close`]],
-    ['an invalid response', () => [`${adversary.url}/garbage`]],
+  const failures: [name: string, url: string, tool?: Json][] = [
+    ...[502, 503, 504].map((status): [string, string] => [`${status}`, `${adversary.url}/status/${status}`]),
+    ['no response', `${adversary.url}/silence`, { timeout_ms: 50 }],
+    ['a closed port', `http://127.0.0.1:${closedPort}/`],
+    ['a connection reset', `${adversary.url}/reset`, { method: 'POST' }],
+    ['a truncated response', `${adversary.url}/half-close`],
+    ['an invalid response', `${adversary.url}/garbage`],
   ];
-  for (const [name, tool] of failures) {
+  for (const [name, url, tool] of failures) {
     it(`counts ${name} as a failure`, async () => {
       let server: Server;
       let results: ToolCallResult[];
       do {
-        server = await createBreakerServer(...tool());
+        server = await createBreakerServer(url, tool);
         results = await callTimes(openAfter, server);
         // A call during which a busy machine paused this process counts neither way.
       } while (results.some(({ content }) => /this service was paused/.test(content[0]?.text ?? '')));
@@ -166,29 +143,22 @@ describe('[sec 4.1] the circuit breaker', () => {
     });
   }
 
-  const nonFailures: [string, () => [url: string, tool?: Json]][] = [
-    ['4xx', () => [`${adversary.url}/status/404`]],
-    ['429', () => [`${adversary.url}/status/429`]],
-    ['500', () => [`${adversary.url}/status/500`]],
-    ['a response that is too large', () => [`${adversary.url}/status/200`, { response_limit_bytes: 2 }]],
+  const nonFailures: [name: string, url: string, counted: number, tool?: Json][] = [
+    ...[404, 429, 500].map((status): [string, string, number] => [
+      ...([`${status}`, `${adversary.url}/status/${status}`, openAfter + 5] as const),
+    ]),
+    ['a response that is too large', `${adversary.url}/status/200`, openAfter + 5, { response_limit_bytes: 2 }],
+    ['a call that the address guard blocks', 'https://private.example.com/x', 0],
   ];
-  for (const [name, tool] of nonFailures) {
+  for (const [name, url, counted, tool] of nonFailures) {
     it(`does not count ${name} as a failure`, async () => {
-      const server = await createBreakerServer(...tool());
+      const server = await createBreakerServer(url, tool);
       const results = await callTimes(openAfter + 5, server);
       assert.equal(results.filter((result) => result.isError && !isBlocked(result)).length, openAfter + 5);
-      const { calls, failures: failed } = await getState(server);
-      assert.deepEqual([calls, failed], [openAfter + 5, 0]);
+      const { state, calls, failures: failed } = await getState(server);
+      assert.deepEqual([state, calls, failed], ['closed', counted, 0]);
     });
   }
-
-  it('does not count calls that the address guard blocks', async () => {
-    const server = await createBreakerServer('https://private.example.com/x');
-    const results = await callTimes(openAfter + 5, server);
-    assert.equal(results.filter((result) => result.isError && !isBlocked(result)).length, openAfter + 5);
-    const { state, calls } = await getState(server);
-    assert.deepEqual([state, calls], ['closed', 0]);
-  });
 
   it('does not count calls that the caller cancels, not even as the attempt', async () => {
     const path = '/cancelled';
@@ -198,9 +168,7 @@ describe('[sec 4.1] the circuit breaker', () => {
       const from = upstream.requests.length;
       const abortController = new AbortController();
       const { signal } = abortController;
-      const calls = Array.from({ length: n }, () =>
-        fetch(`${toolhost.url}/mcp/${server.slug}`, { ...cancellableCall, signal }),
-      );
+      const calls = Array.from({ length: n }, () => callUntil(signal, toolhost, server.slug, 'token-of-the-caller'));
       await upstream.waitForRequest(from + n);
       abortController.abort();
       for (const call of calls) await assert.rejects(call, { name: 'AbortError' });

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { callGet, countStatus } from '../support/tool-calls.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-
-const token = 'caller-token-0123456789';
 
 describe('limit metrics', () => {
   let upstream: RecordingUpstream;
@@ -20,12 +19,12 @@ describe('limit metrics', () => {
     toolhost = await startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { clock: () => 0 } });
     await toolhost.createServer(buildServerAt('busy', upstream.url));
   };
-  const call = () => toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: {} });
+  const call = () => callGet(toolhost, 'busy', 'caller-token-0123456789');
 
   it('count rejected calls by limit', async () => {
     await start({ CALLS_PER_SECOND: '2' });
     const replies = await Promise.all(Array.from({ length: 20 }, call));
-    const refused = replies.filter(({ status }) => status === 429).length;
+    const refused = countStatus(replies, 429);
     const metrics = await scrapeMetrics(toolhost.url);
     assert.ok(refused > 0);
     assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'limited' }), refused);
@@ -71,11 +70,8 @@ describe('limit metrics', () => {
   });
 });
 
-describe('login metrics', () => {
-  let world: LoginWorld;
-  before(async () => {
-    world = await startLoginWorld();
-  });
+describe('login metrics', async () => {
+  const world = await startLoginWorld();
   after(() => world.stop());
 
   it('count logins that are started, finished, failed, and refreshed', async () => {
