@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { newWorkspaceId } from '@toolhost/credentials/ids';
 import { ConcurrencyLimiter } from '@toolhost/limits/concurrency-limiter';
 import { createFairCache } from '@toolhost/limits/fair-cache';
@@ -12,18 +12,14 @@ import { ThreadPool } from '../../apps/server/src/threads/thread-pool.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('[find A8] model requests', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    upstream.on('*', () => 'hold');
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  });
+describe('[find A8] model requests', async () => {
+  const upstream = await startRecordingUpstream();
+  upstream.on('*', () => 'hold');
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
   after(async () => {
     await upstream.close();
     await toolhost.stop();
@@ -57,9 +53,8 @@ describe('[find A8] model requests', () => {
       );
       started.push(...(await startModelRequests(slug, (await Promise.all(keys)).map(String))));
     }
-    await eventually(() =>
-      assert.deepEqual([getModelCounts().running, getModelCounts().waiting], [perTenant, 2 * perTenant]),
-    );
+    const expected = { running: perTenant, waiting: 2 * perTenant };
+    await eventually(() => assert.partialDeepStrictEqual(getModelCounts(), expected));
     for (let n = 0; n < total / perTenant + 3; n++) {
       const workspace = `of person ${n}`;
       const keys = [await toolhost.createKey({ workspace }), await toolhost.createKey({ workspace })];
@@ -79,33 +74,29 @@ const indexes = Array.from({ length: 20 }, (_, n) => n);
 const alternate = (ids: readonly string[]) => indexes.map((n) => ids[n % ids.length] as string);
 const pendingForever = () => new Promise<never>(() => undefined);
 
+/** Returns how many runs a concurrency limiter has started. */
+function countRuns(
+  ids: readonly string[],
+  options: Partial<ConstructorParameters<typeof ConcurrencyLimiter>[0]>,
+): number {
+  const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, ...options });
+  for (const [n, workspaceId] of alternate(ids).entries())
+    limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
+  return limiter.getCounts().running;
+}
+
 const processShares: Record<string, ClaimShare> = {
-  'concurrency limiter slots'(ids) {
-    const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 12, maxQueued: 0 });
-    for (const [n, workspaceId] of alternate(ids).entries())
-      limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
-    return limiter.getCounts().running;
-  },
-  'concurrency limiter CPU time'(ids) {
-    const limiter = new ConcurrencyLimiter({ rule: 'a rule', maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 });
-    for (const [n, workspaceId] of alternate(ids).entries())
-      limiter.run({ workspaceId, id: `usr_${n}` }, pendingForever).catch(() => undefined);
-    return limiter.getCounts().running;
-  },
+  'concurrency limiter slots': (ids) => countRuns(ids, { maxQueued: 0 }),
+  'concurrency limiter CPU time': (ids) => countRuns(ids, { maxConcurrent: 30, perTenant: 1, cpuShare: () => 0.1 }),
   'memory budget'(ids) {
     const budget = new MemoryBudget(12);
     return alternate(ids).filter((id) => budget.reserve(id).grow(1)).length;
   },
   'preemptible slots'(ids) {
     let startedCount = 0;
+    const messages = { noSlotMessage: 'no room', evictedMessage: 'lost' };
     const limits = { perTenant: 3, total: 12 };
-    const runInSlot = createPreemptibleSlots({
-      limits,
-      minHoldMs: 1000,
-      clock: () => 0,
-      noSlotMessage: 'no room',
-      evictedMessage: 'lost',
-    });
+    const runInSlot = createPreemptibleSlots({ limits, minHoldMs: 1000, clock: () => 0, ...messages });
     const work = () => {
       startedCount++;
       return pendingForever();
@@ -117,11 +108,9 @@ const processShares: Record<string, ClaimShare> = {
     const { threads, queue } = { threads: 1, queue: { perTenant: 4, total: 12 } };
     const ms = { longJobMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
     const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
-    const input = { schema: '{}', args: '{}' };
+    const job = { kind: 'check-arguments', input: { schema: '{}', args: '{}' } } as const;
     for (const workspaceId of alternate(ids))
-      pool
-        .run({ kind: 'check-arguments', input, workspaceId, times: { limitMs: 60_000, queueTimeoutMs: 60_000 } })
-        .catch(() => undefined);
+      pool.run({ ...job, workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 }).catch(() => undefined);
     const { running, waiting } = pool.counts();
     await pool.close();
     return running + waiting;
@@ -135,12 +124,10 @@ const processShares: Record<string, ClaimShare> = {
   async 'concurrent calls'(ids) {
     const limits = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 12 });
     const noLimits = { callsPerSecond: 0, concurrentCalls: 0 };
+    const server = { limits: { server: noLimits, workspace: noLimits } };
     const anonymousCaller = { id: undefined, keyId: undefined, network: '198.51.100.1', isVerified: false };
     const admitted = alternate(ids).map(async (workspaceId) =>
-      limits.enter(
-        { id: `server of ${workspaceId}`, workspaceId, limits: { server: noLimits, workspace: noLimits } },
-        anonymousCaller,
-      ),
+      limits.enter({ ...server, id: `server of ${workspaceId}`, workspaceId }, anonymousCaller),
     );
     return (await Promise.allSettled(admitted)).filter(({ status }) => status === 'fulfilled').length;
   },

@@ -1,47 +1,34 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type ManagementAgent, startManagementAgent } from '../support/oauth/management-agent.ts';
+import { startManagementAgent } from '../support/oauth/management-agent.ts';
+import { callGet, callGetTimes, countStatus, getErrorMessage } from '../support/tool-calls.ts';
 import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';
 const defaultLimits = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
 const noUse = { running: 0, waiting: 0, refused: 0 };
 
-function callTool(toolhost: TestToolhost, slug: string): Promise<Reply> {
-  return toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: {} });
-}
-
-describe('configured limits', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let manager: ManagementAgent;
+describe('configured limits', async () => {
   let slug: string;
   let count = 0;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      env: defaultLimits,
-      runtimeOptions: { queueMs: 60_000 },
-    });
-    manager = await startManagementAgent(toolhost, await toolhost.createKey());
-  });
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({ egressPorts: [upstream.port], env: defaultLimits });
+  const manager = await startManagementAgent(toolhost, await toolhost.createKey());
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
   beforeEach(async () => {
     slug = `set-${++count}`;
     await toolhost.createServer(buildServerAt(slug, upstream.url));
-    await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', {
-      calls_per_second: null,
-      concurrent_calls: null,
-    });
+    const none = { calls_per_second: null, concurrent_calls: null };
+    await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', none);
     upstream.on('*', () => ({ body: {} }));
     upstream.take();
   });
 
+  const call = () => callGet(toolhost, slug, token);
   const getLimits = async () => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
   const setLimits = (body: Json, key?: string) =>
     toolhost.rest('PATCH', `/servers/${slug}/limits`, { body, ...(key !== undefined && { key }) });
@@ -68,17 +55,17 @@ describe('configured limits', () => {
     assert.equal(reply.status, 200);
     assert.deepEqual(reply.body.concurrent_calls, { limit: 1, from: 'set', set: 1 });
     upstream.on('*', () => 'hold');
-    const calls = [callTool(toolhost, slug), callTool(toolhost, slug), callTool(toolhost, slug)];
+    const calls = [call(), call(), call()];
     const first = await upstream.waitForRequest();
     await eventually(async () => assert.deepEqual((await getLimits()).use, { running: 1, waiting: 2, refused: 0 }));
     assert.equal(upstream.requests.length, 1);
     // The next call finds free slots, but queues behind the waiting calls.
     await setLimits({ concurrent_calls: 100 });
-    calls.push(callTool(toolhost, slug));
+    calls.push(call());
     await upstream.waitForRequest(4);
     upstream.on('*', () => ({ body: {} }));
     for (const request of [first, ...upstream.requests]) request.release({ body: {} });
-    for (const reply of await Promise.all(calls)) assert.equal(reply.status, 200);
+    assert.equal(countStatus(await Promise.all(calls), 200), 4);
     const { body } = await toolhost.rest('PATCH', `/servers/${slug}`, { body: { description: 'Changed.' } });
     assert.equal((body.server as Json).version, Number(versionBefore) + 1);
     assert.deepEqual((await getLimits()).concurrent_calls, { limit: 100, from: 'set', set: 100 });
@@ -87,23 +74,20 @@ describe('configured limits', () => {
 
   it('reject calls and count the rejections', async () => {
     await setLimits({ calls_per_second: 1 });
-    const replies = await Promise.all(Array.from({ length: 30 }, () => callTool(toolhost, slug)));
+    const replies = await callGetTimes(toolhost, slug, token, 30);
     const refused = replies.filter((reply) => reply.status === 429);
     assert.ok(refused.length >= 3, String(refused.length));
-    assert.match(
-      refused[0]?.text ?? '',
-      /this server gets at most 1 per second\. The call was not made; retry in \d s/,
-    );
+    const message = getErrorMessage(refused[0]);
+    assert.match(message, /this server gets at most 1 per second\. The call was not made; retry in \d s/);
     assert.equal(((await getLimits()).use as Json).refused, refused.length);
   });
 
   it('are changed individually and return to the default with null', async () => {
     await setLimits({ calls_per_second: 7, concurrent_calls: 8 });
     await setLimits({ calls_per_second: null });
+    assert.equal((await setLimits({})).status, 200);
     const { calls_per_second, concurrent_calls } = await getLimits();
     assert.deepEqual([calls_per_second, (concurrent_calls as Json).limit], [{ limit: 60, from: 'default' }, 8]);
-    assert.equal((await setLimits({})).status, 200);
-    assert.equal(((await getLimits()).concurrent_calls as Json).limit, 8);
   });
 
   it('may exceed the default, but are capped by the workspace limits that the operator sets', async () => {
@@ -114,7 +98,7 @@ describe('configured limits', () => {
     assert.deepEqual(shown.calls_per_second, { limit: 200, from: 'set', set: 200 });
     assert.deepEqual(shown.concurrent_calls, { limit: 2, from: 'workspace', set: 90 });
     upstream.on('*', () => 'hold');
-    const calls = [callTool(toolhost, slug), callTool(toolhost, slug), callTool(toolhost, slug)];
+    const calls = [call(), call(), call()];
     await upstream.waitForRequest(2);
     await eventually(async () => assert.equal(((await getLimits()).use as Json).waiting, 1));
     upstream.on('*', () => ({ body: {} }));
@@ -152,10 +136,8 @@ describe('configured limits', () => {
     const { text, output } = await manager.expectSuccess('setServerLimits', { slug, calls_per_second: 5 });
     assert.match(text, /accepts 5 \(set\) calls per second and runs 50 \(default\) concurrently\./);
     assert.deepEqual((output as Json).calls_per_second, { limit: 5, from: 'set', set: 5 });
-    assert.match(
-      (await manager.expectSuccess('getServerLimits', { slug })).text,
-      /Now: 0 running, 0 waiting, 0 refused/,
-    );
+    const shown = await manager.expectSuccess('getServerLimits', { slug });
+    assert.match(shown.text, /Now: 0 running, 0 waiting, 0 refused/);
     const workspace = await manager.expectSuccess('getWorkspaceLimits');
     assert.deepEqual(workspace.output.concurrent_calls, { limit: 250, from: 'default' });
   });

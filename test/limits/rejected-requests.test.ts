@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { formatApiKey } from '@toolhost/credentials/ids';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
@@ -24,20 +24,17 @@ const refusals: [what: string, path: string, headers: Record<string, string>, st
   ['a made-up login at the management server', '/mcp/manage', { authorization: `Bearer tha_${'x'.repeat(43)}` }, 401],
 ];
 
-describe('requests that are rejected by their headers', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-    const authentication = { type: 'Bearer', token: 'stored' };
-    await toolhost.createServer(buildServerAt('keyed', 'https://api.example', { authentication }));
-  });
+describe('requests that are rejected by their headers', async () => {
+  const toolhost = await startToolhost();
+  const authentication = { type: 'Bearer', token: 'stored' };
+  await toolhost.createServer(buildServerAt('keyed', 'https://api.example', { authentication }));
   after(() => toolhost.stop());
 
   const sendRejected = (path: string, headers: Record<string, string>, body: string | Buffer) =>
     sendRawRequest(toolhost.url + path, { method: 'POST', headers: { ...json, ...headers } }, body);
   /** Returns the ID of an error response as text, with all its digits, or undefined without one. */
   const getId = (text: string) => /^\{"jsonrpc":"2.0",(?:"id":(.*?),)?"error":\{"code":/s.exec(text)?.[1];
-  const getEchoedId = async (body: string) => getId((await sendRejected('/mcp/nobody-here', {}, body)).text);
+  const getEchoedId = async (body: string | Buffer) => getId((await sendRejected('/mcp/nobody-here', {}, body)).text);
 
   it('[find A3] get a response with the message ID, whatever rejects them', async () => {
     for (const [problem, path, headers, status] of refusals) {
@@ -47,22 +44,14 @@ describe('requests that are rejected by their headers', () => {
   });
 
   it('[find A3] get the ID that a parser would find, without parsing', async () => {
-    const cases: [body: string, id: string | undefined][] = [
+    const cases: [body: string, id: string][] = [
       ['{"id":1}', '1'],
       [' \n{\t"id" : 1 }\r\n', '1'],
       ['{"id":9007199254740992}', '9007199254740992'],
       ['{"id":9007199254740993}', '9007199254740993'],
       ['{"id":-100000000000000000000}', '-100000000000000000000'],
-      ['{"id":1e+21}', undefined],
       [`{"id":${'9'.repeat(100)}}`, '9'.repeat(100)],
-      [`{"id":${'9'.repeat(101)}}`, undefined],
       ['{"id":-0}', '-0'],
-      ['{"id":1.5}', undefined],
-      ['{"id":1e2}', undefined],
-      ['{"id":null}', undefined],
-      ['{"id":true}', undefined],
-      ['{"id":[1]}', undefined],
-      ['{"id":{"id":1}}', undefined],
       ['{"id":""}', '""'],
       ['{"id":"a\\"b\\\\"}', '"a\\"b\\\\"'],
       ['{"id":"\\u00e9\\ud83d\\ude00"}', '"é😀"'],
@@ -70,30 +59,16 @@ describe('requests that are rejected by their headers', () => {
       ['{"params":{"id":2},"id":3}', '3'],
       ['{"params":{"a":"}\\"]","b":[{"id":2}]},"id":3}', '3'],
       ['{"id":1,"id":2}', '2'],
-      ['{"id":1,"id":null}', undefined],
       ['{"id":1,"params":{"id":2}}', '1'],
-      ['{"ID":1}', undefined],
-      ['{"a":"\\"id\\":1"}', undefined],
-      ['[{"id":1}]', undefined],
-      ['"id"', undefined],
-      ['1', undefined],
-      ['', undefined],
-      ['{', undefined],
-      ['{}', undefined],
-      ['{"id":1', undefined],
-      ['{"id":1}}', undefined],
-      ['{"id":1} x', undefined],
-      ['{"id" 1}', undefined],
-      ['{"id":}', undefined],
-      ['{"id":1,}', undefined],
-      ['{id:1}', undefined],
-      ['\ufeff{"id":1}', undefined],
     ];
+    const withoutId = [
+      ...['{"id":1e+21}', `{"id":${'9'.repeat(101)}}`, '{"id":1.5}', '{"id":1e2}', '{"id":null}', '{"id":true}'],
+      ...['{"id":[1]}', '{"id":{"id":1}}', '{"id":1,"id":null}', '{"ID":1}', '{"a":"\\"id\\":1"}', '[{"id":1}]'],
+      ...['"id"', '1', '', '{', '{}', '{"id":1', '{"id":1}}', '{"id":1} x', '{"id" 1}', '{"id":}', '{"id":1,}'],
+      ...['{id:1}', '\ufeff{"id":1}', Buffer.from('{"id":"\xff"}', 'latin1')],
+    ];
+    for (const body of withoutId) assert.equal(await getEchoedId(body), undefined, String(body));
     for (const [body, id] of cases) assert.equal(await getEchoedId(body), id, body);
-    assert.equal(
-      getId((await sendRejected('/mcp/nobody-here', {}, Buffer.from('{"id":"\xff"}', 'latin1'))).text),
-      undefined,
-    );
   });
 
   it('[find A3] get an ID at the start of a long body, but not at its end', async () => {
@@ -124,8 +99,10 @@ describe('requests that are rejected by their headers', () => {
   });
 
   /** Returns the beginning of a request that announces more than it sends. */
-  const formatUnfinished = (path: string, announced: string, start: string) =>
-    `POST ${path} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: application/json\r\n${announced}\r\n\r\n${start}`;
+  function formatUnfinished(request: string, announced: string, start: string, type = 'application/json'): string {
+    const { host } = new URL(toolhost.url);
+    return `${request} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\n${announced}\r\n\r\n${start}`;
+  }
   const openSocket = (bytes: string) => {
     const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
     socket.on('error', () => undefined);
@@ -140,7 +117,7 @@ describe('requests that are rejected by their headers', () => {
       ['/mcp/keyed', bodyStart, '"early"'],
       ['/mcp/keyed', '', undefined],
     ] as const) {
-      const socket = openSocket(formatUnfinished(path, 'Content-Length: 400000', start));
+      const socket = openSocket(formatUnfinished(`POST ${path}`, 'Content-Length: 400000', start));
       const [response] = (await once(socket, 'data')) as [Buffer];
       const [head = '', body = ''] = String(response).split('\r\n\r\n');
       assert.match(head, /^HTTP\/1\.1 40[14] /);
@@ -149,20 +126,11 @@ describe('requests that are rejected by their headers', () => {
     }
   });
 
-  const endlessRequests: [request: string, type: string, size: number][] = [
-    ['POST /mcp/nobody-here', 'application/json', 16_384],
-    ['POST /mcp/keyed', 'text/plain', 16],
-    ['GET /mcp/keyed', 'application/json', 16_384],
-    ['GET /livez', 'application/json', 16_384],
-    ['GET /', 'application/json', 16_384],
-    ['POST /api/v1/servers', 'application/json', 16_384],
-    ['DELETE /mcp/manage/token', 'application/json', 16_384],
-    ['POST /mcp/keyed/../x', 'application/json', 16_384],
-  ];
   it('[find A3] are cut off after one or two megabytes of an endless body, at every path', async () => {
-    for (const [request, type, size] of endlessRequests) {
-      const head = `${request} HTTP/1.1\r\nHost: ${new URL(toolhost.url).host}\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`;
-      const socket = openSocket(head);
+    const others = ['GET /mcp/keyed', 'GET /livez', 'GET /', 'POST /api/v1/servers', 'DELETE /mcp/manage/token'];
+    for (const request of ['POST /mcp/nobody-here', 'POST /mcp/keyed', ...others, 'POST /mcp/keyed/../x']) {
+      const [type, size] = request === 'POST /mcp/keyed' ? ['text/plain', 16] : ['application/json', 16_384];
+      const socket = openSocket(formatUnfinished(request, 'Transfer-Encoding: chunked', '', type));
       socket.resume();
       const chunks = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`.repeat(65_536 / size);
       const closed = new Promise((resolve) => socket.once('close', resolve));
@@ -177,11 +145,8 @@ describe('requests that are rejected by their headers', () => {
   });
 });
 
-describe('static documents', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
+describe('static documents', async () => {
+  const toolhost = await startToolhost();
   after(() => toolhost.stop());
 
   it('[find A3] have an entity tag, and are not sent again to a client that has them', async () => {

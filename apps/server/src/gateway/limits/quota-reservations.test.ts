@@ -12,6 +12,13 @@ import { QuotaCounter } from './call-quotas.ts';
 import { type LimitedServer, LimiterRegistry } from './limiter-registry.ts';
 import { Limits } from './limits.ts';
 
+const noLimits = { callsPerSecond: 0, concurrentCalls: 0 };
+const caller = { id: 'k', keyId: 'k', network: undefined, isVerified: true };
+/** Limits of a process whose clock is stopped. */
+const stoppedClockOptions = { concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 0 };
+const ignore = () => undefined;
+const counterOptions = { processes: { count: 1 }, now: () => 0, onError: ignore, onSuccess: ignore };
+
 describe('quota reservations', () => {
   it('[find C6] of several processes never exceed the quota (property)', async () => {
     await fc.assert(
@@ -24,21 +31,10 @@ describe('quota reservations', () => {
         async (scheduler, quota, processes, order, name) => {
           const quotaStore = createQuotaStore((work) => scheduler.schedule(Promise.resolve()).then(work));
           const limiters = Array.from({ length: processes }, () => {
-            const processCount = { count: processes };
-            const now = () => 0;
-            const quotas = new QuotaCounter({
-              ...quotaStore,
-              processes: processCount,
-              now,
-              onError: String,
-              onSuccess: () => undefined,
-            });
-            return { quotas, limits: new Limits({ ...stoppedClockOptions, processes: processCount, quotas }) };
+            const quotas = new QuotaCounter({ ...counterOptions, ...quotaStore, processes: { count: processes } });
+            return { quotas, limits: new Limits({ ...stoppedClockOptions, processes: { count: processes }, quotas }) };
           });
-          const limits = {
-            server: { callsPerSecond: 0, concurrentCalls: 0, [name]: quota },
-            workspace: { callsPerSecond: 0, concurrentCalls: 0 },
-          };
+          const limits = { server: { ...noLimits, [name]: quota }, workspace: noLimits };
           const admissions = order.map((n) =>
             isAdmitted((limiters[n % processes] as (typeof limiters)[number]).limits, limits),
           );
@@ -64,18 +60,9 @@ describe('quota reservations', () => {
     const onError = () => {
       failureCount++;
     };
-    const quotas = new QuotaCounter({
-      ...quotaStore,
-      processes: { count: 3 },
-      now: () => 0,
-      onError,
-      onSuccess: () => undefined,
-    });
+    const quotas = new QuotaCounter({ ...counterOptions, ...quotaStore, processes: { count: 3 }, onError });
     const callLimits = new Limits({ ...stoppedClockOptions, quotas });
-    const limits = {
-      server: { callsPerSecond: 0, concurrentCalls: 0, callsPerDay: 30 },
-      workspace: { callsPerSecond: 0, concurrentCalls: 0 },
-    };
+    const limits = { server: { ...noLimits, callsPerDay: 30 }, workspace: noLimits };
     const admitted = [];
     for (let n = 0; n < 40; n++) admitted.push(await isAdmitted(callLimits, limits));
     assert.equal(admitted.filter(Boolean).length, 10);
@@ -89,28 +76,17 @@ describe('quota reservations', () => {
     const postgres = await startDedicatedPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
     const location = { url: withConnectTimeout(proxy.url), maxConnections: 2, authorities: undefined };
-    const database = await openDatabase({
-      ...defaultDatabaseOptions,
-      postgres: location,
-      postgresLimits: generousLimits,
-    });
+    const options = { postgres: location, postgresLimits: generousLimits };
+    const database = await openDatabase({ ...defaultDatabaseOptions, ...options });
     const { db } = database;
     try {
       const quotas = new QuotaCounter({
+        ...counterOptions,
         reserve: (quotaRequests) => takeFromQuotas(db, quotaRequests),
         settle: (uses) => settleQuotas(db, uses),
-        processes: { count: 1 },
-        now: () => 0,
-        onError: () => undefined,
-        onSuccess: () => undefined,
       });
-      const limits = { callsPerSecond: 0, concurrentCalls: 0 };
-      const server = {
-        id: 's',
-        workspaceId: 'w',
-        limits: { server: { ...limits, callsPerDay: 1000 }, workspace: limits },
-      };
-      const caller = { id: 'k', keyId: 'k', network: undefined, isVerified: true };
+      const limits = { server: { ...noLimits, callsPerDay: 1000 }, workspace: noLimits };
+      const server = { id: 's', workspaceId: 'w', limits };
       const callLimiters = new LimiterRegistry(stoppedClockOptions).getLimiters(server, caller, 0);
       const reserveAndRefund = async () => {
         await quotas.count(callLimiters);
@@ -138,15 +114,9 @@ describe('quota reservations', () => {
   });
 });
 
-/** Limits of a process whose clock is stopped. */
-const stoppedClockOptions = { concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 0 };
-
 async function isAdmitted(callLimits: Limits, limits: LimitedServer['limits']): Promise<boolean> {
   try {
-    await callLimits.enter(
-      { id: 's', workspaceId: 'w', limits },
-      { id: 'k', keyId: 'k', network: undefined, isVerified: true },
-    );
+    await callLimits.enter({ id: 's', workspaceId: 'w', limits }, caller);
     return true;
   } catch (error) {
     assert.match(String(error), /this server (gets|runs) at most \d+/);
