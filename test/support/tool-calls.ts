@@ -27,5 +27,4 @@ export const countStatus = (replies: readonly Reply[], status: number) =>
   replies.filter((reply) => reply.status === status).length;
 
 /** Returns the message of a JSON-RPC error, or 'undefined'. */
-export const getErrorMessage = (reply: Reply | undefined) =>
-  String((reply?.body.error as Json | undefined)?.message);
+export const getErrorMessage = (reply: Reply | undefined) => String((reply?.body.error as Json | undefined)?.message);
