@@ -187,7 +187,7 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
           2,
           'a removed member without remaining access is listed',
         );
-        await button(formerMembers, 'End access of Ada').click();
+        await button(formerMembers, 'End access for Ada').click();
         await checkPage(page);
         await button(dialog, 'End access').click();
         await waitForToast(page, 'Revoked one API key');

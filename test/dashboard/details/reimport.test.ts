@@ -70,8 +70,12 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
           .getByRole('radio', { name: /^Description/ })
           .isChecked(),
       );
-      await button(page, 'Keep all mine').click();
-      assert.ok(await choice(1).getByRole('radio', { name: /^Mine/ }).isChecked());
+      await button(page, 'Keep all yours').click();
+      assert.ok(
+        await choice(1)
+          .getByRole('radio', { name: /^Yours/ })
+          .isChecked(),
+      );
       await choice(1)
         .getByRole('radio', { name: /^Description/ })
         .check();
@@ -113,8 +117,8 @@ describe('a reimport in the dashboard', { concurrency: 2 }, () => {
         await more.focus();
         await page.keyboard.press('Enter');
         await page.getByText('Now get the thing number 40', { exact: true }).waitFor();
-        const mine = page.getByRole('radio', { name: /^Mine/ });
-        await mine.focus();
+        const yours = page.getByRole('radio', { name: /^Yours/ });
+        await yours.focus();
         await page.keyboard.press('ArrowDown');
         assert.ok(await page.getByRole('radio', { name: /^Description/ }).isChecked());
         const others = page.getByRole('button', { name: 'Show 400 other operations' });

@@ -148,7 +148,7 @@ export function FormerMembersSection() {
   const isOwner = useIsOwner();
   const query = useOperationQuery(queryKeys.memberAccess, 'listMemberAccess', {});
   const endAccess = useConfirmation({
-    title: (person: FormerMember) => `End access of ${formatName(person)}?`,
+    title: (person: FormerMember) => `End access for ${formatName(person)}?`,
     text: (person) => (
       <Stack gap="xs">
         <div>
@@ -169,7 +169,7 @@ export function FormerMembersSection() {
         <RowButton label="Webhooks" subject={`of ${formatName(person)}`} to="/notifications" />
       )}
       {isOwner && hasAccess(person) && (
-        <RowButton label="End access" subject={`of ${formatName(person)}`} onClick={() => endAccess.ask(person)} />
+        <RowButton label="End access" subject={`for ${formatName(person)}`} onClick={() => endAccess.ask(person)} />
       )}
     </>
   );

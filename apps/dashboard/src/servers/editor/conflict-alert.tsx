@@ -17,7 +17,7 @@ export function ConflictAlert({ base, slug, error, onResolved }: Props) {
     staleTime: 0,
   });
   const resolve = useAction({
-    run: (shouldKeepMine: boolean) => base.rebase(shouldKeepMine),
+    run: (shouldKeepEdits: boolean) => base.rebase(shouldKeepEdits),
     onDone: onResolved,
     toastFailure: true,
   });

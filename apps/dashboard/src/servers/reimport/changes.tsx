@@ -71,7 +71,7 @@ export function Conflicts({ plan: { conflicts, counts }, acceptedKeys, onAccepte
       actions={
         <Group gap="sm">
           <Button variant="default" size="xs" onClick={() => onAcceptedKeys(new Set())}>
-            Keep all mine
+            Keep all yours
           </Button>
           <Button
             variant="default"
@@ -101,7 +101,7 @@ export function Conflicts({ plan: { conflicts, counts }, acceptedKeys, onAccepte
                 <Text size="xs" c="dimmed" className="th-value">
                   Last import: {formatValue(before)}
                 </Text>
-                <Radio value="yours" label={<Value name="Mine" text={yours} />} />
+                <Radio value="yours" label={<Value name="Yours" text={yours} />} />
                 <Radio value="document" label={<Value name="Description" text={document} />} />
               </Stack>
             </Radio.Group>

@@ -27,10 +27,10 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
     /** Continues from the stored version. */
     saved: async (sentConfig: Config) => store.saved(sentConfig, await fetchLatest()),
     /** Restarts from the latest version. The current edit is merged into it or discarded. */
-    rebase: async (shouldKeepMine: boolean) => {
+    rebase: async (shouldKeepEdits: boolean) => {
       const theirs = await fetchLatest();
       const { initial, config } = store.getState();
-      store.restart(shouldKeepMine ? (merge(initial, config, theirs) as Config) : theirs, theirs);
+      store.restart(shouldKeepEdits ? (merge(initial, config, theirs) as Config) : theirs, theirs);
     },
   };
 }
