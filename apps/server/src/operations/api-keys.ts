@@ -25,6 +25,7 @@ import { toChunks } from '../store/delete-in-steps.ts';
 import { filterMembers } from '../store/people/members.ts';
 import { findServer, listSlugs } from '../store/servers/servers.ts';
 import { findActorNames } from './actor-names.ts';
+import { suggestSlugs } from './find-server.ts';
 import {
   applyLimitChanges,
   areLimitsEqual,
@@ -38,14 +39,13 @@ import { checkKeyQuota } from './quotas/quotas.ts';
 import { nameSchema } from './schema-names.ts';
 import {
   actorName,
-  isoTime,
   isUnchanged,
   nextCursor,
-  pageFrom,
   pageInputs,
+  parsePage,
   queryInput,
-  suggestSlugs,
   time,
+  toIsoTime,
   unchangedShape,
 } from './shapes.ts';
 
@@ -86,13 +86,13 @@ function toRecord(key: ApiKey, makers: Creators): z.input<typeof keyRecord> {
     scopes: key.scopes,
     ...(key.servers && (key.servers.length > 0 || !key.views) && { servers: key.servers }),
     ...(key.views && { views: key.views }),
-    created_at: isoTime(key.createdAt),
+    created_at: toIsoTime(key.createdAt),
     created_by: key.createdBy,
     ...(name !== undefined && { created_by_name: name }),
     ...(makers.orphanedKeyIds.has(key.id) && { creator_left: true as const }),
-    ...(key.expiresAt !== undefined && { expires_at: isoTime(key.expiresAt) }),
-    ...(key.lastUsedAt !== undefined && { last_used_at: isoTime(key.lastUsedAt) }),
-    ...(key.revokedAt !== undefined && { revoked_at: isoTime(key.revokedAt) }),
+    ...(key.expiresAt !== undefined && { expires_at: toIsoTime(key.expiresAt) }),
+    ...(key.lastUsedAt !== undefined && { last_used_at: toIsoTime(key.lastUsedAt) }),
+    ...(key.revokedAt !== undefined && { revoked_at: toIsoTime(key.revokedAt) }),
     ...(key.limits && { limits: toLimitFields(key.limits) }),
   };
 }
@@ -298,8 +298,8 @@ const listApiKeys = operation({
     const { workspaceId } = actor;
     const { creator_id: userId } = input;
     const { rows, next } = await (userId === undefined
-      ? findApiKeys(db, workspaceId, { ...pageFrom(input), query: input.query })
-      : listActiveKeysCreatedBy(db, { workspaceId, userId, now: context.now() }, pageFrom(input)));
+      ? findApiKeys(db, workspaceId, { ...parsePage(input), query: input.query })
+      : listActiveKeysCreatedBy(db, { workspaceId, userId, now: context.now() }, parsePage(input)));
     const makers = await findCreators(context, rows);
     return { keys: rows.map((key) => toRecord(key, makers)), next_cursor: next };
   },
@@ -390,7 +390,7 @@ function refuseLongChain({ chain }: KeyBounds): void {
 /** Returns the expiry of a new key, at the latest that of the key that creates it. @throws AppError invalid */
 function boundedExpiry(requested: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
   if (requested === undefined || expiresAt === undefined || requested <= expiresAt) return requested ?? expiresAt;
-  const message = `is after the expiry of the key that you use; allowed: until ${isoTime(expiresAt)}, which is also the default`;
+  const message = `is after the expiry of the key that you use; allowed: until ${toIsoTime(expiresAt)}, which is also the default`;
   throw invalidInputError([{ path: field, message }], 'The key was not created');
 }
 

@@ -20,10 +20,11 @@ import { z } from 'zod';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
 import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
+import { getServer } from './find-server.ts';
 import { type Context, operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
 import { publishChange } from './servers/store-server.ts';
-import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
+import { isUnchanged, slugInput, time, toIsoTime, unchangedShape } from './shapes.ts';
 
 type KeyField = (typeof keyLimitFieldNames)[number];
 
@@ -188,7 +189,7 @@ const toUsageField = (use: LimitUse | undefined) => (use ? { use } : {});
 function toUpstreamRecord(context: Context, server: StoredServer, origin: string) {
   const circuit = context.serving?.currentUsage.getCircuit(server.workspaceId, origin);
   const { state = 'closed', calls = 0, failures = 0, retryAfterMs } = circuit ?? {};
-  const nextAttempt = retryAfterMs === undefined ? {} : { next_attempt_at: isoTime(context.now() + retryAfterMs) };
+  const nextAttempt = retryAfterMs === undefined ? {} : { next_attempt_at: toIsoTime(context.now() + retryAfterMs) };
   return { origin, state, calls, failures, ...nextAttempt };
 }
 

@@ -11,7 +11,7 @@ import {
 import { canSeePeople } from './actor-names.ts';
 import { operation } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
-import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
+import { nextCursor, pageInputs, parsePage, slugInput, time, toIsoTime } from './shapes.ts';
 
 const grantRecord = z.object({
   id: z.string(),
@@ -45,8 +45,8 @@ function toRecord(grant: ListedGrant, includesPerson: boolean): z.input<typeof g
     ...(includesPerson && grant.person !== null && { person: grant.person }),
     scope: grant.scope,
     status: isRevoked(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
-    created_at: isoTime(grant.created_at),
-    ...(grant.last_used_at !== null && { last_used_at: isoTime(grant.last_used_at) }),
+    created_at: toIsoTime(grant.created_at),
+    ...(grant.last_used_at !== null && { last_used_at: toIsoTime(grant.last_used_at) }),
   };
 }
 
@@ -66,7 +66,7 @@ const listGrants = operation({
   async run(context, input) {
     await context.serving?.flushCalls();
     const filter = { slug: input.slug, slugs: context.actor.servers };
-    const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, pageFrom(input));
+    const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, parsePage(input));
     const includesPerson = canSeePeople(context.actor);
     return { grants: rows.map((row) => toRecord(row, includesPerson)), next_cursor: next };
   },

@@ -22,11 +22,11 @@ import { findRole } from '../store/people/users.ts';
 import type { Tables } from '../store/schema.ts';
 import { countWrite } from '../store/workspaces.ts';
 import { StalePrecheck } from './check-config.ts';
+import { createOutsideLimitsError } from './find-server.ts';
 import { nulProblem, type ReadLongBody } from './long-body.ts';
 import type { Actor, Context, Operation, OperationDeps, OperationOutput, Stream } from './operation.ts';
 import type { ConcurrencyLimiters } from './quotas/concurrency-limiters.ts';
 import { checkWriteQuota } from './quotas/quotas.ts';
-import { serverOutsideLimits } from './shapes.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
@@ -268,7 +268,7 @@ function authorize(op: Operation, actor: Actor, raw: unknown): void {
   // A list omits other servers. An operation that creates a server must name it.
   if (slug === undefined && isOptional && op.effect === 'read') return;
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
-    throw serverOutsideLimits(actor.servers, typeof slug === 'string' ? slug : '');
+    throw createOutsideLimitsError(actor.servers, typeof slug === 'string' ? slug : '');
   }
 }
 

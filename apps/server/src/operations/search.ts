@@ -5,7 +5,7 @@ import { callIdPrefix } from '../store/calls/call-writer.ts';
 import { findCall } from '../store/calls/calls.ts';
 import { findServersByWords, findToolsByWords, splitSearchWords } from '../store/search.ts';
 import { operation } from './operation.ts';
-import { isoTime, queryInput, slugInput, time } from './shapes.ts';
+import { queryInput, slugInput, time, toIsoTime } from './shapes.ts';
 
 const maxResults = 200;
 
@@ -62,7 +62,7 @@ export const search = operation({
       })),
       calls:
         call && (!slugs || slugs.includes(call.slug))
-          ? [{ id: call.id, server: call.slug, tool: call.tool, outcome: call.outcome, at: isoTime(call.started_at) }]
+          ? [{ id: call.id, server: call.slug, tool: call.tool, outcome: call.outcome, at: toIsoTime(call.started_at) }]
           : [],
     };
   },

@@ -1,12 +1,4 @@
-import { AppError, maxListedProblems, type Problem, shortenProblem } from '@toolhost/errors/errors';
-import {
-  createSuggestionBudget,
-  formatNames,
-  maxNamesInMessage,
-  type SuggestionBudget,
-  suggestNearest,
-  suggestNearestOrList,
-} from '@toolhost/errors/problems';
+import { maxListedProblems, type Problem, shortenProblem } from '@toolhost/errors/errors';
 import type { FieldChange } from '@toolhost/tool-config/config-changes';
 import { accessKinds } from '@toolhost/tool-config/server-wide';
 import { singleLineText } from '@toolhost/tool-config/tool';
@@ -18,14 +10,11 @@ import { splitSearchWords } from '../store/search.ts';
 import { type ImportCheck, watchFrequencies } from '../store/servers/imports.ts';
 import {
   type ConfigSummary,
-  findNeighboringSlugs,
-  findServer,
   type ServerFilter,
   type ServerSummary,
   type StoredServer,
   serverSorts,
 } from '../store/servers/servers.ts';
-import { programName } from '../version.ts';
 import { formatImportChanges } from './import-changes.ts';
 import type { Context } from './operation.ts';
 import { nameSchema } from './schema-names.ts';
@@ -107,7 +96,7 @@ export const serverFilterInputs = {
   sort: z.enum(serverSorts).optional(),
 };
 
-export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<typeof serverFilterInputs>>): ServerFilter {
+export function toServerFilter({ query, ...filter }: z.output<z.ZodObject<typeof serverFilterInputs>>): ServerFilter {
   return { ...filter, words: query === undefined ? [] : splitSearchWords(query) };
 }
 
@@ -180,17 +169,17 @@ export const actorName = z
     'Current name of the API key, name that the client gave itself, or name of the person. Only people in the dashboard see names of people. Absent if there is no name.',
   );
 
-export function isoTime(at: number): string {
+export function toIsoTime(at: number): string {
   return new Date(at).toISOString();
 }
 
-export function pageFrom(input: { limit: number; cursor?: string | undefined }): Page {
+export function parsePage(input: { limit: number; cursor?: string | undefined }): Page {
   return { limit: input.limit, after: input.cursor === undefined ? undefined : decodeCursor(input.cursor) };
 }
 
-const hostUrlField = (url: string | undefined) => (url === undefined ? {} : { host_url: url });
+const toHostUrlField = (url: string | undefined) => (url === undefined ? {} : { host_url: url });
 
-export function toRecord(
+export function toServerRecord(
   server: Omit<ServerSummary, keyof ConfigSummary>,
   { description, access, isOpen, toolCount, views }: ConfigSummary,
   { serverUrl, serverHostUrl }: Pick<Context, 'serverUrl' | 'serverHostUrl'>,
@@ -201,33 +190,18 @@ export function toRecord(
     slug: server.slug,
     ...(description !== undefined && { description }),
     url: serverUrl(server.slug),
-    ...hostUrlField(serverHostUrl(server.slug)),
+    ...toHostUrlField(serverHostUrl(server.slug)),
     access,
     ...(isOpen && { open: true as const }),
     tool_count: toolCount,
     ...(views && { views }),
     version: server.version,
-    created_at: isoTime(server.createdAt),
-    updated_at: isoTime(server.updatedAt),
+    created_at: toIsoTime(server.createdAt),
+    updated_at: toIsoTime(server.updatedAt),
     created_by: server.createdBy,
     ...(server.label !== undefined && { label: server.label }),
     ...(server.tags !== undefined && { tags: server.tags }),
   };
-}
-
-/** Returns a server of the actor's workspace. @throws AppError notFound, also for a server of another workspace */
-export async function getServer(context: Context, slug: string): Promise<StoredServer> {
-  const server = await findWorkspaceServer(context, slug);
-  if (!server) throw await unknownServer(context, slug);
-  return server;
-}
-
-/** Finds a server of the workspace. Waits for memory before it reads a long configuration. @throws AppError tooMany */
-export function findWorkspaceServer(
-  { db, actor, reserveMemory }: Pick<Context, 'db' | 'actor' | 'reserveMemory'>,
-  slug: string,
-): Promise<StoredServer | undefined> {
-  return findServer(db, actor.workspaceId, slug, reserveMemory);
 }
 
 /** Returns true if the calls of a server are captured at time `now`. */
@@ -235,54 +209,19 @@ export function isCaptured(server: StoredServer, now: number): server is StoredS
   return server.captureUntil !== undefined && now < server.captureUntil;
 }
 
-type LookupContext = Pick<Context, 'db' | 'actor'>;
-
-const noSuchServer = 'there is no such server in this workspace';
-
-/**
- * Creates the error for an unknown slug, which is identical for a missing server and a server of another workspace. It
- * names only slugs that the actor may see.
- */
-async function unknownServer(context: LookupContext, slug: string): Promise<AppError> {
-  return new AppError('notFound', noSuchServer + (await suggestSlugs(context, slug, createSuggestionBudget())));
-}
-
-/** Creates the error for a key that is limited to some servers. To that key, no other servers exist. */
-export function serverOutsideLimits(limits: readonly string[], slug: string): AppError {
-  return new AppError('notFound', noSuchServer + describeSlugLimits(limits, slug, createSuggestionBudget()));
-}
-
-/** Returns advice for an unknown slug: similar slugs, or how to list them. */
-export async function suggestSlugs(
-  { db, actor }: LookupContext,
-  slug: string,
-  suggestionBudget: SuggestionBudget,
-): Promise<string> {
-  if (actor.servers) return describeSlugLimits(actor.servers, slug, suggestionBudget);
-  const neighbors = await findNeighboringSlugs(db, actor.workspaceId, slug);
-  if (neighbors.length <= maxNamesInMessage) return suggestNearestOrList(slug, neighbors.toSorted(), suggestionBudget);
-  return suggestNearest(slug, neighbors, suggestionBudget, `; listMcpServers (${programName} servers list) lists them`);
-}
-
-function describeSlugLimits(limits: readonly string[], slug: string, suggestionBudget: SuggestionBudget): string {
-  if (limits.length === 0) return '; the credential is limited to views and can only call their tools over MCP';
-  const alternatives = limits.filter((allowed) => allowed !== slug);
-  return suggestNearest(slug, alternatives, suggestionBudget, `; the credential is limited to: ${formatNames(limits)}`);
-}
-
 export function toImportState(check: ImportCheck): z.input<typeof importState> {
   const { watch, checkedAt, dueAt: nextCheckAt, counts, error } = check;
   return {
     watch,
-    ...(checkedAt !== undefined && { checked_at: isoTime(checkedAt) }),
-    ...(nextCheckAt !== undefined && { next_check_at: isoTime(nextCheckAt) }),
+    ...(checkedAt !== undefined && { checked_at: toIsoTime(checkedAt) }),
+    ...(nextCheckAt !== undefined && { next_check_at: toIsoTime(nextCheckAt) }),
     ...(counts && { changed: Object.values(counts).some((number) => number > 0), counts }),
     ...(error !== undefined && { error }),
   };
 }
 
 /** Returns the field `imported` for a server in a list, or nothing if the server was not imported. */
-export function importedField(check: ImportCheck | undefined): { imported?: z.input<typeof importState> } {
+export function toImportedField(check: ImportCheck | undefined): { imported?: z.input<typeof importState> } {
   return check ? { imported: toImportState(check) } : {};
 }
 

@@ -9,6 +9,7 @@ import { findSecrets } from '../../store/servers/secrets.ts';
 import { findVersion } from '../../store/servers/server-versions.ts';
 import { isSlugTaken, type StoredServer, setAppliedVersion, updateServerLimits } from '../../store/servers/servers.ts';
 import { checkConfig, precheck } from '../check-config.ts';
+import { findWorkspaceServer } from '../find-server.ts';
 import { limitInputs, toLimitFields, toStoredLimits } from '../limits.ts';
 import { type Context, operation } from '../operation.ts';
 import { maxSecrets, secretNameInput, secretNameProblem, secretValueInput, storeSecret } from '../servers/secrets.ts';
@@ -24,7 +25,6 @@ import {
 } from '../servers/store-server.ts';
 import {
   changesShape,
-  findWorkspaceServer,
   formatChanges,
   isUnchanged,
   limitWarnings,

@@ -8,17 +8,17 @@ import { type CallFilter, findCall, findCalls, maxCallsSearchedPerPage } from '.
 import { type Capture, captureRetentionMs, findCapture, shortenableFields } from '../../store/calls/captures.ts';
 import { decodeCursor, type Page } from '../../store/page.ts';
 import { findActorNames } from '../actor-names.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
   actorName,
-  getServer,
-  isoTime,
   nextCursor,
-  pageFrom,
   pageInputs,
+  parsePage,
   slugInput,
   time,
+  toIsoTime,
   toolInput,
   viewInput,
 } from '../shapes.ts';
@@ -75,7 +75,7 @@ nameSchema('Call', callRecord);
 function toRecord(row: CallRecord): z.input<typeof callRecord> {
   return {
     id: row.id,
-    at: isoTime(row.started_at),
+    at: toIsoTime(row.started_at),
     server: row.slug,
     tool: row.tool,
     outcome: row.outcome,
@@ -152,11 +152,11 @@ const listCalls = operation({
   }),
   async run(context, input) {
     await context.serving?.flushCalls();
-    const { rows, next, searchedTo } = await findVisibleCalls(context, input, pageFrom(input));
+    const { rows, next, searchedTo } = await findVisibleCalls(context, input, parsePage(input));
     return {
       calls: rows.map(toRecord),
       next_cursor: next,
-      ...(searchedTo !== undefined && { searched_to: isoTime(searchedTo) }),
+      ...(searchedTo !== undefined && { searched_to: toIsoTime(searchedTo) }),
     };
   },
 });
@@ -276,7 +276,7 @@ const getCall = operation({
 function formatCapture(document: string, at: number): z.input<typeof captureShape> {
   const { argumentsBytes, arguments: args, request, response, result, shortened } = parseJson(document) as Capture;
   return {
-    expires_at: isoTime(at + captureRetentionMs),
+    expires_at: toIsoTime(at + captureRetentionMs),
     ...(args && { arguments: args }),
     arguments_bytes: argumentsBytes,
     ...(request && formatRequest(request)),

@@ -12,10 +12,11 @@ import { z } from 'zod';
 import { toUpstreamCurl } from '../../snippets/upstream-curl.ts';
 import { type CapturedResponse, maxCapturesPerServer, maxCapturesPerWorkspace } from '../../store/calls/captures.ts';
 import { setCapture } from '../../store/servers/servers.ts';
+import { getServer } from '../find-server.ts';
 import { operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import { publishChange } from '../servers/store-server.ts';
-import { getServer, isCaptured, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
+import { isCaptured, isUnchanged, slugInput, time, toIsoTime, unchangedShape } from '../shapes.ts';
 
 const hourMs = 60 * 60_000;
 
@@ -41,7 +42,7 @@ const captureCalls = operation({
     const until = hours === 0 ? undefined : context.now() + hours * hourMs;
     await setCapture(context.db, server, until);
     await publishChange(context, server);
-    return { slug, ...(until !== undefined && { capture_until: isoTime(until) }) };
+    return { slug, ...(until !== undefined && { capture_until: toIsoTime(until) }) };
   },
   isUnchanged,
   audit: ({ slug, hours }) => ({ target: slug, detail: { hours } }),

@@ -14,9 +14,10 @@ import type { Tool } from '@toolhost/tool-config/tool';
 import { z } from 'zod';
 import { type Capture, findToolCaptures, openCapture } from '../../store/calls/captures.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { findToolIndex } from '../servers/tools.ts';
-import { getServer, slugInput, toolInput } from '../shapes.ts';
+import { slugInput, toolInput } from '../shapes.ts';
 
 /** Maximum number of captured responses that are measured. */
 const maxResponses = 50;

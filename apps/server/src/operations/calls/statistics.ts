@@ -15,18 +15,18 @@ import {
 import { dayMs, hourMs, minuteMs, startOfPeriod } from '../../store/calls/call-writer.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { estimateToolTokens } from '../../warnings.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import {
-  getServer,
-  isoTime,
   nextCursor,
-  pageFrom,
   pageInputs,
-  serverFilterFrom,
+  parsePage,
   serverFilterInputs,
   slugInput,
   time,
+  toIsoTime,
   toolInput,
+  toServerFilter,
 } from '../shapes.ts';
 
 const hours = 24;
@@ -68,8 +68,8 @@ const getServerActivity = operation({
     const { db, actor } = context;
     const requestedSlugs = slug === undefined ? actor.servers : [(await getServer(context, slug)).slug];
     const { rows: servers, next } = await listSlugs(db, actor.workspaceId, requestedSlugs, {
-      ...pageFrom(input),
-      ...serverFilterFrom(input),
+      ...parsePage(input),
+      ...toServerFilter(input),
     });
     await context.serving?.flushCalls();
     const until = getIntervalEnd(context.now(), minuteMs);
@@ -214,16 +214,16 @@ const getCallStatistics = operation({
     const intervals = new Map((await countByInterval(db, scope, widthMs)).map((row) => [row.at, row]));
     const { servers, tools, rankedFrom } = await findMostCalled(db, scope, maxEntries);
     return {
-      from: isoTime(from),
-      to: isoTime(until),
+      from: toIsoTime(from),
+      to: toIsoTime(until),
       bucket_ms: widthMs,
       buckets: Array.from({ length: Math.ceil((until - from) / widthMs) }, (_, n) => from + n * widthMs).map((at) => ({
-        at: isoTime(at),
+        at: toIsoTime(at),
         ...summarize(intervals.get(at) ?? { calls: 0, errors: 0, durations: [] }),
       })),
       by_server: servers.map((row) => ({ slug: row.slug, ...summarize(row) })),
       by_tool: tools.map((row) => ({ slug: row.slug, tool: row.tool, ...summarize(row) })),
-      ...(rankedFrom !== undefined && { ranked_from: isoTime(rankedFrom) }),
+      ...(rankedFrom !== undefined && { ranked_from: toIsoTime(rankedFrom) }),
     };
   },
 });

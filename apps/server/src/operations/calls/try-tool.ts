@@ -6,6 +6,7 @@ import { toolModes } from '@toolhost/tool-config/tool';
 import { z } from 'zod';
 import { findAuditEvents, maxEventsSearchedPerPage } from '../../store/audit-events.ts';
 import { canSeePeople, findActorNames } from '../actor-names.ts';
+import { getServer } from '../find-server.ts';
 import { operation, requireServing } from '../operation.ts';
 import { refreshActor } from '../run-operation.ts';
 import { nameSchema } from '../schema-names.ts';
@@ -13,13 +14,12 @@ import { getOlderVersion } from '../servers/versions.ts';
 import {
   actorName,
   argumentsInput,
-  getServer,
-  isoTime,
   nextCursor,
-  pageFrom,
   pageInputs,
+  parsePage,
   slugInput,
   time,
+  toIsoTime,
   toolInput,
   viewInput,
 } from '../shapes.ts';
@@ -191,7 +191,7 @@ const listAuditEvents = operation({
   async run(context, input) {
     const { actor_id: actorId, operation: name, target: targetFilter, since, until } = input;
     const { rows, next, searchedTo } = await findAuditEvents(context.db, context.actor.workspaceId, {
-      ...pageFrom(input),
+      ...parsePage(input),
       actorId,
       operation: name,
       target: targetFilter,
@@ -210,14 +210,14 @@ const listAuditEvents = operation({
       const targetName = names.get(target ?? '');
       return {
         ...row,
-        at: isoTime(at),
+        at: toIsoTime(at),
         ...(name !== undefined && { actor_name: name }),
         ...(target !== null && { target }),
         ...(targetName !== undefined && { target_name: targetName }),
         detail,
       };
     });
-    return { events, next_cursor: next, ...(searchedTo !== undefined && { searched_to: isoTime(searchedTo) }) };
+    return { events, next_cursor: next, ...(searchedTo !== undefined && { searched_to: toIsoTime(searchedTo) }) };
   },
 });
 

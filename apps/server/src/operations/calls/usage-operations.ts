@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { dayMs, startOfPeriod } from '../../store/calls/call-writer.ts';
 import { findUsageByCaller, findUsageByDay, listUsage, type UsageScope } from '../../store/calls/usage.ts';
 import { findActorNames } from '../actor-names.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
-import { getServer, isoTime, slugInput, time } from '../shapes.ts';
+import { slugInput, time, toIsoTime } from '../shapes.ts';
 import { formatCsvLine, formatCsvLines } from './csv.ts';
 
 const maxDays = 366;
@@ -61,8 +62,8 @@ const getUsage = operation({
       callers.map(({ caller }) => caller),
     );
     return {
-      from: isoTime(scope.from),
-      to: isoTime(scope.until),
+      from: toIsoTime(scope.from),
+      to: toIsoTime(scope.until),
       by_day: days.map(({ at, ...sum }) => ({ day: formatDay(at), ...sum })),
       by_caller: callers.map(({ slug, caller, ...sum }) => ({
         server: slug,
@@ -74,7 +75,7 @@ const getUsage = operation({
   },
 });
 
-const formatDay = (at: number) => isoTime(at).slice(0, 10);
+const formatDay = (at: number) => toIsoTime(at).slice(0, 10);
 
 const csvColumns = ['day', 'server', 'caller', 'caller_name', 'calls', 'errors'] as const;
 /** Number of names that are read with one statement. */

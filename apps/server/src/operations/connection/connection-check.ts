@@ -32,10 +32,11 @@ import { z } from 'zod';
 import { findGrants } from '../../store/logins/grants.ts';
 import { findSecrets, type SecretInfo } from '../../store/servers/secrets.ts';
 import { estimateTokens, getNoToolsMessage } from '../../warnings.ts';
+import { getServer } from '../find-server.ts';
 import { type ConnectionProbe, operation, requireServing } from '../operation.ts';
 import { forEachSecretUse } from '../servers/secrets.ts';
 import { findMovedSecrets } from '../servers/store-server.ts';
-import { getServer, slugInput, viewInput } from '../shapes.ts';
+import { slugInput, viewInput } from '../shapes.ts';
 
 const checkConnection = operation({
   name: 'checkConnection',

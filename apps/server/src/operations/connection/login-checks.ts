@@ -1,7 +1,8 @@
 import { AppError } from '@toolhost/errors/errors';
 import { z } from 'zod';
+import { getServer } from '../find-server.ts';
 import { operation, requireServing } from '../operation.ts';
-import { getServer, slugInput } from '../shapes.ts';
+import { slugInput } from '../shapes.ts';
 
 const textInput = z.string().min(1).max(8192);
 

@@ -8,10 +8,11 @@ import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
 import { requireValidConfig } from '../check-config.ts';
+import { getServer } from '../find-server.ts';
 import { formatImportChanges } from '../import-changes.ts';
 import { type Context, operation } from '../operation.ts';
 import { createStoredResult, precheckChange, storeConfig, stored } from '../servers/store-server.ts';
-import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
+import { slugInput, unchangedShape, versionInput } from '../shapes.ts';
 import { type NewImport, newImport } from './import-api.ts';
 import {
   answersInput,

@@ -11,16 +11,9 @@ import {
 } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
-import {
-  formatImportState,
-  getServer,
-  importState,
-  isUnchanged,
-  slugInput,
-  toImportState,
-  unchangedShape,
-} from '../shapes.ts';
+import { formatImportState, importState, isUnchanged, slugInput, toImportState, unchangedShape } from '../shapes.ts';
 import { checkDescription, findDescription, getFirstCheckTime } from './check-description.ts';
 
 /** Maximum number of servers in a workspace whose descriptions are watched. */

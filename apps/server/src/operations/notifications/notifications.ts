@@ -26,7 +26,7 @@ import {
 import { findActorNames } from '../actor-names.ts';
 import { type Context, operation, requireServing } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
-import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
+import { isUnchanged, nextCursor, pageInputs, parsePage, time, toIsoTime, unchangedShape } from '../shapes.ts';
 import { createWebhookBody } from './messages.ts';
 
 const eventsInput = z
@@ -58,9 +58,9 @@ const signingSecret = z.string().describe('Signing secret (whsec_…). It cannot
 
 function toRecord(webhook: Webhook): z.input<typeof webhookRecord> {
   const { id, origin, events, createdAt, createdBy, pausedAt, isUnconfirmed } = webhook;
-  const paused = pausedAt !== undefined && { paused_at: isoTime(pausedAt) };
+  const paused = pausedAt !== undefined && { paused_at: toIsoTime(pausedAt) };
   const unconfirmed = isUnconfirmed && { unconfirmed: true as const };
-  return { id, origin, events, created_at: isoTime(createdAt), created_by: createdBy, ...paused, ...unconfirmed };
+  return { id, origin, events, created_at: toIsoTime(createdAt), created_by: createdBy, ...paused, ...unconfirmed };
 }
 
 /**
@@ -305,7 +305,7 @@ const listNotifications = operation({
     next_cursor: nextCursor,
   }),
   async run(context, input) {
-    const { rows, next } = await findNotifications(context.db, context.actor.workspaceId, pageFrom(input));
+    const { rows, next } = await findNotifications(context.db, context.actor.workspaceId, parsePage(input));
     const personIds = rows.flatMap(({ deliveries }) =>
       deliveries.filter(({ to }) => to === 'mail').map(({ id }) => id),
     );
@@ -313,7 +313,7 @@ const listNotifications = operation({
     return {
       notifications: rows.map((notification) => ({
         id: notification.id,
-        at: isoTime(notification.at),
+        at: toIsoTime(notification.at),
         event: notification.event,
         text: notification.text,
         page: getNotificationPath(notification),

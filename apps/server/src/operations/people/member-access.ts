@@ -17,7 +17,7 @@ import { pauseWebhooksCreatedBy } from '../../store/webhooks.ts';
 import { revokeKeys } from '../api-keys.ts';
 import { type Context, operation } from '../operation.ts';
 import { maxModels } from '../playground/models.ts';
-import { isoTime, time } from '../shapes.ts';
+import { time, toIsoTime } from '../shapes.ts';
 
 /** Maximum number of listed entries; the count includes all. */
 const maxListed = 100;
@@ -86,7 +86,7 @@ export function hasEndedAccess({ revoked_key_count: keys, ...named }: EndedAcces
 }
 
 function toKeyOutput({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyShape> {
-  return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
+  return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: toIsoTime(lastUsedAt) }) };
 }
 
 export async function findMemberAccess({ db, actor, now }: Context, userId: string): Promise<MemberAccess> {

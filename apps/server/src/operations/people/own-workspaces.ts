@@ -11,8 +11,9 @@ import { listSlugs } from '../../store/servers/servers.ts';
 import { findWorkspace } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
 import { canSeePeople } from '../actor-names.ts';
+import { findWorkspaceServer } from '../find-server.ts';
 import { operation } from '../operation.ts';
-import { findWorkspaceServer, isoTime } from '../shapes.ts';
+import { toIsoTime } from '../shapes.ts';
 import { addWorkspace } from './add-workspace.ts';
 import { workspaceName } from './workspaces.ts';
 
@@ -107,7 +108,7 @@ const exportWorkspace = operation({
     const memberRecords = members.map(({ userId: id, name, email, role }) => {
       return { id, ...(canSeePeople(actor) && { name, email }), role };
     });
-    const head = { workspace: { id: actor.workspaceId, name: workspace?.name }, exported_at: isoTime(context.now()) };
+    const head = { workspace: { id: actor.workspaceId, name: workspace?.name }, exported_at: toIsoTime(context.now()) };
     const json = `${JSON.stringify({ ...head, members: memberRecords }).slice(0, -1)},"servers":[${servers.join(',\n')}]}\n`;
     return { json };
   },

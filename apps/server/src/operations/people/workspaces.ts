@@ -24,7 +24,7 @@ import { findWorkspace, renameWorkspace } from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
 import { checkMemberQuota } from '../quotas/quotas.ts';
 import { nameSchema } from '../schema-names.ts';
-import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
+import { isUnchanged, nextCursor, pageInputs, parsePage, time, toIsoTime, unchangedShape } from '../shapes.ts';
 
 export const roleInput = z
   .enum(roles)
@@ -168,19 +168,19 @@ const listMembers = operation({
     next_cursor: nextCursor,
   }),
   async run({ db, actor }, input) {
-    const { members, invitations, next } = await listPeople(db, actor.workspaceId, pageFrom(input));
+    const { members, invitations, next } = await listPeople(db, actor.workspaceId, parsePage(input));
     return {
       members: members.map(({ userId, name, email, role, createdAt }) => ({
         id: userId,
         ...(name !== null && { name }),
         ...(email !== null && { email }),
         role,
-        created_at: isoTime(createdAt),
+        created_at: toIsoTime(createdAt),
       })),
       invitations: invitations.map(({ email, role, createdAt, isUnconfirmed }) => ({
         email,
         role,
-        created_at: isoTime(createdAt),
+        created_at: toIsoTime(createdAt),
         ...(isUnconfirmed && { unconfirmed: true as const }),
       })),
       ...(next && { next_cursor: encodeCursor(next) }),

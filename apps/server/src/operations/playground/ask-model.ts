@@ -6,10 +6,11 @@ import { estimateTokenCount } from '@toolhost/tool-config/tokens';
 import { toolModes } from '@toolhost/tool-config/tool';
 import { z } from 'zod';
 import { type ModelMessage, type ModelPart, maxModelSteps, modelFinishReasons } from '../../model.ts';
+import { getServer } from '../find-server.ts';
 import { operation, requireServing } from '../operation.ts';
 import { refreshActor } from '../run-operation.ts';
 import { getOlderVersion } from '../servers/versions.ts';
-import { getServer, slugInput, viewInput } from '../shapes.ts';
+import { slugInput, viewInput } from '../shapes.ts';
 import { modelShape, resolveModel } from './models.ts';
 
 /** Maximum number of messages in a conversation. */

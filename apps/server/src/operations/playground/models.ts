@@ -10,7 +10,7 @@ import { findModel, findModels, removeModel, type StoredModel, saveModel } from 
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import { secretValueInput } from '../servers/secrets.ts';
-import { isoTime, time } from '../shapes.ts';
+import { time, toIsoTime } from '../shapes.ts';
 
 /** Maximum number of stored models in a workspace. */
 export const maxModels = 20;
@@ -41,7 +41,7 @@ nameSchema('Model', modelRecord);
 function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
   const { name, kind: kindName, url: urlText, model: modelName, hasKey, createdBy, updatedAt } = stored;
   const record = { name, kind: kindName, url: urlText, model: modelName, has_key: hasKey };
-  return { ...record, created_by: createdBy, updated_at: isoTime(updatedAt) };
+  return { ...record, created_by: createdBy, updated_at: toIsoTime(updatedAt) };
 }
 
 /** A model to use, and its name in errors for the actor. */

@@ -8,19 +8,18 @@ import {
   restoreServer,
 } from '../../store/servers/deleted-servers.ts';
 import { programName } from '../../version.ts';
+import { findWorkspaceServer, getServer } from '../find-server.ts';
 import { operation } from '../operation.ts';
 import { checkServers } from '../quotas/quotas.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
-  findWorkspaceServer,
-  getServer,
-  isoTime,
   isUnchanged,
   nextCursor,
-  pageFrom,
   pageInputs,
+  parsePage,
   slugInput,
   time,
+  toIsoTime,
   unchangedShape,
   versionInput,
 } from '../shapes.ts';
@@ -55,7 +54,7 @@ const deleteMcpServer = operation({
     const at = context.now();
     await deleteServer(context.db, server, at);
     await publishChange(context, server);
-    return { deleted: slug, restorable_until: isoTime(at + restorePeriodMs) };
+    return { deleted: slug, restorable_until: toIsoTime(at + restorePeriodMs) };
   },
   audit: ({ slug }) => ({ target: slug }),
   toAgentText: ({ deleted, restorable_until }) =>
@@ -84,15 +83,15 @@ const listDeletedServers = operation({
   input: z.strictObject(pageInputs),
   output: z.object({ servers: z.array(deletedRecord), next_cursor: nextCursor }),
   async run({ db, actor, now }, input) {
-    const { rows, next } = await listDeleted(db, actor.workspaceId, now() - restorePeriodMs, pageFrom(input));
+    const { rows, next } = await listDeleted(db, actor.workspaceId, now() - restorePeriodMs, parsePage(input));
     return {
       servers: rows.map(({ slug, name, toolCount, secretCount, deletedAt }) => ({
         slug,
         name,
         tool_count: toolCount,
         secret_count: secretCount,
-        deleted_at: isoTime(deletedAt),
-        restorable_until: isoTime(deletedAt + restorePeriodMs),
+        deleted_at: toIsoTime(deletedAt),
+        restorable_until: toIsoTime(deletedAt + restorePeriodMs),
       })),
       next_cursor: next,
     };

@@ -10,16 +10,14 @@ import { findSecrets } from '../../store/servers/secrets.ts';
 import { setVersionMessage } from '../../store/servers/server-versions.ts';
 import { findCopies, isSlugTaken, type StoredServer, setCopySource } from '../../store/servers/servers.ts';
 import { checkForReport, precheck } from '../check-config.ts';
+import { createOutsideLimitsError, findWorkspaceServer, getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import {
   changesShape,
-  findWorkspaceServer,
   formatChanges,
-  getServer,
   isUnchanged,
   limitWarnings,
   problemsShape,
-  serverOutsideLimits,
   slugInput,
   versionInput,
   warningsShape,
@@ -98,7 +96,7 @@ type Plan = { original: StoredServer; copy: StoredServer | undefined; config: Se
 /** Plans the copy. @throws AppError notFound */
 async function planCopy(context: Context, { slug, to, overwrite, ...changes }: DuplicateRequest): Promise<Plan> {
   const { actor } = context;
-  if (actor.servers && !actor.servers.includes(to)) throw serverOutsideLimits(actor.servers, to);
+  if (actor.servers && !actor.servers.includes(to)) throw createOutsideLimitsError(actor.servers, to);
   const original = await getServer(context, slug);
   const copy = await findWorkspaceServer(context, to);
   const config = createCopyConfig(original.config, copy?.config, { ...changes, slug: to });

@@ -14,9 +14,10 @@ import type { Tool } from '@toolhost/tool-config/tool';
 import { z } from 'zod';
 import { findSecret, findSecrets, removeSecret, type SecretInfo } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
-import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
+import { isUnchanged, slugInput, time, toIsoTime, unchangedShape } from '../shapes.ts';
 import { findRestorable, matchesStoredSecret, publishChange, sealSecrets } from './store-server.ts';
 
 export const secretNameInput = z
@@ -147,9 +148,9 @@ const setSecret = operation({
     const used_by = (await findSecretUses(server.config)).get(name) ?? [];
     const record = { name, origins: origins.slice(0, maxOrigins), used_by };
     const { updatedAt, isUnchanged: wasUnchanged } = await storeSecret(context, server, name, value);
-    if (wasUnchanged) return { ...record, updated_at: isoTime(updatedAt), unchanged: true as const };
+    if (wasUnchanged) return { ...record, updated_at: toIsoTime(updatedAt), unchanged: true as const };
     await publishChange(context, server);
-    return { ...record, updated_at: isoTime(updatedAt) };
+    return { ...record, updated_at: toIsoTime(updatedAt) };
   },
   isUnchanged,
   audit: ({ slug, name }, { origins }) => ({ target: slug, detail: { name, origins } }),
@@ -203,7 +204,7 @@ const listSecrets = operation({
         name,
         origins: origins.slice(0, maxOrigins),
         used_by: uses.get(name) ?? [],
-        updated_at: isoTime(updatedAt),
+        updated_at: toIsoTime(updatedAt),
       })),
     };
   },

@@ -20,27 +20,27 @@ import {
 } from '../../store/servers/servers.ts';
 import { findSetQuotas } from '../../store/workspaces.ts';
 import { checkForReport, precheck } from '../check-config.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { describeToolExcess } from '../quotas/quotas.ts';
 import {
-  getServer,
-  importedField,
   isCaptured,
-  isoTime,
   isUnchanged,
   limitWarnings,
   messageInput,
   nextCursor,
-  pageFrom,
   pageInputs,
+  parsePage,
   problemsShape,
-  serverFilterFrom,
   serverFilterInputs,
   serverRecord,
   slugInput,
   tagsInput,
   time,
-  toRecord,
+  toImportedField,
+  toIsoTime,
+  toServerFilter,
+  toServerRecord,
   unchangedShape,
   versionInput,
   warningsShape,
@@ -86,14 +86,14 @@ const listMcpServers = operation({
   output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
   async run(context, input) {
     const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
-    const page = { ...pageFrom(input), ...serverFilterFrom(input) };
+    const page = { ...parsePage(input), ...toServerFilter(input) };
     const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, page);
     const ids = rows.map(({ id }) => id);
     const checks = await findImportChecks(context.db, context.actor.workspaceId, ids);
     const servers = [];
     for (const [index, server] of rows.entries()) {
       if (index % serversPerChunk === serversPerChunk - 1) await yieldToEventLoop();
-      servers.push({ ...toRecord(server, server, context), ...importedField(checks.get(server.id)) });
+      servers.push({ ...toServerRecord(server, server, context), ...toImportedField(checks.get(server.id)) });
     }
     return { servers, next_cursor: next };
   },
@@ -138,9 +138,9 @@ const getMcpServer = operation({
   async run(context, { slug }) {
     const server = await getServer(context, slug);
     const secrets = await findSecrets(context.db, server);
-    const record = toRecord(server, summarizeConfig(server.config), context);
+    const record = toServerRecord(server, summarizeConfig(server.config), context);
     return {
-      server: { ...record, ...importedField(await findImportCheck(context.db, server)) },
+      server: { ...record, ...toImportedField(await findImportCheck(context.db, server)) },
       config: server.config,
       warnings: await getServerWarnings(context, server),
       secrets: secrets
@@ -149,7 +149,7 @@ const getMcpServer = operation({
         .slice(0, maxSecrets),
       copies: await findVisibleCopies(context, server),
       ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
-      ...(isCaptured(server, context.now()) && { capture_until: isoTime(server.captureUntil) }),
+      ...(isCaptured(server, context.now()) && { capture_until: toIsoTime(server.captureUntil) }),
     };
   },
 });

@@ -29,17 +29,11 @@ import { insertServer, type StoredServer, summarizeConfig, updateServer } from '
 import { getServerBytes } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
 import { getStoredWarnings, type Precheck, precheck, requireValidConfig } from '../check-config.ts';
+import { findWorkspaceServer } from '../find-server.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, storeWithinSecretQuota } from '../quotas/quotas.ts';
 import { nameSchema } from '../schema-names.ts';
-import {
-  findWorkspaceServer,
-  limitWarnings,
-  serverRecord,
-  toRecord,
-  unchangedShape,
-  warningsShape,
-} from '../shapes.ts';
+import { limitWarnings, serverRecord, toServerRecord, unchangedShape, warningsShape } from '../shapes.ts';
 
 /**
  * Creates a server. `beforeStoring` stores rows that belong to it.
@@ -339,7 +333,7 @@ export async function createStoredResult(
 ): Promise<z.input<typeof stored>> {
   const warnings = await getServerWarnings(context, server);
   return {
-    server: toRecord(server, summarizeConfig(server.config), context),
+    server: toServerRecord(server, summarizeConfig(server.config), context),
     url: context.serverUrl(server.slug),
     warnings,
     next_steps: getNextSteps(context, server, warnings),

@@ -12,8 +12,9 @@ import { findSecrets } from '../../store/servers/secrets.ts';
 import { type StoredServer, summarizeConfig } from '../../store/servers/servers.ts';
 import { estimateTokensInChunks, findListWarnings, findViewWarnings } from '../../warnings.ts';
 import { checkConfig, getStoredWarnings, type Precheck, precheck } from '../check-config.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
-import { getServer, isUnchanged, limitWarnings, slugInput, toolInput, toRecord, versionInput } from '../shapes.ts';
+import { isUnchanged, limitWarnings, slugInput, toolInput, toServerRecord, versionInput } from '../shapes.ts';
 import { parseExpectedVersion, type RawFields } from './servers.ts';
 import { getMovedSecretWarnings, getSecretSteps, storeConfig, stored } from './store-server.ts';
 
@@ -185,7 +186,7 @@ async function storeTools(
   const warnings = await getChangeWarnings(context, server, tool);
   return {
     tool: name,
-    server: toRecord(server, summarizeConfig(server.config), context),
+    server: toServerRecord(server, summarizeConfig(server.config), context),
     url: context.serverUrl(server.slug),
     warnings: limitWarnings([
       ...getMovedSecretWarnings(await findSecrets(context.db, server), server.config),

@@ -6,21 +6,21 @@ import { z } from 'zod';
 import { findVersion, findVersions, setVersionMessage } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { findActorNames } from '../actor-names.ts';
+import { getServer } from '../find-server.ts';
 import { type Context, operation } from '../operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
   actorName,
   changesShape,
   formatChanges,
-  getServer,
-  isoTime,
   isUnchanged,
   messageInput,
   nextCursor,
-  pageFrom,
   pageInputs,
+  parsePage,
   slugInput,
   time,
+  toIsoTime,
   unchangedShape,
   versionInput,
 } from '../shapes.ts';
@@ -54,14 +54,14 @@ const listVersions = operation({
   output: z.object({ versions: z.array(versionRecord), next_cursor: nextCursor }),
   async run(context, { slug, ...page }) {
     const server = await getServer(context, slug);
-    const { rows, next } = await findVersions(context.db, server, pageFrom(page));
+    const { rows, next } = await findVersions(context.db, server, parsePage(page));
     const ids = rows.map(({ createdBy }) => createdBy);
     const names = await findActorNames(context, ids);
     return {
       next_cursor: next,
       versions: rows.map(({ version, config, createdAt, createdBy, message }) => ({
         version,
-        created_at: isoTime(createdAt),
+        created_at: toIsoTime(createdAt),
         created_by: createdBy,
         created_by_name: names.get(createdBy),
         ...(message !== undefined && { message }),
