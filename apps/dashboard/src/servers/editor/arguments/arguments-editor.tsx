@@ -3,7 +3,7 @@ import { useSet } from '@mantine/hooks';
 import { IconDots } from '@tabler/icons-react';
 import type { JsonObject } from '../../../api-types.ts';
 import { asText, isObject, type PathSegment, withValue } from '../../config.ts';
-import { values } from '../../declared.ts';
+import { allowedValues } from '../../declared.ts';
 import { isJsonSchema } from '../../try/form/arguments.ts';
 import { IconButton } from '../edit-buttons.tsx';
 import { Field } from '../fields.tsx';
@@ -61,7 +61,7 @@ function TypeAndRequired({ row: { label, value, change, field } }: { row: Argume
     <>
       <Select
         aria-label={`Type of ${label}`}
-        data={[...(values['tools.*.input_schema.*.type'] ?? [])]}
+        data={[...(allowedValues['tools.*.input_schema.*.type'] ?? [])]}
         w={112}
         value={asText(value.type) || null}
         onChange={(type) => change({ ...value, type })}

@@ -1,6 +1,6 @@
 import type { CompletionResult } from '@codemirror/autocomplete';
 import { formatPath } from '../../config.ts';
-import { names, values } from '../../declared.ts';
+import { allowedNames, allowedValues } from '../../declared.ts';
 
 /** Enclosing object or list of a position in the text, with the position's index or key. */
 type JsonLevel = { isArray: boolean; index: number; key: string; isKey: boolean };
@@ -51,10 +51,10 @@ export function findJsonLocation(text: string, path: string): { start: number; e
   return bestRange;
 }
 
-/** Returns the path of an object as a key of `names`, with * for entries of lists and maps. */
+/** Returns the path of an object as a key of `allowedNames`, with * for entries of lists and maps. */
 function toPattern(levels: readonly JsonLevel[]): string {
   return levels.reduce((parent, { isArray, key }) => {
-    const segment = !isArray && names[parent]?.includes(key) ? key : '*';
+    const segment = !isArray && allowedNames[parent]?.includes(key) ? key : '*';
     return parent === '' ? segment : `${parent}.${segment}`;
   }, '');
 }
@@ -66,7 +66,8 @@ export function getCompletions(text: string, caret: number): CompletionResult | 
   if (openStringStart === undefined || !top) return null;
   const prefix = text.slice(openStringStart + 1, caret);
   const pattern = toPattern(levels.slice(0, -1));
-  const all = (top.isKey ? names[pattern] : values[pattern === '' ? top.key : `${pattern}.${top.key}`]) ?? [];
+  const all =
+    (top.isKey ? allowedNames[pattern] : allowedValues[pattern === '' ? top.key : `${pattern}.${top.key}`]) ?? [];
   const [lineRemainder = ''] = text.slice(caret).split('\n', 1);
   const closingQuoteIndex = lineRemainder.indexOf('"');
   const to = caret + closingQuoteIndex + 1;

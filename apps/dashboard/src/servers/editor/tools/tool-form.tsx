@@ -2,14 +2,14 @@ import { Grid, Stack } from '@mantine/core';
 import { Collapsible } from '../../../ui/collapsible.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { getCredentialNames } from '../../config.ts';
-import { bounds, values } from '../../declared.ts';
+import { allowedValues, bounds } from '../../declared.ts';
 import { ArgumentsEditor } from '../arguments/arguments-editor.tsx';
 import { declareField, Field, Fields } from '../fields.tsx';
 import { useValue } from '../model/editor-context.ts';
 import { HeadersEditor } from '../named-rows.tsx';
 
 const { text, long, number, list, choice, check, json } = declareField;
-const methods = (values['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
+const methods = (allowedValues['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
 const digits = new Intl.NumberFormat('en');
 const getDefaultHint = (value: number) => ({ placeholder: digits.format(value) });
 const required = { isRequired: true, isMono: true };
@@ -51,8 +51,8 @@ const advancedFields = [
   number(
     'timeout_ms',
     'Timeout, ms',
-    `Up to ${digits.format(bounds.timeoutMs.most)}.`,
-    getDefaultHint(bounds.timeoutMs.usual),
+    `Up to ${digits.format(bounds.timeoutMs.max)}.`,
+    getDefaultHint(bounds.timeoutMs.default),
   ),
   text('body', 'Body', bodyHint, { placeholder: 'json', isMono: true }),
   choice('array_format', 'Array format', 'Format of lists in the query.', arrayFormats, { placeholder: 'a=1&a=2' }),
@@ -60,7 +60,7 @@ const advancedFields = [
     'response_limit_bytes',
     'Max response bytes',
     'A larger response is an error.',
-    getDefaultHint(bounds.answerBytes.usual),
+    getDefaultHint(bounds.responseBytes.default),
   ),
   number('max_response_tokens', 'Max response tokens', 'Agents read the remainder with read_more.', limitHint),
   list('response_headers', 'Response headers', 'Headers to return to the agent, such as Link or ETag.', enterHint),
