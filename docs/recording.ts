@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { claudeCode } from '../test/support/agents/agent-kinds.ts';
 import { startAgentWorld } from '../test/support/agents/agent-world.ts';
-import { step } from '../test/support/agents/stub-model.ts';
+import { formatStep } from '../test/support/agents/stub-model.ts';
 import { runToolhostCommand } from '../test/support/toolhost/toolhost-command.ts';
 
 const orders = [
@@ -71,7 +71,7 @@ async function record(): Promise<Line[]> {
     ];
     const { results } = await world.runPrompt(
       question,
-      ...calls.map(({ tool, args }) => step(claudeCode.getToolName('orders', tool), args)),
+      ...calls.map(({ tool, args }) => formatStep(claudeCode.getToolName('orders', tool), args)),
     );
     if (results.length !== calls.length) throw new Error(`${results.length} of ${calls.length} tools were called`);
     const shown = calls.flatMap(({ tool, args }, index): Line[] => [

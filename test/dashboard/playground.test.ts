@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { isFullSuite } from '../sets.ts';
-import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
+import { formatStep, type StubModel, startStubModel } from '../support/agents/stub-model.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { button, createSignedInContext, field, selectOption, tab, watchPage } from '../support/browser/dashboard.ts';
@@ -54,9 +54,9 @@ describe('the playground in the dashboard', () => {
   }
 
   const script = [
-    step('list_orders', { status: 'late' }),
-    step('get_customer', { name: 'Ada' }),
-    step('add_note', { id: '17', note: 'We look into it.' }),
+    formatStep('list_orders', { status: 'late' }),
+    formatStep('get_customer', { name: 'Ada' }),
+    formatStep('add_note', { id: '17', note: 'We look into it.' }),
   ];
   const question = `Which orders are late? Leave a note. ${script.join(' ')}`;
 
@@ -119,13 +119,13 @@ describe('the playground in the dashboard', () => {
     model.takeRequests();
     upstream.take();
     const log = page.getByRole('log', { name: 'Conversation' });
-    await field(page, 'Question').fill(step('add_note', { id: '17', note: 'x' }));
+    await field(page, 'Question').fill(formatStep('add_note', { id: '17', note: 'x' }));
     await button(page, 'Ask').click();
     await button(page.getByRole('dialog'), 'Cancel').click();
     await log.getByText('The script has ended.').waitFor();
     assert.match(model.takeRequests().at(-1)?.results[0] ?? '', /did not allow/);
     upstream.on('GET /orders', () => 'hold');
-    await field(page, 'Question').fill(step('list_orders', { status: 'late' }));
+    await field(page, 'Question').fill(formatStep('list_orders', { status: 'late' }));
     await button(page, 'Ask').click();
     const held = await upstream.waitForRequest();
     await button(page, 'Stop').click();

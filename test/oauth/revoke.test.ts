@@ -12,26 +12,26 @@ describe('login', async () => {
   const client = await world.registerClient(slug);
   after(() => world.stop());
 
-  async function assertLive(tokens: Tokens, at = slug): Promise<void> {
-    assert.equal((await world.listTools(at, tokens.access_token)).status, 200);
+  async function assertLive(tokens: Tokens, target = slug): Promise<void> {
+    assert.equal((await world.listTools(target, tokens.access_token)).status, 200);
   }
 
   /** Asserts that neither token is accepted and that nothing reaches the upstream. */
-  async function assertEnded(tokens: Tokens, agent = client, at = slug): Promise<void> {
+  async function assertEnded(tokens: Tokens, agent = client, target = slug): Promise<void> {
     world.upstream.take();
     for (const method of ['initialize', 'tools/list', 'tools/call']) {
-      const { status } = await world.toolhost.rpc(at, tokens.access_token, method, { name: 'run', arguments: {} });
+      const { status } = await world.toolhost.rpc(target, tokens.access_token, method, { name: 'run', arguments: {} });
       assert.equal(status, 401, method);
     }
     assertOAuthError(await agent.refresh(tokens.refresh_token), 400, 'invalid_grant');
     assert.deepEqual(world.upstream.take(), []);
   }
 
-  async function listGrants(at: string): Promise<GrantRecord[]> {
-    const { body } = await world.toolhost.rest('GET', `/grants?slug=${at}`);
+  async function listGrants(slug: string): Promise<GrantRecord[]> {
+    const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
     return body.grants as GrantRecord[];
   }
-  const listStatuses = async (at: string) => (await listGrants(at)).map(({ status }) => status);
+  const listStatuses = async (slug: string) => (await listGrants(slug)).map(({ status }) => status);
 
   it('is listed with its last use, without delay', async () => {
     const used = await world.createServer();
@@ -47,8 +47,8 @@ describe('login', async () => {
       world.advanceClock(60_000);
       const from = world.now();
       await use();
-      const at = Date.parse((await listGrants(used))[0]?.last_used_at ?? '');
-      assert.ok(at >= from, `${at} is before ${from}`);
+      const usedAt = Date.parse((await listGrants(used))[0]?.last_used_at ?? '');
+      assert.ok(usedAt >= from, `${usedAt} is before ${from}`);
     }
   });
 
@@ -67,8 +67,8 @@ describe('login', async () => {
 
   it('does not end for another client, or at another server', async () => {
     const tokens = await world.getTokens(client);
-    for (const at of [slug, await world.createServer()]) {
-      const otherClient = await world.registerClient(at);
+    for (const target of [slug, await world.createServer()]) {
+      const otherClient = await world.registerClient(target);
       assert.equal((await otherClient.revoke(tokens.access_token)).status, 200);
       assert.equal((await otherClient.revoke(tokens.refresh_token)).status, 200);
     }
@@ -76,19 +76,19 @@ describe('login', async () => {
   });
 
   it('ends through the revoke operation, and is listed and audited as revoked', async () => {
-    const at = await world.createServer();
-    const agent = await world.registerClient(at, { name: 'Listed agent' });
+    const slug = await world.createServer();
+    const agent = await world.registerClient(slug, { name: 'Listed agent' });
     const [first, second] = [await world.getTokens(agent), await world.getTokens(agent)];
-    const [newest, oldest] = await listGrants(at);
-    const listed = { server: at, client: 'Listed agent', status: 'active', scope: 'read write' };
+    const [newest, oldest] = await listGrants(slug);
+    const listed = { server: slug, client: 'Listed agent', status: 'active', scope: 'read write' };
     assert.partialDeepStrictEqual(oldest, listed);
     const reply = await world.toolhost.rest('DELETE', `/grants/${newest?.id}`);
     assert.deepEqual([reply.status, reply.body], [200, { revoked: newest?.id }]);
-    await assertEnded(second, agent, at);
-    await assertLive(first, at);
-    assert.deepEqual(await listStatuses(at), ['revoked', 'active']);
+    await assertEnded(second, agent, slug);
+    await assertLive(first, slug);
+    assert.deepEqual(await listStatuses(slug), ['revoked', 'active']);
     assert.equal((await world.toolhost.rest('DELETE', `/grants/${newest?.id}`)).status, 404);
-    assert.doesNotMatch(JSON.stringify(await listGrants(at)), /th[acpr]_|provider-(access|refresh)|sealed/);
+    assert.doesNotMatch(JSON.stringify(await listGrants(slug)), /th[acpr]_|provider-(access|refresh)|sealed/);
   });
 
   it('[sec E1] cannot be seen or revoked from another workspace, nor revoked with a read-only key', async () => {
@@ -107,16 +107,16 @@ describe('login', async () => {
   });
 
   it('ends permanently with its server', async () => {
-    const at = await world.createServer();
-    const agent = await world.registerClient(at);
+    const slug = await world.createServer();
+    const agent = await world.registerClient(slug);
     const tokens = await world.getTokens(agent);
     const { code, verifier } = await world.logIn(agent);
-    await world.toolhost.rest('DELETE', `/servers/${at}`);
-    assert.equal((await world.listTools(at, tokens.access_token)).status, 404);
+    await world.toolhost.rest('DELETE', `/servers/${slug}`);
+    assert.equal((await world.listTools(slug, tokens.access_token)).status, 404);
     for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)]) {
       assert.equal(reply.status, 404);
     }
-    assert.deepEqual(await listStatuses(at), ['revoked', 'revoked']);
+    assert.deepEqual(await listStatuses(slug), ['revoked', 'revoked']);
   });
 
   const { provider, upstream } = world;
@@ -132,24 +132,24 @@ describe('login', async () => {
   ];
   for (const [what, change] of serverChanges) {
     it(`[sec M9] ends when ${what}`, async () => {
-      const at = await world.createServer();
-      const agent = await world.registerClient(at);
+      const slug = await world.createServer();
+      const agent = await world.registerClient(slug);
       const tokens = await world.getTokens(agent);
       const { code, verifier } = await world.logIn(agent);
-      await assertLive(tokens, at);
-      await world.updateServer(at, change);
-      await assertEnded(tokens, agent, at);
+      await assertLive(tokens, slug);
+      await world.updateServer(slug, change);
+      await assertEnded(tokens, agent, slug);
       assertOAuthError(await agent.redeem(code, verifier), 400, 'invalid_grant');
     });
   }
 
   it('continues when nothing changes that people consented to', async () => {
-    const at = await world.createServer();
-    const tokens = await world.getTokens(await world.registerClient(at));
+    const slug = await world.createServer();
+    const tokens = await world.getTokens(await world.registerClient(slug));
     const tools = [{ ...createTool(`${world.upstream.url}/other-things`), timeout_ms: 5000 }];
-    await world.updateServer(at, { name: 'Renamed', description: 'Changed.', tools });
-    await assertLive(tokens, at);
-    assert.notEqual((await world.callTool(at, tokens.access_token)).isError, true);
+    await world.updateServer(slug, { name: 'Renamed', description: 'Changed.', tools });
+    await assertLive(tokens, slug);
+    assert.notEqual((await world.callTool(slug, tokens.access_token)).isError, true);
     assert.equal(world.upstream.take()[0]?.url, '/other-things');
   });
 });

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, describe, it } from 'node:test';
 import { maxModelSteps } from '@toolhost/server/model';
 import { maxConcurrentModels } from '../../apps/server/src/operations/quotas/concurrency-limiters.ts';
-import { startStubModel, step } from '../support/agents/stub-model.ts';
+import { formatStep, startStubModel } from '../support/agents/stub-model.ts';
 import { pluck } from '../support/pluck.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -73,7 +73,7 @@ describe('the playground', async () => {
 
   for (const kind of ['anthropic', 'openai', 'gemini'] as const) {
     it(`asks a model through the ${kind} API, which reads the result of its call`, async () => {
-      const question = user(`What is in it? ${step('read_order', { id: '7' })}`);
+      const question = user(`What is in it? ${formatStep('read_order', { id: '7' })}`);
       const first = await askModel([question], { model: createModel(kind) });
       assert.equal(first.status, 200, first.text);
       const call = getCall(first.body);
@@ -124,10 +124,15 @@ describe('the playground', async () => {
     assert.deepEqual(await getToolNames({ view: 'reads' }), ['read_order']);
     assert.deepEqual(await getToolNames({ version: 1 }), ['add_note', 'read_order']);
     assert.deepEqual(await getToolNames({ mode: 'search' }), ['call_tool', 'describe_tool', 'search_tools']);
-    const question = user(step('call_tool', { name: 'add_note', arguments: { id: '7' } }));
-    assert.equal(getCall((await askModel([question], { mode: 'search' })).body).reads, false);
-    const call = (name: string, args: Json, more: Json, as = manager) =>
-      toolhost.rest('POST', `/servers/shop/tools/${name}/call`, { body: { arguments: args, ...more }, key: as });
+    const inSearch = await askModel([user(formatStep('call_tool', { name: 'add_note', arguments: { id: '7' } }))], {
+      mode: 'search',
+    });
+    assert.equal(getCall(inSearch.body).reads, false);
+    const call = (tool: string, args: Json, more: Json, as?: string) =>
+      toolhost.rest('POST', `/servers/shop/tools/${tool}/call`, {
+        body: { arguments: args, ...more },
+        ...(as !== undefined && { key: as }),
+      });
     const found = await call('search_tools', { query: 'note' }, { mode: 'search' });
     assert.match(found.text, /- add_note \(writes\)/);
     upstream.take();

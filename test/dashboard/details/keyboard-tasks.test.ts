@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { type StubModel, startStubModel, step } from '../../support/agents/stub-model.ts';
+import { formatStep, type StubModel, startStubModel } from '../../support/agents/stub-model.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import { button, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
 import { pressKeyOn, tabTo, typeInto } from '../../support/browser/keyboard.ts';
@@ -153,7 +153,7 @@ for (const view of [wide, narrow])
       const [read] = config('shop').tools as Json[];
       const tools = [read, { ...read, name: 'count' }, { ...read, name: 'add', method: 'POST' }];
       await toolhost.createServer(config('shop', { tools }));
-      const script = ['read', 'count', 'add'].map((name) => step(name, { count: 1 })).join(' ');
+      const script = ['read', 'count', 'add'].map((name) => formatStep(name, { count: 1 })).join(' ');
       await withPage('/servers/shop', async (page) => {
         await pressKeyOn(page, tab(page, 'Playground'));
         await tabTo(page, page.getByRole('combobox', { name: 'API', exact: true }));

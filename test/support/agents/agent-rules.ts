@@ -6,7 +6,7 @@ import { root } from '../../files.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 import type { AgentKind } from './agent-kinds.ts';
 import { type AgentWorld, type Conversation, startAgentWorld } from './agent-world.ts';
-import { step, turn } from './stub-model.ts';
+import { formatStep, formatTurn } from './stub-model.ts';
 
 /** A PNG of one blue pixel. */
 const png = Buffer.from(
@@ -66,10 +66,10 @@ export function testAgent(kind: AgentKind): void {
       key = await world.toolhost.createKey();
       await world.connect([{ slug: 'things', key }, { slug: 'people' }, { slug: 'manage', key }]);
       conversation = await world.runPrompt(
-        step(kind.getToolName('things', 'read_item'), { id: 'a b' }),
-        step(kind.getToolName('things', 'read_numbers')),
-        step(kind.getToolName('things', 'list_names')),
-        step(kind.getToolName('things', 'read_missing')),
+        formatStep(kind.getToolName('things', 'read_item'), { id: 'a b' }),
+        formatStep(kind.getToolName('things', 'read_numbers')),
+        formatStep(kind.getToolName('things', 'list_names')),
+        formatStep(kind.getToolName('things', 'read_missing')),
       );
     });
     after(() => world?.stop());
@@ -110,9 +110,9 @@ export function testAgent(kind: AgentKind): void {
     it('[behaviour Arguments] runs two calls that the model makes in one turn', async () => {
       world.upstream.take();
       const { results } = await world.runPrompt(
-        turn(
-          step(kind.getToolName('things', 'read_item'), { id: 'a b' }),
-          step(kind.getToolName('things', 'list_names')),
+        formatTurn(
+          formatStep(kind.getToolName('things', 'read_item'), { id: 'a b' }),
+          formatStep(kind.getToolName('things', 'list_names')),
         ),
       );
       assert.deepEqual(
@@ -126,9 +126,9 @@ export function testAgent(kind: AgentKind): void {
 
     it('[behaviour The tool result] continues after an image and a PDF, each with a text for the model', async () => {
       const { results, request } = await world.runPrompt(
-        step(kind.getToolName('things', 'read_picture')),
-        step(kind.getToolName('things', 'read_paper')),
-        step(kind.getToolName('things', 'list_names')),
+        formatStep(kind.getToolName('things', 'read_picture')),
+        formatStep(kind.getToolName('things', 'read_paper')),
+        formatStep(kind.getToolName('things', 'list_names')),
       );
       assert.match(results[0] ?? '', /image\/png, \d+ bytes/);
       assert.match(results[1] ?? '', /application\/pdf, \d+ bytes/);
@@ -138,7 +138,7 @@ export function testAgent(kind: AgentKind): void {
 
     it('[mcp 59] logs a person in at http://localhost and calls a tool with their token', async () => {
       await world.logIn('people');
-      const { results } = await world.runPrompt(step(kind.getToolName('people', 'who_am_i')));
+      const { results } = await world.runPrompt(formatStep(kind.getToolName('people', 'who_am_i')));
       assert.match(results[0] ?? '', new RegExp(`"person":"${world.person.name}"`));
     });
 
@@ -146,10 +146,10 @@ export function testAgent(kind: AgentKind): void {
       const config = createServerConfig(world, 'made', {
         authentication: { type: 'Bearer', token: 'stored-by-the-agent' },
       });
-      const { results } = await world.runPrompt(step(kind.getToolName('manage', 'createMcpServer'), config));
+      const { results } = await world.runPrompt(formatStep(kind.getToolName('manage', 'createMcpServer'), config));
       assert.match(results[0] ?? '', /\/mcp\/made/);
       await world.connect([{ slug: 'made', key }]);
-      const createdConversation = await world.runPrompt(step(kind.getToolName('made', 'list_names')));
+      const createdConversation = await world.runPrompt(formatStep(kind.getToolName('made', 'list_names')));
       assert.match(createdConversation.results[0] ?? '', /\["Ada","Bob"\]/);
       assert.equal(world.upstream.requests.at(-1)?.headers.authorization, 'Bearer stored-by-the-agent');
     });

@@ -7,7 +7,7 @@ import { type Decision, getDialect, type OfferedTool, type Request } from './mod
 
 type RecordedRequest = Request & { headers: IncomingHttpHeaders; body: string };
 
-/** A model whose script is the prompt. It calls the tool of each `step` in sequence, and those of a `turn` together. */
+/** A model whose script is the prompt. It calls the tool of each step in sequence, and those of a turn together. */
 export type StubModel = {
   readonly url: string;
   /** Returns the requests since the last call, oldest first. */
@@ -16,13 +16,13 @@ export type StubModel = {
 };
 
 /** Formats the part of a prompt that makes the model call a tool. */
-export function step(tool: string, args: Json = {}): string {
+export function formatStep(tool: string, args: Json = {}): string {
   // Encoded, because some agents quote or escape the prompt.
   return `[[${tool}:${encodeURIComponent(JSON.stringify(args))}]]`;
 }
 
 /** Formats the part of a prompt that makes the model call several tools in one turn. */
-export function turn(...calls: readonly string[]): string {
+export function formatTurn(...calls: readonly string[]): string {
   return calls.join('&');
 }
 
