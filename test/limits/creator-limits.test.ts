@@ -110,7 +110,9 @@ const processShares: Record<string, ClaimShare> = {
     const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
     const job = { kind: 'check-arguments', input: { schema: '{}', args: '{}' } } as const;
     for (const workspaceId of alternate(ids))
-      pool.run({ ...job, workspaceId, times: { limitMs: 60_000, queueTimeoutMs: 60_000 } }).catch(() => undefined);
+      pool
+        .run({ kind: 'check-arguments', input, ownerId: workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 })
+        .catch(() => undefined);
     const { running, waiting } = pool.counts();
     await pool.close();
     return running + waiting;

@@ -242,7 +242,7 @@ function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOI
   if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {
     problems.push('METRICS_TOKEN: is too short or has invalid characters; generate one with: openssl rand -hex 32');
   }
-  if (endpoint !== '' && !parseWebUrl(endpoint, 'with a password')) {
+  if (endpoint !== '' && !parseWebUrl(endpoint, { allowsCredentials: true })) {
     problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;

@@ -4,17 +4,11 @@ import { toHostName } from '@toolhost/safe-http/host-name';
 
 /** Parsers for settings that name an origin, a URL, a host, or an address. */
 
-/**
- * Parses an http or https URL with a valid host, without `*`. Credentials in the URL are only allowed if `credentials` says
- * so.
- */
-export function parseWebUrl(
-  text: string,
-  credentials: 'without a password' | 'with a password' = 'without a password',
-) {
+/** Parses an http or https URL with a valid host, without `*`, and by default without a user name and password. */
+export function parseWebUrl(text: string, { allowsCredentials = false } = {}): URL | undefined {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
-  if (credentials === 'without a password' && (url.username || url.password)) return undefined;
+  if (!allowsCredentials && (url.username || url.password)) return undefined;
   return isHost(url.hostname.replace(/^\[(.*)\]$/, '$1')) ? url : undefined;
 }
 

@@ -103,13 +103,13 @@ export class Connection {
   }
 
   /** Sends the request of the current transfer, unless that has ended. */
-  send(markHeader: readonly string[]): void {
+  send(addedHeaders: readonly string[]): void {
     const transfer = this.transfer as Transfer;
     if (transfer.isSettled) return;
     this.#hasResponse = false;
     this.#buffered = emptyBuffer;
     const { path, method, headers, body = null } = transfer.exchange;
-    this.#client.dispatch({ path, method, headers: [...headers, ...markHeader], body }, transfer);
+    this.#client.dispatch({ path, method, headers: [...headers, ...addedHeaders], body }, transfer);
   }
 
   /** Closes the connection. Its current request fails. */

@@ -88,7 +88,7 @@ export class Connections {
   readonly #clock: () => number;
   readonly #maxConnections: number;
   /** Header that marks every request: name and value. */
-  readonly #markHeader: readonly string[];
+  readonly #hopHeader: readonly string[];
   readonly #open = new Set<Connection>();
   readonly #pools = new Set<Pool>();
   readonly #workspaces = new Map<string, Workspace>();
@@ -103,7 +103,7 @@ export class Connections {
     this.#options = options;
     this.#clock = options.clock ?? performance.now.bind(performance);
     this.#maxConnections = options.maxConnections ?? maxUpstreamConnections;
-    this.#markHeader = [options.hopHeader, '1'];
+    this.#hopHeader = [options.hopHeader, '1'];
     this.#upstreams = options.createCache({ max: maxUpstreams, getOwner: ({ workspaceId }) => workspaceId });
   }
 
@@ -194,8 +194,8 @@ export class Connections {
     connection.transfer = transfer;
     transfer.connection = connection;
     if (connection.completedRequests === 0 || upstream.quietPeriods >= trustedQuietPeriods)
-      connection.send(this.#markHeader);
-    else setImmediate(() => connection.send(this.#markHeader));
+      connection.send(this.#hopHeader);
+    else setImmediate(() => connection.send(this.#hopHeader));
   }
 
   /**

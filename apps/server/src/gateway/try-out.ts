@@ -124,7 +124,7 @@ async function preparePreviewArguments(
   args: Arguments,
   deps: CallToolDeps,
 ): Promise<Arguments> {
-  const jobContext = { workspaceId, registerCancel: undefined };
+  const jobContext = { ownerId: workspaceId, registerCancel: undefined };
   const prepared = await prepareArguments(tool, args, (long) => checkOnThread(deps.threads, tool, long, jobContext));
   return replaceFileUrls(tool.fileArguments, prepared, deps.fileUrls.findId, readSizes(workspaceId, deps));
 }

@@ -7,7 +7,7 @@ import { createOutageLog } from '../app/observability/fault-log.ts';
 import { openStore } from '../app/open-store.ts';
 import { processClocks } from '../app/runtime-options.ts';
 import type { Settings } from '../config.ts';
-import { startSharedServices } from '../local/local-deps.ts';
+import { startSharedServices } from '../local/singletons.ts';
 import type { Log } from '../log.ts';
 import type { Metric } from '../telemetry/metric.ts';
 import { findPort } from './listen.ts';

@@ -12,7 +12,7 @@ import { type Config, readConfig } from '../config.ts';
 import { closeSilentConnections, extendTimeoutsByPauses, limitConnections } from '../edge/client-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
-import { type SharedServices, startSharedServices } from '../local/local-deps.ts';
+import { type SharedServices, startSharedServices } from '../local/singletons.ts';
 import { createLog } from '../log.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';

@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { AppError } from '@toolhost/errors/errors';
 import type { Siblings } from '../app/full-config.ts';
 import type { Secrets } from '../config.ts';
-import { getIdentityHost, type SharedServices } from '../local/local-deps.ts';
+import { getIdentityHost, type SharedServices } from '../local/singletons.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 

@@ -34,13 +34,7 @@ describe('thread pool', () => {
     return pool;
   };
   const checkJob = (input: typeof longJob, more: Partial<JobRequest<'check-arguments'>> = {}) =>
-    ({
-      kind: 'check-arguments',
-      input,
-      workspaceId: 'one',
-      times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
-      ...more,
-    }) as const;
+    ({ kind: 'check-arguments', input, ownerId: 'one', limitMs: 60_000, queueTimeoutMs: 60_000, ...more }) as const;
   const getFailureReason = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
@@ -86,8 +80,8 @@ describe('thread pool', () => {
   it('[find A2] alternates between workspaces so that none occupies all threads', async () => {
     const threads = startPool();
     const completed: string[] = [];
-    const run = (workspaceId: string, input: typeof longJob) =>
-      threads.run(checkJob(input, { workspaceId })).then(() => completed.push(workspaceId));
+    const run = (ownerId: string, input: typeof longJob) =>
+      threads.run(checkJob(input, { ownerId })).then(() => completed.push(ownerId));
     const many = Array.from({ length: 6 }, () => run('many', longJob));
     const few = Array.from({ length: 3 }, () => run('few', shortJob));
     assert.equal(threads.counts().running, 2);
@@ -97,7 +91,7 @@ describe('thread pool', () => {
 
   it('[find A2] rejects jobs immediately when the queue of the workspace or of the pool is full', async () => {
     const threads = startPool({ queue: { perTenant: 2, total: 3 } });
-    const runJob = (workspaceId: string) => getFailureReason(threads.run(checkJob(longJob, { workspaceId })));
+    const runJob = (ownerId: string) => getFailureReason(threads.run(checkJob(longJob, { ownerId })));
     const first = [runJob('a'), runJob('a'), runJob('a')];
     assert.equal(await runJob('a'), 'refused');
     const others = [runJob('b'), runJob('b')];
@@ -110,19 +104,20 @@ describe('thread pool', () => {
     const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
-    const imports = ['a', 'b', 'c'].map((workspaceId) =>
+    const imports = ['a', 'b', 'c'].map((ownerId) =>
       getFailureReason(
         threads.run({
           kind: 'plan-import',
           input: { document, choices: {}, report: 'none', rules },
-          workspaceId,
-          times: { limitMs: 60_001, queueTimeoutMs: 60_000 },
+          ownerId,
+          limitMs: 60_001,
+          queueTimeoutMs: 60_000,
           registerCancel: (cancel) => void cancels.push(cancel),
         }),
       ),
     );
-    for (const workspaceId of ['d', 'e', 'f'])
-      assert.equal((await threads.run(checkJob(shortJob, { workspaceId }))).failure, undefined);
+    for (const ownerId of ['d', 'e', 'f'])
+      assert.equal((await threads.run(checkJob(shortJob, { ownerId }))).failure, undefined);
     const { running, waiting } = threads.counts();
     assert.deepEqual([running, waiting], [1, 2], 'one import runs and the others wait');
     for (const cancel of cancels) cancel();
@@ -183,7 +178,7 @@ describe('thread pool', () => {
       await eventually(() => assert.equal(pool?.states().ending, 0));
     };
     /** Starts a job that hangs and cancels it. */
-    const startAndCancelHangingJob = async (threads: ThreadPool, workspaceId: string) => {
+    const startAndCancelHangingJob = async (threads: ThreadPool, ownerId: string) => {
       const job = createHangingJob();
       hanging.push(job);
       let cancel = (): void => assert.fail('the job cannot be cancelled');
@@ -195,8 +190,9 @@ describe('thread pool', () => {
         threads.run({
           kind: 'decode-body',
           input,
-          workspaceId,
-          times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
+          ownerId,
+          limitMs: 60_000,
+          queueTimeoutMs: 60_000,
           registerCancel,
         }),
       );
@@ -207,7 +203,7 @@ describe('thread pool', () => {
 
     it('[find A2] replaces a thread that does not end', async () => {
       const threads = startPool();
-      for (const workspaceId of ['a', 'b']) await startAndCancelHangingJob(threads, workspaceId);
+      for (const ownerId of ['a', 'b']) await startAndCancelHangingJob(threads, ownerId);
       assert.deepEqual(threads.states(), { idle: 0, busy: 0, ending: 2 });
       assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
       assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 2 });

@@ -16,8 +16,11 @@ export type JobRequest<Kind extends JobKind> = {
   kind: Kind;
   input: JobInput<Kind>;
   /** Workspace that owns the job, or the network of an unverified caller. Tenants take turns. */
-  workspaceId: string;
-  times: JobTimes;
+  ownerId: string;
+  /** Maximum running time, in ms in which this process ran. The thread is terminated after that. */
+  limitMs: number;
+  /** Maximum time in the queue, in ms. */
+  queueTimeoutMs: number;
   /** Buffers of the input that are transferred, and then no longer usable here. */
   transfer?: readonly ArrayBuffer[];
   /**
@@ -90,7 +93,7 @@ export class ThreadPool {
   run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
     return new Promise((resolve, reject) => {
       const { memory, after } = this.#options;
-      const inputReservation = request.reservation ? undefined : memory?.reserve(request.workspaceId);
+      const inputReservation = request.reservation ? undefined : memory?.reserve(request.ownerId);
       const settle: Job['settle'] = (outcome, result) => {
         job.stopTimer();
         job.settle = () => undefined;
@@ -101,7 +104,7 @@ export class ThreadPool {
       };
       const job: Job = {
         ...request,
-        tenant: getTenantId(request.workspaceId),
+        tenant: getTenantId(request.ownerId),
         thread: undefined,
         stopTimer: () => undefined,
         settle,

@@ -85,19 +85,24 @@ export function mergeImport(
   const isOnlyCredential = hasCallerCredential(config as Credentials & JsonFields);
   const planChoices = { ...choices, answers, include: ['*'], deprecated: true, existingKeys, isOnlyCredential };
   const plan = planImport(description, planChoices, reimportChoices.urlProblem);
-  const now = regenerate(plan, config, before);
+  const regenerated = regenerate(plan, config, before);
   const addedOperations = new Set(
     select(plan.all, { include: reimportChoices.add, deprecated: true }).chosen.map(({ tool }) => tool?.imported_from),
   );
   const takenConflicts = new Set(reimportChoices.take);
   const choose = (key: string) =>
     takenConflicts.has('*') || takenConflicts.has(key) ? ('theirs' as const) : ('yours' as const);
-  const server = mergeServer(config, before.server, now.server, choose);
-  const merged = mergeTools(config.tools, new Map(Object.entries(before.tools)), new Map(Object.entries(now.tools)), {
-    shouldAdd: (operation) => addedOperations.has(operation),
-    moves,
-    choose: (conflict) => choose(getConflictKey(conflict)),
-  });
+  const server = mergeServer(config, before.server, regenerated.server, choose);
+  const merged = mergeTools(
+    config.tools,
+    new Map(Object.entries(before.tools)),
+    new Map(Object.entries(regenerated.tools)),
+    {
+      shouldAdd: (operation) => addedOperations.has(operation),
+      moves,
+      choose: (conflict) => choose(getConflictKey(conflict)),
+    },
+  );
   const newHash = hashDocument(document);
   const withTools = {
     ...replaceServerFields(config, server.fields),
@@ -110,7 +115,7 @@ export function mergeImport(
   const sizeError = getSizeProblem(configJson);
   if (sizeError !== undefined)
     throw invalidInputError([{ path: reimportChoices.add.length > 0 ? 'add' : 'document', message: sizeError }]);
-  const tools = selectGeneratedTools(merged, before, now);
+  const tools = selectGeneratedTools(merged, before, regenerated);
   return {
     report: {
       ...createReport({ tools: merged, server, plan, before }, reimportChoices.offered),
@@ -119,7 +124,7 @@ export function mergeImport(
     isSameDocument: newHash === imported.documentHash,
     config: configJson,
     generated: JSON.stringify({
-      server: now.server,
+      server: regenerated.server,
       tools,
       known: plan.keys.map(getOperationDigest),
       ids: collectIds(tools, plan, before),
@@ -190,12 +195,12 @@ function omitField(fields: JsonFields, name: string): JsonFields {
 function mergeServer(
   config: JsonFields,
   before: JsonFields,
-  now: JsonFields,
+  theirs: JsonFields,
   choose: (key: string) => 'yours' | 'theirs',
 ): MergedServer {
   const conflicts: Conflict[] = [];
   const yours = pickGeneratedFields(config);
-  const fields = mergeRecords({ before, yours, theirs: now }, '', {
+  const fields = mergeRecords({ before, yours, theirs }, '', {
     choose: ({ path }) => choose(path),
     onConflict: (conflict) => conflicts.push(conflict),
   });
@@ -221,7 +226,11 @@ function replaceServerFields(config: JsonFields, fields: JsonFields): JsonFields
  * Returns the generated tools to store: current tools that the server has, and tools of the last import whose operation
  * was removed.
  */
-function selectGeneratedTools({ tools, moved }: MergedTools, before: Generated, now: Generated): Generated['tools'] {
+function selectGeneratedTools(
+  { tools, moved }: MergedTools,
+  before: Generated,
+  regenerated: Generated,
+): Generated['tools'] {
   const movedFrom = new Set(moved.map(({ from }) => from));
   const currentOperations = new Set(tools.map(({ imported_from: operation }) => operation));
   const operations = [
@@ -230,7 +239,7 @@ function selectGeneratedTools({ tools, moved }: MergedTools, before: Generated, 
   ];
   return Object.fromEntries(
     [...new Set(operations)].flatMap((operation) => {
-      const tool = now.tools[operation] ?? before.tools[operation];
+      const tool = regenerated.tools[operation] ?? before.tools[operation];
       return tool ? [[operation, tool]] : [];
     }),
   );
@@ -268,10 +277,10 @@ function describeViewChanges(merged: MergedConfig, removedTools: readonly string
   const changes = Object.entries(views).flatMap(([view, { tools = [] }]) =>
     tools.flatMap((entry) => {
       const { name } = toViewTool(entry);
-      const now = names.get(name) ?? name;
-      if (removedNames.has(now))
-        return [`${view}: the tool "${now}" was removed from the document, so it is removed from the view`];
-      return now === name ? [] : [`${view}: the tool "${name}" is renamed to "${now}"`];
+      const newName = names.get(name) ?? name;
+      if (removedNames.has(newName))
+        return [`${view}: the tool "${newName}" was removed from the document, so it is removed from the view`];
+      return newName === name ? [] : [`${view}: the tool "${name}" is renamed to "${newName}"`];
     }),
   );
   const problems = new ProblemList();
@@ -285,8 +294,8 @@ function describeViewChanges(merged: MergedConfig, removedTools: readonly string
 function getRenames({ before, after }: MergedConfig): Map<string, string> {
   return new Map(
     before.tools.flatMap(({ name }, index) => {
-      const now = after.tools[index]?.name;
-      return now === undefined || now === name ? [] : [[name, now] as const];
+      const newName = after.tools[index]?.name;
+      return newName === undefined || newName === name ? [] : [[name, newName] as const];
     }),
   );
 }

@@ -53,28 +53,16 @@ export function createImporting(deps: ImportDeps): Importer {
         const { report } = request;
         const { document, choices } = await getDocument(slot, request, workspaceId);
         const input = { document, choices, report, rules };
-        const job = {
-          kind: 'plan-import' as const,
-          input,
-          transfer: toTransferList(document),
-          workspaceId,
-          times: importTimes,
-        };
-        return unwrap(await threads.run(job).catch(throwJobError));
+        const job = { input, transfer: toTransferList(document), ownerId: workspaceId, ...importTimes };
+        return unwrap(await threads.run({ kind: 'plan-import', ...job }).catch(throwJobError));
       }),
     reimport: (request, workspaceId) =>
       inSlot(workspaceId, async (slot) => {
         const { imported, reimport } = request;
         const { document, choices } = await getDocument(slot, request, workspaceId);
         const input = { document, choices, imported, reimport, rules };
-        const job = {
-          kind: 'reimport' as const,
-          input,
-          transfer: toTransferList(document),
-          workspaceId,
-          times: importTimes,
-        };
-        return unwrap(await threads.run(job).catch(throwJobError));
+        const job = { input, transfer: toTransferList(document), ownerId: workspaceId, ...importTimes };
+        return unwrap(await threads.run({ kind: 'reimport', ...job }).catch(throwJobError));
       }),
     check: (request, workspaceId) =>
       inSlot(workspaceId, async (slot) => {
@@ -104,7 +92,7 @@ async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promi
     step: async (input) =>
       unwrap(
         await threads
-          .run({ kind: 'read-page', input, workspaceId, times: importTimes, registerCancel })
+          .run({ kind: 'read-page', input, ownerId: workspaceId, ...importTimes, registerCancel })
           .catch(throwJobError),
       ),
     follow: async (url) => {
@@ -122,7 +110,7 @@ async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promi
         throw invalidInputError([
           { path: 'url', message: `its files took longer than ${fetchTimeoutMs / 1000} seconds` },
         ]);
-      const job = { kind: 'bundle-description' as const, input, workspaceId, times: importTimes, registerCancel };
+      const job = { kind: 'bundle-description' as const, input, ownerId: workspaceId, ...importTimes, registerCancel };
       return unwrap(await threads.run(job).catch(throwJobError));
     },
   });
@@ -151,8 +139,8 @@ async function compareDocument(
     kind: 'reimport' as const,
     input,
     transfer: toTransferList(body),
-    workspaceId,
-    times: importTimes,
+    ownerId: workspaceId,
+    ...importTimes,
     registerCancel,
   };
   const { report } = unwrap(await threads.run(job).catch(throwJobError));

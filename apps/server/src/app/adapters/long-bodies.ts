@@ -23,8 +23,9 @@ export function createReadLongBody(threads: ThreadPool, maxQueuedBytes: number):
       input,
       transfer,
       // A document waits as long as its import.
-      times: { limitMs: jobTimes.limitMs, queueTimeoutMs: importTimes.queueTimeoutMs },
-      workspaceId: actor.workspaceId,
+      ...jobTimes,
+      queueTimeoutMs: importTimes.queueTimeoutMs,
+      ownerId: actor.workspaceId,
     };
     const result = await limiter.run(actor, () => threads.run(job).catch(throwJobError), body.length);
     if ('refused' in result) {

@@ -77,7 +77,7 @@ export function createThrowJobError(subject: string, advice: string): (error: un
 export function createCheckConfigOnThread(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
-    return threads.run({ kind, input: { ...input, rules }, times: jobTimes, workspaceId });
+    return threads.run({ kind, input: { ...input, rules }, ...jobTimes, ownerId: workspaceId });
   };
 }
 
@@ -86,7 +86,7 @@ export function createDecodeOnThread(threads: ThreadPool): DecodeOnThread {
   return (input, { workspaceId, registerCancel, reservation }) => {
     const kind = 'decode-body';
     const transfer = toTransferable(input.body);
-    return threads.run({ kind, input, workspaceId, registerCancel, reservation, times: jobTimes, transfer });
+    return threads.run({ kind, input, ownerId: workspaceId, registerCancel, reservation, ...jobTimes, transfer });
   };
 }
 

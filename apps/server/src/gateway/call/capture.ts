@@ -85,7 +85,7 @@ async function writeCaptureText(call: Call, result: ToolResult | undefined, thre
   if (document !== undefined) return document;
   return (
     await threads.writeCapture(raw, {
-      workspaceId: server.workspaceId,
+      ownerId: server.workspaceId,
       registerCancel: undefined,
     })
   ).document;

@@ -20,13 +20,13 @@ export type JobContext = {
    * Workspace, or network of a caller without a verified API key, so that such callers cannot occupy the threads of
    * callers with a key.
    */
-  workspaceId: string;
+  ownerId: string;
   registerCancel: ToolCall['onDisconnect'] | undefined;
   reservation?: MemoryReservation;
 };
 
 export function toJobContext({ server, caller, onDisconnect, reservation }: Call): JobContext {
-  return { workspaceId: caller.network ?? server.workspaceId, registerCancel: onDisconnect, reservation };
+  return { ownerId: caller.network ?? server.workspaceId, registerCancel: onDisconnect, reservation };
 }
 
 /** Work of the gateway that runs on threads. All functions throw JobError. */

@@ -22,7 +22,7 @@ export async function startSharedServices(
 ): Promise<SharedServices> {
   const hasExample = config.mode === 'local' && config.demo;
   const example = hasExample ? await startExampleUpstream(config.dataDir, port + 1) : undefined;
-  const localProvider = oidc ? undefined : createLocalIdentity(port + 2, redirectUris(config, baseUrl));
+  const localProvider = oidc ? undefined : createLocalIdentity(port + 2, getRedirectUris(config, baseUrl));
   return {
     examplePort: example?.port,
     maintainsExample: hasExample,
@@ -37,7 +37,7 @@ export async function startSharedServices(
   };
 }
 
-function redirectUris(config: Config, baseUrl: string): string[] {
+function getRedirectUris(config: Config, baseUrl: string): string[] {
   return [baseUrl + routes.loginCallback, buildUrl(baseUrl, routes.callback, config.managementSlug)];
 }
 
