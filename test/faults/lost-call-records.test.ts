@@ -55,7 +55,7 @@ describe('a service that stops while its database is down', () => {
     for (let n = 0; n < calls; n++) await call(child);
     return child.end('SIGTERM');
   };
-  const countRecordedCalls = async (): Promise<number> => {
+  const waitForRecordedCalls = async (): Promise<number> => {
     const toolhost = await startToolhost({ env, dataDir });
     try {
       for (;;) {
@@ -77,9 +77,9 @@ describe('a service that stops while its database is down', () => {
       assert.ok(files.length >= 1);
       for (const file of files) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600);
       proxy.heal();
-      assert.equal(await countRecordedCalls(), 25);
+      assert.equal(await waitForRecordedCalls(), 25);
       assert.equal(hasSpoolFiles(), false);
-      assert.equal(await countRecordedCalls(), 25);
+      assert.equal(await waitForRecordedCalls(), 25);
     });
   }
 
@@ -94,7 +94,7 @@ describe('a service that stops while its database is down', () => {
     const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
     writeFileSync(join(dataDir, name), '{"id":"call_x","workspa', { flag: 'a' });
     proxy.heal();
-    assert.equal(await countRecordedCalls(), 25);
+    assert.equal(await waitForRecordedCalls(), 25);
     assert.equal(hasSpoolFiles(), false);
   });
 });

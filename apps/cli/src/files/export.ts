@@ -133,7 +133,7 @@ function createFolder(folder: string): void {
 }
 
 async function readExistingServers(folder: string): Promise<Map<string, ExistingServer>> {
-  const existingSources = new Map<string, ExistingServer>();
+  const existingServers = new Map<string, ExistingServer>();
   for (const file of listFilesInFolder(folder)) {
     const { documents, problems } = await readDocuments(file);
     const [problem] = problems;
@@ -141,17 +141,17 @@ async function readExistingServers(folder: string): Promise<Map<string, Existing
     for (const document of documents) {
       const { server } = toServer(document);
       if (!server) continue;
-      const previous = existingSources.get(server.slug);
+      const previous = existingServers.get(server.slug);
       if (previous)
         throw new AppError('conflict', `${server.at}: slug: "${server.slug}" is already in ${previous.file}`);
-      existingSources.set(server.slug, { file, index: document.index, server });
+      existingServers.set(server.slug, { file, index: document.index, server });
     }
   }
-  return existingSources;
+  return existingServers;
 }
 
 function updateFile({ file, index, server }: ExistingServer, exported: ConfigFields): 'changed' | 'same' {
-  const document = withExistingSources(exported, server.secrets);
+  const document = addExistingSources(exported, server.secrets);
   const normalized = normalizeDocument({ ...server.config, ...toSections(server) });
   if (JSON.stringify(normalized) === JSON.stringify(document)) return 'same';
   const text = readFileSync(file, 'utf8');
@@ -334,7 +334,7 @@ function getSealedPaths(config: ServerConfig): string[] {
 }
 
 /** Returns the exported document with the secret sources that the existing file names. */
-function withExistingSources(document: ConfigFields, existingSources: SecretReferences): ConfigFields {
+function addExistingSources(document: ConfigFields, existingSources: SecretReferences): ConfigFields {
   const { tools, limits, secrets, ...fields } = document;
   const sources = { ...existingSources };
   for (const name of Object.keys((secrets ?? {}) as SecretReferences)) sources[name] ??= 'stored';

@@ -1,6 +1,9 @@
 import type { BodyField } from './request-bodies.ts';
 
-/** Parses the pairs of an `application/x-www-form-urlencoded` text. Ignores line ends: in `.http` files, each `&name=value` may be on its own line. */
+/**
+ * Parses the pairs of an `application/x-www-form-urlencoded` text. Ignores line breaks, because in `.http` files each
+ * `&name=value` may be on a line of its own.
+ */
 export function parseUrlencoded(text: string): BodyField[] {
   const singleLine = text.replaceAll(/\s*\r?\n\s*/g, '');
   return [...new URLSearchParams(singleLine)].map(([name, value]) => ({ name, value, isFile: false }));
