@@ -111,7 +111,7 @@ const processShares: Record<string, ClaimShare> = {
     const job = { kind: 'check-arguments', input: { schema: '{}', args: '{}' } } as const;
     for (const workspaceId of alternate(ids))
       pool
-        .run({ kind: 'check-arguments', input, ownerId: workspaceId, limitMs: 60_000, queueTimeoutMs: 60_000 })
+        .run({ ...job, ownerId: workspaceId, times: { limitMs: 60_000, queueTimeoutMs: 60_000 } })
         .catch(() => undefined);
     const { running, waiting } = pool.counts();
     await pool.close();

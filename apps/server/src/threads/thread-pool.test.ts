@@ -34,7 +34,13 @@ describe('thread pool', () => {
     return pool;
   };
   const checkJob = (input: typeof longJob, more: Partial<JobRequest<'check-arguments'>> = {}) =>
-    ({ kind: 'check-arguments', input, ownerId: 'one', limitMs: 60_000, queueTimeoutMs: 60_000, ...more }) as const;
+    ({
+      kind: 'check-arguments',
+      input,
+      ownerId: 'one',
+      times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
+      ...more,
+    }) as const;
   const getFailureReason = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
@@ -110,8 +116,7 @@ describe('thread pool', () => {
           kind: 'plan-import',
           input: { document, choices: {}, report: 'none', rules },
           ownerId,
-          limitMs: 60_001,
-          queueTimeoutMs: 60_000,
+          times: { limitMs: 60_001, queueTimeoutMs: 60_000 },
           registerCancel: (cancel) => void cancels.push(cancel),
         }),
       ),
@@ -191,8 +196,7 @@ describe('thread pool', () => {
           kind: 'decode-body',
           input,
           ownerId,
-          limitMs: 60_000,
-          queueTimeoutMs: 60_000,
+          times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
           registerCancel,
         }),
       );

@@ -17,10 +17,7 @@ export type JobRequest<Kind extends JobKind> = {
   input: JobInput<Kind>;
   /** Workspace that owns the job, or the network of an unverified caller. Tenants take turns. */
   ownerId: string;
-  /** Maximum running time, in ms in which this process ran. The thread is terminated after that. */
-  limitMs: number;
-  /** Maximum time in the queue, in ms. */
-  queueTimeoutMs: number;
+  times: JobTimes;
   /** Buffers of the input that are transferred, and then no longer usable here. */
   transfer?: readonly ArrayBuffer[];
   /**

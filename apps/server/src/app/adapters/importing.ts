@@ -53,16 +53,18 @@ export function createImporting(deps: ImportDeps): Importer {
         const { report } = request;
         const { document, choices } = await getDocument(slot, request, workspaceId);
         const input = { document, choices, report, rules };
-        const job = { input, transfer: toTransferList(document), ownerId: workspaceId, ...importTimes };
-        return unwrap(await threads.run({ kind: 'plan-import', ...job }).catch(throwJobError));
+        const transfer = toTransferList(document);
+        const job = { kind: 'plan-import' as const, input, transfer, ownerId: workspaceId, times: importTimes };
+        return unwrap(await threads.run(job).catch(throwJobError));
       }),
     reimport: (request, workspaceId) =>
       inSlot(workspaceId, async (slot) => {
         const { imported, reimport } = request;
         const { document, choices } = await getDocument(slot, request, workspaceId);
         const input = { document, choices, imported, reimport, rules };
-        const job = { input, transfer: toTransferList(document), ownerId: workspaceId, ...importTimes };
-        return unwrap(await threads.run({ kind: 'reimport', ...job }).catch(throwJobError));
+        const transfer = toTransferList(document);
+        const job = { kind: 'reimport' as const, input, transfer, ownerId: workspaceId, times: importTimes };
+        return unwrap(await threads.run(job).catch(throwJobError));
       }),
     check: (request, workspaceId) =>
       inSlot(workspaceId, async (slot) => {
@@ -92,7 +94,7 @@ async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promi
     step: async (input) =>
       unwrap(
         await threads
-          .run({ kind: 'read-page', input, ownerId: workspaceId, ...importTimes, registerCancel })
+          .run({ kind: 'read-page', input, ownerId: workspaceId, times: importTimes, registerCancel })
           .catch(throwJobError),
       ),
     follow: async (url) => {
@@ -110,7 +112,13 @@ async function fetchWithFiles(deps: ImportDeps, request: DocumentRequest): Promi
         throw invalidInputError([
           { path: 'url', message: `its files took longer than ${fetchTimeoutMs / 1000} seconds` },
         ]);
-      const job = { kind: 'bundle-description' as const, input, ownerId: workspaceId, ...importTimes, registerCancel };
+      const job = {
+        kind: 'bundle-description' as const,
+        input,
+        ownerId: workspaceId,
+        times: importTimes,
+        registerCancel,
+      };
       return unwrap(await threads.run(job).catch(throwJobError));
     },
   });
@@ -140,7 +148,7 @@ async function compareDocument(
     input,
     transfer: toTransferList(body),
     ownerId: workspaceId,
-    ...importTimes,
+    times: importTimes,
     registerCancel,
   };
   const { report } = unwrap(await threads.run(job).catch(throwJobError));

@@ -23,8 +23,7 @@ export function createReadLongBody(threads: ThreadPool, maxQueuedBytes: number):
       input,
       transfer,
       // A document waits as long as its import.
-      ...jobTimes,
-      queueTimeoutMs: importTimes.queueTimeoutMs,
+      times: { limitMs: jobTimes.limitMs, queueTimeoutMs: importTimes.queueTimeoutMs },
       ownerId: actor.workspaceId,
     };
     const result = await limiter.run(actor, () => threads.run(job).catch(throwJobError), body.length);

@@ -42,18 +42,18 @@ export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadP
 /** Returns the jobs that the gateway runs on threads. */
 export function createThreadWork(threads: ThreadPool): ThreadWork {
   return {
-    checkArguments(input, { workspaceId, registerCancel, reservation }) {
+    checkArguments(input, { ownerId, registerCancel, reservation }) {
       const kind = 'check-arguments';
-      return threads.run({ kind, input, times: jobTimes, workspaceId, registerCancel, reservation });
+      return threads.run({ kind, input, times: jobTimes, ownerId, registerCancel, reservation });
     },
-    readResponse(input, { workspaceId, registerCancel, reservation }) {
+    readResponse(input, { ownerId, registerCancel, reservation }) {
       const kind = 'read-answer';
       const transfer = toTransferable(input.body);
-      return threads.run({ kind, input, times: jobTimes, transfer, workspaceId, registerCancel, reservation });
+      return threads.run({ kind, input, times: jobTimes, transfer, ownerId, registerCancel, reservation });
     },
-    writeCapture(input, { workspaceId, registerCancel, reservation }) {
+    writeCapture(input, { ownerId, registerCancel, reservation }) {
       const kind = 'write-capture';
-      return threads.run({ kind, input, times: jobTimes, workspaceId, registerCancel, reservation });
+      return threads.run({ kind, input, times: jobTimes, ownerId, registerCancel, reservation });
     },
   };
 }
@@ -77,7 +77,7 @@ export function createThrowJobError(subject: string, advice: string): (error: un
 export function createCheckConfigOnThread(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
-    return threads.run({ kind, input: { ...input, rules }, ...jobTimes, ownerId: workspaceId });
+    return threads.run({ kind, input: { ...input, rules }, times: jobTimes, ownerId: workspaceId });
   };
 }
 
@@ -86,7 +86,7 @@ export function createDecodeOnThread(threads: ThreadPool): DecodeOnThread {
   return (input, { workspaceId, registerCancel, reservation }) => {
     const kind = 'decode-body';
     const transfer = toTransferable(input.body);
-    return threads.run({ kind, input, ownerId: workspaceId, registerCancel, reservation, ...jobTimes, transfer });
+    return threads.run({ kind, input, ownerId: workspaceId, registerCancel, reservation, times: jobTimes, transfer });
   };
 }
 
