@@ -124,15 +124,10 @@ describe('the playground', async () => {
     assert.deepEqual(await getToolNames({ view: 'reads' }), ['read_order']);
     assert.deepEqual(await getToolNames({ version: 1 }), ['add_note', 'read_order']);
     assert.deepEqual(await getToolNames({ mode: 'search' }), ['call_tool', 'describe_tool', 'search_tools']);
-    const inSearch = await askModel([user(formatStep('call_tool', { name: 'add_note', arguments: { id: '7' } }))], {
-      mode: 'search',
-    });
-    assert.equal(getCall(inSearch.body).reads, false);
-    const call = (tool: string, args: Json, more: Json, as?: string) =>
-      toolhost.rest('POST', `/servers/shop/tools/${tool}/call`, {
-        body: { arguments: args, ...more },
-        ...(as !== undefined && { key: as }),
-      });
+    const question = user(formatStep('call_tool', { name: 'add_note', arguments: { id: '7' } }));
+    assert.equal(getCall((await askModel([question], { mode: 'search' })).body).reads, false);
+    const call = (name: string, args: Json, more: Json, as = manager) =>
+      toolhost.rest('POST', `/servers/shop/tools/${name}/call`, { body: { arguments: args, ...more }, key: as });
     const found = await call('search_tools', { query: 'note' }, { mode: 'search' });
     assert.match(found.text, /- add_note \(writes\)/);
     upstream.take();
