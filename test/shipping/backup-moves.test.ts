@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type BackupReport, readBackupFile } from '../../apps/server/src/app/backups.ts';
 import { readMigrations } from '../../apps/server/src/store/engine/migrate.ts';
-import { importTables, openEmptyPostgres, openEmptySqlite } from '../../apps/server/src/store/restore.ts';
+import { importTables, openEmptyDatabase } from '../../apps/server/src/store/restore.ts';
 import { root } from '../files.ts';
 import { readBackupRows } from '../support/store/backup-text.ts';
 import { migrationsFolder } from '../support/store/default-options.ts';
@@ -56,10 +56,10 @@ describe('a backup that moves a service', () => {
         "alter table workspaces add column colour text;\nupdate workspaces set colour = 'red';\n",
       );
       const { DATA_DIR = '', DATABASE_URL: url } = await world.newDatabase(engine);
-      const target =
-        url === undefined
-          ? await openEmptySqlite(join(DATA_DIR, 'toolhost.sqlite'))
-          : await openEmptyPostgres({ url, maxConnections: 2, authorities: undefined });
+      const target = await openEmptyDatabase({
+        postgres: url === undefined ? undefined : { url, maxConnections: 2, authorities: undefined },
+        file: join(DATA_DIR, 'toolhost.sqlite'),
+      });
       try {
         const options = {
           engine,

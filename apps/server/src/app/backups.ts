@@ -7,29 +7,23 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { type Config, readStoreConfig, type Settings } from '../config.ts';
-import { readLocalMasterKeys } from '../local/master-key.ts';
 import {
   type BackupHeader,
+  type BackupOptions,
+  connect,
+  type DatabaseLocation,
   exportTables,
   maxLineBytes,
-  openPostgresSource,
-  openSqliteSource,
   type RowCounts,
-  withSignature,
+  readSnapshot,
 } from '../store/backup.ts';
-import type { SignatureState } from '../store/backup-signature.ts';
 import { getTableNames, readMigrations } from '../store/engine/migrate.ts';
 import { syncToDisk } from '../store/engine/sqlite-file.ts';
-import {
-  damagedBackup,
-  type EmptyDatabase,
-  importTables,
-  openEmptyPostgres,
-  openEmptySqlite,
-} from '../store/restore.ts';
+import { recordCompletion } from '../store/pruning/leases.ts';
+import { damagedBackup, importTables, openEmptyDatabase, type SignatureState } from '../store/restore.ts';
 import { createKeyring } from '../store/sealing/sealing.ts';
 import { version } from '../version.ts';
-import { createSealedReport, type SealedReport } from './keys/master-keys.ts';
+import { createSealedReport, getMasterKeys, type SealedReport } from './keys/master-keys.ts';
 import { getDatabasePath, migrationsFolder } from './open-store.ts';
 import { rejectMissingDatabase } from './operator.ts';
 import { processClocks } from './runtime-options.ts';
@@ -59,12 +53,15 @@ export type BackupReport = SealedReport & {
   signed_with?: string;
 };
 
-/** Returns the master keys of an environment; empty if it has none. */
-function getMasterKeys({ config, secrets }: Settings): readonly Buffer[] {
-  return secrets.masterKeys ?? readLocalMasterKeys(config.dataDir) ?? [];
-}
+const getLocation = ({ config, secrets }: Settings): DatabaseLocation => ({
+  postgres: secrets.postgres,
+  file: getDatabasePath(config),
+});
 
-const toKeyring = (masters: readonly Buffer[]) => (masters.length > 0 ? createKeyring(masters) : undefined);
+function getOptions(engine: Config['engine'], masters: readonly Buffer[]): BackupOptions {
+  const keyring = masters.length > 0 ? createKeyring(masters) : undefined;
+  return { engine, files: readMigrations(migrationsFolder), version, now: processClocks.now, keyring };
+}
 
 /**
  * Writes the database of an environment to a file. The service may be running.
@@ -76,36 +73,34 @@ export async function createBackup(
   { leavesOutRecords: excludesRecords }: { leavesOutRecords: boolean },
 ): Promise<BackupResult> {
   const settings = readStoreConfig(env, readText);
-  const { config, secrets } = settings;
-  rejectMissingDatabase(config);
-  const keyring = toKeyring(getMasterKeys(settings));
-  const files = readMigrations(migrationsFolder);
-  const source = secrets.postgres
-    ? await openPostgresSource(secrets.postgres, ['migrations', ...getTableNames(files)])
-    : await openSqliteSource(getDatabasePath(config));
-  let rows: RowCounts = {};
-  let notRecordedReason: string | undefined;
-  try {
-    const options = { engine: config.engine, files, version, now: processClocks.now, excludesRecords };
-    const exportCountingRows = async function* () {
-      rows = yield* exportTables(source, options);
-    };
-    await writeBackupFile(file, withSignature(exportCountingRows(), keyring));
-    // The user who creates backups may have read-only access.
-    await source.recordBackupTime(processClocks.now()).catch((error: unknown) => {
-      notRecordedReason = getErrorMessage(error);
-    });
-  } finally {
-    await source.close();
-  }
-  const signedWith = keyring && { signed_with: keyring.keyIds[0] };
+  const { engine } = settings.config;
+  rejectMissingDatabase(settings.config);
+  const location = getLocation(settings);
+  const options = getOptions(engine, getMasterKeys(settings));
+  const rows: RowCounts = {};
+  const tables = ['migrations', ...getTableNames(options.files)];
+  await readSnapshot(location, tables, (source) =>
+    writeBackupFile(file, exportTables(source, { ...options, excludesRecords, rows })),
+  );
+  const reason = await recordBackupTime(location);
   return {
     file,
-    engine: config.engine,
+    engine,
     rows,
-    ...signedWith,
-    ...(notRecordedReason !== undefined && { not_noted: notRecordedReason }),
+    ...(options.keyring && { signed_with: options.keyring.keyIds[0] }),
+    ...(reason !== undefined && { not_noted: reason }),
   };
+}
+
+/** Stores the time of the backup. Returns a reason if the user who creates backups has only read access. */
+async function recordBackupTime(location: DatabaseLocation): Promise<string | undefined> {
+  try {
+    const db = await connect(location);
+    await recordCompletion(db, 'backup', processClocks.now()).finally(() => db.destroy());
+    return undefined;
+  } catch (error) {
+    return getErrorMessage(error);
+  }
 }
 
 /**
@@ -116,14 +111,10 @@ export async function createBackup(
 export async function restoreBackup(
   env: NodeJS.ProcessEnv,
   file: string,
-  options: { unverified: boolean },
+  { unverified }: { unverified: boolean },
 ): Promise<BackupReport> {
   const settings = readStoreConfig(env, readText);
-  const { config, secrets } = settings;
-  const target = secrets.postgres
-    ? await openEmptyPostgres(secrets.postgres)
-    : await openEmptySqlite(getDatabasePath(config));
-  return restoreInto(target, file, getMasterKeys(settings), options);
+  return restoreInto(getLocation(settings), file, getMasterKeys(settings), unverified);
 }
 
 /**
@@ -136,37 +127,28 @@ export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promis
   const masters = getMasterKeys(readStoreConfig(sqliteEnv, readText));
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-verify-'));
   try {
-    return await restoreInto(await openEmptySqlite(join(folder, 'toolhost.sqlite')), file, masters, {
-      unverified: true,
-    });
+    return await restoreInto({ postgres: undefined, file: join(folder, 'toolhost.sqlite') }, file, masters, true);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 async function restoreInto(
-  target: EmptyDatabase,
+  location: DatabaseLocation,
   file: string,
   masters: readonly Buffer[],
-  { unverified }: { unverified: boolean },
+  unverified: boolean,
 ): Promise<BackupReport> {
-  const files = readMigrations(migrationsFolder);
-  const options = {
-    engine: target.engine,
-    files,
-    version,
-    now: processClocks.now,
-    keyring: toKeyring(masters),
-    unverified,
-  };
+  const target = await openEmptyDatabase(location);
   try {
+    const options = { ...getOptions(target.engine, masters), unverified };
     const imported = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
-    const { header, counts, signature, key } = imported;
+    const { header, counts: rows, signature, key } = imported;
     const report = await createSealedReport(target.db, masters);
     await target.commit();
     const { made_at, version: createdByVersion, engine } = header;
     const signedWith = key !== undefined && { signed_with: key };
-    return { file, made_at, version: createdByVersion, engine, rows: counts, signature, ...signedWith, ...report };
+    return { file, made_at, version: createdByVersion, engine, rows, signature, ...signedWith, ...report };
   } finally {
     await target.close();
   }

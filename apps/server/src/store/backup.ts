@@ -3,7 +3,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@toolhost/errors/errors';
 import { Kysely, sql } from 'kysely';
 import { z } from 'zod';
-import { signLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
 import { toOpenError } from './engine/database-errors.ts';
 import { rejectLostLog } from './engine/lost-log.ts';
@@ -12,7 +11,6 @@ import type { PostgresLocation } from './engine/postgres.ts';
 import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
 import { findOrCreateFile } from './engine/sqlite-file.ts';
 import { toWatchedDialect } from './engine/watched-dialect.ts';
-import { recordCompletion } from './pruning/leases.ts';
 import type { Tables } from './schema.ts';
 import type { Keyring } from './sealing/sealing.ts';
 
@@ -27,10 +25,6 @@ export const formatVersion = 2;
  * Maximum length of a line in bytes. A configuration has at most 4 MiB, and its text in a line at most twice as many.
  */
 export const maxLineBytes = 32 * 1024 * 1024;
-/** A longer line is read only if it has no more values than a row or a header can have. */
-export const maxUncheckedLineLength = 64 * 1024;
-/** Limits for a line longer than `maxUncheckedLineLength`. The deepest value is a list of rows in a header. */
-export const maxLineShape = { depth: 4, elements: 10_000 };
 
 const migrationRow = z.object({
   name: z.string(),
@@ -51,8 +45,11 @@ export const headerLine = z.object({
 export const tableLine = z.object({ table: z.string(), columns: z.array(z.string()).min(1) });
 export const rowLine = z.array(z.union([z.string(), z.number(), z.null()]));
 export const endLine = z.object({ end: z.record(z.string(), z.number()) });
+/** Authenticates all previous lines with the master key that has this id. */
+export const signatureLine = z.strictObject({ mac: z.string(), key: z.string().regex(/^[0-9a-f]{8}$/) });
 
 export type BackupHeader = z.infer<typeof headerLine>;
+export type SignatureLine = z.infer<typeof signatureLine>;
 export type BackupTable = z.infer<typeof tableLine>;
 /** Row with the only value types that the migrations use for columns. */
 export type Row = z.infer<typeof rowLine>;
@@ -74,17 +71,48 @@ export type BackupOptions = {
   version: string;
   /** Epoch ms. */
   now: () => number;
+  /** Master keys that sign a backup and can verify a signature; undefined without a master key. */
+  keyring: Keyring | undefined;
 };
 
+/** `rows` receives the number of rows in each table. */
+type ExportOptions = BackupOptions & { excludesRecords: boolean; rows: RowCounts };
+
+export const signaturePurpose = 'backup';
+/** Minimum number of characters per yielded text. */
+const minChunkLength = 100_000;
+
 /**
- * Generates the text of a backup and returns its row counts.
- * @throws AppError notFound if the database has no Toolhost tables, conflict if another version has changed it
+ * Generates the text of a backup.
+ * @throws AppError notFound if the database has no Toolhost tables, conflict if another version has changed it; Error if
+ * a line is too long to be restored
  */
-export async function* exportTables(
+export async function* exportTables(source: TableSource, options: ExportOptions): AsyncGenerator<string> {
+  const hash = createHash('sha256');
+  let chunk = '';
+  for await (const value of exportLines(source, options)) {
+    const line = `${JSON.stringify(value)}\n`;
+    if (Buffer.byteLength(line) > maxLineBytes)
+      throw new Error(`a row is longer than ${maxLineBytes} bytes, so it cannot be backed up`);
+    hash.update(line);
+    chunk += line;
+    if (chunk.length < minChunkLength) continue;
+    yield chunk;
+    chunk = '';
+  }
+  yield chunk;
+  const { keyring } = options;
+  if (!keyring) return;
+  const mac = keyring.mac(hash.digest('base64url'), signaturePurpose);
+  yield `${JSON.stringify({ mac, key: keyring.keyIds[0] } satisfies SignatureLine)}\n`;
+}
+
+/** Generates the values of all lines except the signature. */
+async function* exportLines(
   source: TableSource,
-  { engine, files, version, now, excludesRecords }: BackupOptions & { excludesRecords: boolean },
-): AsyncGenerator<string, RowCounts> {
-  const migrations = await appliedMigrations(source);
+  { engine, files, version, now, excludesRecords, rows: counts }: ExportOptions,
+): AsyncGenerator<BackupHeader | BackupTable | Row | z.infer<typeof endLine>> {
+  const migrations = await findMigrations(source);
   const unknown = findUnknownMigrations(migrations, files);
   if (unknown.length > 0) {
     throw new AppError(
@@ -92,55 +120,17 @@ export async function* exportTables(
       `this version of toolhost, ${version}, does not know the database migrations ${unknown.join(', ')}; create the backup with the version that applied them`,
     );
   }
-  const header: BackupHeader = {
-    toolhost_backup: formatVersion,
-    made_at: new Date(now()).toISOString(),
-    version,
-    engine,
-    migrations,
-  };
-  yield toLine(header);
+  yield { toolhost_backup: formatVersion, made_at: new Date(now()).toISOString(), version, engine, migrations };
   const excluded = new Set([...transientTables, ...(excludesRecords ? callRecordTables : [])]);
-  const counts: RowCounts = {};
   for (const table of getTableNames(files).filter((name) => source.tables.includes(name) && !excluded.has(name))) {
-    let chunk = '';
     for await (const row of source.rows(table)) {
       const columns = Object.keys(row);
-      if (counts[table] === undefined) chunk = toLine({ table, columns });
+      if (counts[table] === undefined) yield { table, columns };
       counts[table] = (counts[table] ?? 0) + 1;
-      chunk += toLine(columns.map((column) => toCell(row, column)));
-      if (chunk.length < minChunkLength) continue;
-      yield chunk;
-      chunk = '';
+      yield columns.map((column) => toCell(row, column));
     }
-    yield chunk;
   }
-  yield toLine({ end: counts });
-  return counts;
-}
-
-/** Appends a signature to the text of a backup, if there is a master key to sign with. */
-export async function* withSignature(
-  text: AsyncIterable<string>,
-  keyring: Keyring | undefined,
-): AsyncGenerator<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of text) {
-    hash.update(chunk);
-    yield chunk;
-  }
-  if (keyring) yield toLine(signLines(hash, keyring));
-}
-
-/** Minimum number of characters of rows per yielded text. */
-const minChunkLength = 100_000;
-
-/** @throws Error if the line is too long to be restored */
-function toLine(value: unknown): string {
-  const line = `${JSON.stringify(value)}\n`;
-  if (line.length > maxUncheckedLineLength && Buffer.byteLength(line) > maxLineBytes)
-    throw new Error(`a row is longer than ${maxLineBytes} bytes, so it cannot be backed up`);
-  return line;
+  yield { end: counts };
 }
 
 /** @throws Error if the format does not support the value type; a migration that needs it must extend the format */
@@ -150,7 +140,7 @@ function toCell(row: ReadRow, column: string): Row[number] {
   throw new Error(`column ${column} has a value of type ${typeof value}, which the backup format does not support`);
 }
 
-async function appliedMigrations(source: TableSource): Promise<BackupHeader['migrations']> {
+async function findMigrations(source: TableSource): Promise<BackupHeader['migrations']> {
   const rows: ReadRow[] = [];
   if (source.tables.includes('migrations')) for await (const row of source.rows('migrations')) rows.push(row);
   const { data } = headerLine.shape.migrations.safeParse(rows);
@@ -176,106 +166,95 @@ type TableSource = {
   tables: readonly string[];
   /** Reads the rows of one table. The column order is always the same. */
   rows(table: string): AsyncIterable<ReadRow> | Iterable<ReadRow>;
-  /**
-   * Stores the time of the backup in epoch ms, for `toolhost_leader_job_success_timestamp_seconds`. No rows can be read
-   * afterward.
-   * @throws Error from the database if this reader may not write
-   */
-  recordBackupTime(at: number): Promise<void>;
-  close(): Promise<void>;
 };
 
-const busyTimeoutMs = 5000;
+/** PostgreSQL database, or the SQLite file if it is undefined. */
+export type DatabaseLocation = { postgres: PostgresLocation | undefined; file: string };
 
 /**
- * Reads a SQLite file on a separate connection, within one transaction. In WAL mode, writers continue in the meantime,
- * and the write-ahead log grows until the transaction ends.
- * @throws AppError conflict, see `rejectLostLog`; unavailable if the file cannot be opened
+ * Passes a snapshot of the database to `read`. `requestedTables` are the tables that it may read.
+ * @throws AppError conflict, see `rejectLostLog`; unavailable if the database cannot be opened; any error from `read`
  */
-export async function openSqliteSource(file: string): Promise<TableSource> {
+export async function readSnapshot<Result>(
+  location: DatabaseLocation,
+  requestedTables: readonly string[],
+  read: (source: TableSource) => Promise<Result>,
+): Promise<Result> {
+  if (!location.postgres) return readSqliteSnapshot(location.file, read);
+  const db = await connect(location);
   try {
-    await rejectLostLog(file);
-    const database = new DatabaseSync(file, { readOnly: true });
-    database.exec(`pragma busy_timeout = ${busyTimeoutMs}; begin`);
-    // The first read fixes the snapshot of this transaction.
-    const tables = database.prepare("select name from sqlite_schema where type = 'table'").all();
-    return {
-      tables: tables.map(({ name }) => name as string),
-      rows: (table) => database.prepare(`select * from ${table}`).iterate(),
-      async recordBackupTime(at) {
-        database.close();
-        const db = new Kysely<Tables>({ dialect: sqliteDialect(findOrCreateFile(file), createWriteLock()) });
-        try {
-          await recordCompletion(db, 'backup', at);
-        } finally {
-          await db.destroy();
-        }
-      },
-      async close() {
-        if (database.isOpen) database.close();
-      },
-    };
-  } catch (error) {
-    throw toOpenError(error, file);
+    const existing = await sql<{ name: string }>`
+      select tablename as name from pg_tables where schemaname = current_schema()`.execute(db);
+    const tables = requestedTables.filter((table) => existing.rows.some(({ name }) => name === table));
+    const names = tables.map((table) => sql.table(table));
+    return await db.transaction().execute(async (transaction) => {
+      await sql`set transaction isolation level repeatable read, read only`.execute(transaction);
+      // A migration waits until the lock is released, because it would change the tables. No other work waits.
+      if (names.length > 0) await sql`lock table ${sql.join(names)} in access share mode`.execute(transaction);
+      return read({ tables, rows: (table) => readRows(transaction, table) });
+    });
+  } finally {
+    await db.destroy();
   }
 }
 
 /** Number of rows per fetch. One row may have several megabytes. */
 const rowsPerFetch = 100;
 
+async function* readRows(transaction: Db, table: string): AsyncGenerator<ReadRow> {
+  await sql`declare backup_rows no scroll cursor for select * from ${sql.table(table)}`.execute(transaction);
+  for (;;) {
+    const { rows } = await sql<ReadRow>`fetch ${sql.lit(rowsPerFetch)} from backup_rows`.execute(transaction);
+    if (rows.length === 0) break;
+    yield* rows;
+  }
+  await sql`close backup_rows`.execute(transaction);
+}
+
+const busyTimeoutMs = 5000;
+
 /**
- * Reads the given PostgreSQL tables, as far as they exist, in one transaction with one snapshot. A migration waits for
- * its end, because it would change the tables. No other work waits.
+ * Reads a SQLite file on a separate connection, within one transaction. In WAL mode, writers continue in the meantime,
+ * and the write-ahead log grows until the transaction ends.
  */
-export async function openPostgresSource(
-  location: PostgresLocation,
-  requestedTables: readonly string[],
-): Promise<TableSource> {
-  const db = await openPostgresForMigrations(location);
+async function readSqliteSnapshot<Result>(
+  file: string,
+  read: (source: TableSource) => Promise<Result>,
+): Promise<Result> {
+  const { database, tables } = await openSnapshot(file);
   try {
-    const existingTables = await listTables(db, 'postgres');
-    const tables = requestedTables.filter((name) => existingTables.includes(name));
-    const transaction = await db.startTransaction().execute();
-    await sql`set transaction isolation level repeatable read, read only`.execute(transaction);
-    const names = tables.map((table) => sql.table(table));
-    if (names.length > 0) await sql`lock table ${sql.join(names)} in access share mode`.execute(transaction);
-    return {
-      tables,
-      async *rows(table) {
-        await sql`declare backup_rows no scroll cursor for select * from ${sql.table(table)}`.execute(transaction);
-        for (;;) {
-          const { rows } = await sql<ReadRow>`fetch ${sql.lit(rowsPerFetch)} from backup_rows`.execute(transaction);
-          if (rows.length === 0) break;
-          yield* rows;
-        }
-        await sql`close backup_rows`.execute(transaction);
-      },
-      async recordBackupTime(at) {
-        await transaction.rollback().execute();
-        await recordCompletion(db, 'backup', at);
-      },
-      async close() {
-        if (!transaction.isRolledBack) await transaction.rollback().execute();
-        await db.destroy();
-      },
-    };
-  } catch (error) {
-    await db.destroy();
-    throw toOpenError(error, undefined);
+    return await read({ tables, rows: (table) => database.prepare(`select * from ${table}`).iterate() });
+  } finally {
+    database.close();
   }
 }
 
-export async function listTables(db: Db, engine: Engine): Promise<string[]> {
-  const query =
-    engine === 'sqlite'
-      ? sql<{ name: string }>`select name from sqlite_schema where type = 'table'`
-      : sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`;
-  return (await query.execute(db)).rows.map(({ name }) => name);
+async function openSnapshot(file: string): Promise<{ database: DatabaseSync; tables: string[] }> {
+  try {
+    await rejectLostLog(file);
+    const database = new DatabaseSync(file, { readOnly: true });
+    database.exec(`pragma busy_timeout = ${busyTimeoutMs}; begin`);
+    // The first read fixes the snapshot of this transaction.
+    const tables = database.prepare("select name from sqlite_schema where type = 'table'").all();
+    return { database, tables: tables.map(({ name }) => name as string) };
+  } catch (error) {
+    throw toOpenError(error, file);
+  }
 }
 
-export async function openPostgresForMigrations(location: PostgresLocation): Promise<Kysely<Tables>> {
-  const { postgresDialect } = await import('./engine/postgres.ts');
-  return new Kysely<Tables>({ dialect: toWatchedDialect(postgresDialect(location, noop, 'migrations'), noop) });
+/** Connects to a database without migrating it. A SQLite file is created. @throws AppError unavailable */
+export async function connect({ postgres, file }: DatabaseLocation): Promise<Kysely<Tables>> {
+  const dialect = postgres
+    ? (await import('./engine/postgres.ts')).postgresDialect(postgres, noop, 'migrations')
+    : sqliteDialect(findOrCreateFile(file), createWriteLock());
+  const db = new Kysely<Tables>({ dialect: toWatchedDialect(dialect, noop) });
+  try {
+    await sql`select 1`.execute(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw toOpenError(error, postgres ? undefined : file);
+  }
 }
 
-export const noop = () => undefined;
+const noop = () => undefined;

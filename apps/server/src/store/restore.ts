@@ -1,40 +1,35 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '@toolhost/errors/errors';
 import { scanJson } from '@toolhost/json/json-scan';
-import { Kysely, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { z } from 'zod';
 import { programName } from '../version.ts';
 import {
   type BackupHeader,
   type BackupOptions,
   type BackupTable,
+  connect,
+  type DatabaseLocation,
   endLine,
   findUnknownMigrations,
   formatVersion,
   headerLine,
-  listTables,
-  maxLineShape,
-  maxUncheckedLineLength,
-  noop,
-  openPostgresForMigrations,
-  type Row,
   type RowCounts,
   rowLine,
+  type SignatureLine,
+  signatureLine,
+  signaturePurpose,
   tableLine,
 } from './backup.ts';
-import { type SignatureLine, type SignatureState, signatureLine, verifyLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
-import { toOpenError } from './engine/database-errors.ts';
+import { getDatabaseErrorKind, toOpenError } from './engine/database-errors.ts';
 import { removeMark } from './engine/log-mark.ts';
-import { getTableNames, type MigrationFile, migrateInTransaction } from './engine/migrate.ts';
-import type { PostgresLocation } from './engine/postgres.ts';
-import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
-import { createPrivateDataFolder, findOrCreateFile, syncToDisk } from './engine/sqlite-file.ts';
+import { getTableNames, hasMigrationsTable, migrateInTransaction } from './engine/migrate.ts';
+import { createPrivateDataFolder, syncToDisk } from './engine/sqlite-file.ts';
 import { lockSqlite } from './engine/sqlite-guard.ts';
-import { toWatchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
 import type { Keyring } from './sealing/sealing.ts';
 
@@ -48,11 +43,21 @@ export type EmptyDatabase = {
 };
 
 /**
+ * Opens an empty database. `importTables` restores into it in one transaction, and rejects a PostgreSQL database that
+ * has Toolhost tables.
+ * @throws AppError conflict if a SQLite database already exists; unavailable
+ */
+export async function openEmptyDatabase(location: DatabaseLocation): Promise<EmptyDatabase> {
+  if (!location.postgres) return openEmptySqlite(location.file);
+  const db = await connect(location);
+  return { engine: 'postgres', db, commit: async () => undefined, close: () => db.destroy() };
+}
+
+/**
  * Opens a SQLite file under a temporary name. It receives its final name when it is complete, so that an interrupted
  * restore leaves no partial database.
- * @throws AppError conflict if a database already exists
  */
-export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
+async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
   const temporaryFile = `${file}.restoring`;
   const names = (path: string) => [path, `${path}-wal`, `${path}-shm`];
   const clear = () => {
@@ -70,8 +75,7 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
     // Prevents a service from creating its own database in the meantime, and another restore of the same database.
     const lock = lockSqlite(file);
     clear();
-    const dialect = toWatchedDialect(sqliteDialect(findOrCreateFile(temporaryFile), createWriteLock()), noop);
-    const db = new Kysely<Tables>({ dialect });
+    const db = await connect({ postgres: undefined, file: temporaryFile });
     return {
       engine: 'sqlite',
       db,
@@ -94,32 +98,8 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
   }
 }
 
-/**
- * Opens a PostgreSQL database. `importTables` rejects a database that has Toolhost tables, and restores into it in one
- * transaction.
- */
-export async function openEmptyPostgres(location: PostgresLocation): Promise<EmptyDatabase> {
-  const db = await openPostgresForMigrations(location);
-  try {
-    await sql`select 1`.execute(db);
-  } catch (error) {
-    await db.destroy();
-    throw toOpenError(error, undefined);
-  }
-  return { engine: 'postgres', db, commit: async () => undefined, close: () => db.destroy() };
-}
-
-/** Maximum number of values in a statement. PostgreSQL allows 65,535, SQLite 32,766. */
-const maxValuesPerStatement = 30_000;
-/** Number of rows, and of their bytes, that are collected before an insert. */
-const maxBatch = { rows: 500, bytes: 1_000_000 };
-
-type RestoreOptions = BackupOptions & {
-  /** Master keys that can verify the signature. */
-  keyring: Keyring | undefined;
-  /** Accepts a backup whose signature is missing, wrong, or from a key that is not configured here. */
-  unverified: boolean;
-};
+/** `unknown_key`: the master key that signed the backup is not configured here, so the backup cannot be verified. */
+export type SignatureState = 'valid' | 'changed' | 'unknown_key' | 'missing';
 
 /** `key` is the id of the master key that signed the backup. */
 type ImportedBackup = {
@@ -131,52 +111,38 @@ type ImportedBackup = {
 
 /**
  * Restores a backup into an empty database in one transaction: creates the tables as they were at the time of the
- * backup, inserts the rows, and applies the migrations that are newer than the backup.
+ * backup, inserts the rows, and applies the migrations that are newer than the backup. `unverified` accepts a backup
+ * whose signature is missing, wrong, or from a key that is not configured here.
  * @throws AppError conflict if the database has Toolhost tables or the backup is from a newer version; invalid if the
  * backup is damaged or cannot be verified
  */
 export async function importTables(
   db: Kysely<Tables>,
   lines: AsyncIterable<Buffer>,
-  options: RestoreOptions,
+  options: BackupOptions & { unverified: boolean },
 ): Promise<ImportedBackup> {
-  const { engine, files } = options;
+  const { engine, files, keyring, unverified } = options;
   return db.transaction().execute(async (transaction) => {
-    const ownTables = new Set(getTableNames(files));
     const hash = createHash('sha256');
-    let trailer: SignatureLine | undefined;
+    const ownTables = new Set(getTableNames(files));
     const counts: RowCounts = {};
     let header: BackupHeader | undefined;
     let table: BackupTable | undefined;
     let hasEnded = false;
-    let rows: Row[] = [];
-    let bytes = 0;
-    const insert = async () => {
-      if (!table || rows.length === 0) return;
-      await insertRows(transaction, table, rows);
-      counts[table.table] = (counts[table.table] ?? 0) + rows.length;
-      rows = [];
-      bytes = 0;
-    };
-    for await (const line of lines) {
-      const value = parseLine(line);
-      if (hasEnded) {
+    let trailer: SignatureLine | undefined;
+    for await (const { rows, value } of readParts(lines, hash)) {
+      if (!header) {
+        header = parseHeader(value);
+        await createTables(transaction, header, options);
+      } else if (hasEnded) {
         const { data } = signatureLine.safeParse(value);
         if (!data || trailer) throw damagedBackup('data follows its end line');
         trailer = data;
-        continue;
-      }
-      hash.update(line).update('\n');
-      if (!header) {
-        header = parseHeader(value);
-        await rejectNonEmpty(transaction, engine, files);
-        await migrateInTransaction(transaction, engine, findMigrationFiles(header, options), options);
-      } else if (Array.isArray(value)) {
-        rows.push(parseRow(value, table));
-        bytes += line.length;
-        if (rows.length >= maxBatch.rows || bytes >= maxBatch.bytes) await insert();
+      } else if (rows) {
+        if (!table) throw damagedBackup('a row precedes the first table');
+        await insertRows(transaction, table, rows);
+        counts[table.table] = (counts[table.table] ?? 0) + rows.length;
       } else {
-        await insert();
         const end = endLine.safeParse(value).data?.end;
         hasEnded = end !== undefined;
         if (end && !isDeepStrictEqual(end, counts)) throw damagedBackup('rows are missing');
@@ -184,14 +150,47 @@ export async function importTables(
       }
     }
     if (!header || !hasEnded) throw damagedBackup(header ? 'its end line is missing' : 'it is empty');
-    const signature = verifyLines(hash, trailer, options.keyring);
-    if (signature !== 'valid' && !options.unverified) throw unverifiedError(signature, trailer?.key);
-    await restoreMigrationHistory(transaction, header);
+    const signature = verifyLines(hash, trailer, keyring);
+    if (signature !== 'valid' && !unverified) throw unverifiedError(signature, trailer?.key);
+    // Restores when each migration was applied, and by which version.
+    for (const { name, applied_at, version } of header.migrations)
+      await transaction.updateTable('migrations').set({ applied_at, version }).where('name', '=', name).execute();
     await migrateInTransaction(transaction, engine, files, options);
-    if (engine === 'sqlite') await rejectBrokenReferences(transaction);
     return { header, counts, signature, key: trailer?.key };
   });
 }
+
+/** Number of rows, and of their bytes, that are inserted together. */
+const maxBatch = { rows: 500, bytes: 1_000_000 };
+
+/** Value of a line, or consecutive rows of one table. */
+type Part = { rows?: unknown[][]; value?: unknown };
+
+/** Parses lines and groups rows. `hash` receives all lines except the signature. */
+async function* readParts(lines: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Part> {
+  let rows: unknown[][] = [];
+  let bytes = 0;
+  for await (const line of lines) {
+    const value = parseLine(line);
+    const isRow = Array.isArray(value);
+    if (isRow || !signatureLine.safeParse(value).success) hash.update(line).update('\n');
+    if (rows.length > 0 && (!isRow || rows.length >= maxBatch.rows || bytes >= maxBatch.bytes)) {
+      yield { rows };
+      rows = [];
+      bytes = 0;
+    }
+    if (isRow) {
+      rows.push(value);
+      bytes += line.length;
+    } else yield { value };
+  }
+  if (rows.length > 0) yield { rows };
+}
+
+/** A longer line is parsed only if it has no more values than a row or a header can have. */
+const maxUncheckedLineLength = 64 * 1024;
+/** Limits for a longer line. The deepest value is a list of rows in a header. */
+const maxLineShape = { depth: 4, elements: 10_000 };
 
 function parseLine(line: Buffer): unknown {
   try {
@@ -233,83 +232,60 @@ function parseTable(value: unknown, ownTables: ReadonlySet<string>, counts: RowC
   return data;
 }
 
-function parseRow(value: readonly unknown[], table: BackupTable | undefined): Row {
-  if (!table) throw damagedBackup('a row precedes the first table');
-  const { data } = rowLine.safeParse(value);
-  if (data?.length !== table.columns.length)
-    throw damagedBackup(`a row of table ${table.table} does not match its columns`);
-  return data;
-}
-
-/** Returns the files of the migrations in the backup. @throws AppError conflict */
-function findMigrationFiles(
-  { migrations, version }: BackupHeader,
-  { files, version: ownVersion }: BackupOptions,
-): MigrationFile[] {
-  const filesByName = new Map(files.map((file) => [file.name, file]));
+/** Creates the tables of a backup. @throws AppError conflict if one exists or this version does not know them */
+async function createTables(db: Db, { migrations, version }: BackupHeader, options: BackupOptions): Promise<void> {
+  const { engine, files } = options;
+  if (await hasMigrationsTable(db, engine)) {
+    throw new AppError(
+      'conflict',
+      'the database is not empty: it has toolhost tables; restore into an empty database to overwrite nothing',
+    );
+  }
   const unknownNames = findUnknownMigrations(migrations, files);
   if (unknownNames.length > 0) {
     throw new AppError(
       'conflict',
-      `the backup was created by toolhost ${version}, but this version, ${ownVersion}, does not know its migrations ${unknownNames.join(', ')}; restore it with version ${version} or a newer one`,
+      `the backup was created by toolhost ${version}, but this version, ${options.version}, does not know its migrations ${unknownNames.join(', ')}; restore it with version ${version} or a newer one`,
     );
   }
-  const changedMigrations = migrations.filter(({ name, checksum }) => checksum !== filesByName.get(name)?.checksum);
-  if (changedMigrations.length > 0) {
+  const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]));
+  const appliedFiles = files.filter(({ name }) => checksums.has(name));
+  const changedFiles = appliedFiles.filter(({ name, checksum }) => checksums.get(name) !== checksum);
+  if (changedFiles.length > 0) {
     throw new AppError(
       'conflict',
-      `the migrations ${changedMigrations.map(({ name }) => name).join(', ')} of the backup differ from those of this installation; restore it with the official release of toolhost ${version}`,
+      `the migrations ${changedFiles.map(({ name }) => name).join(', ')} of the backup differ from those of this installation; restore it with the official release of toolhost ${version}`,
     );
   }
-  const applied = new Set(migrations.map(({ name }) => name));
-  return files.filter(({ name }) => applied.has(name));
+  await migrateInTransaction(db, engine, appliedFiles, options);
 }
 
-/** @throws AppError conflict if a Toolhost table exists */
-async function rejectNonEmpty(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<void> {
-  const ownTables = new Set(['migrations', ...getTableNames(files)]);
-  const existingTables = (await listTables(db, engine)).filter((name) => ownTables.has(name));
-  if (existingTables.length === 0) return;
-  throw new AppError(
-    'conflict',
-    `the database is not empty: it has the tables ${existingTables.slice(0, 5).join(', ')}; restore into an empty database to overwrite nothing`,
-  );
-}
+/** Maximum number of values in a statement. PostgreSQL allows 65,535, SQLite 32,766. */
+const maxValuesPerStatement = 30_000;
 
-async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonly Row[]): Promise<void> {
+async function insertRows(db: Db, { table, columns }: BackupTable, values: readonly unknown[][]): Promise<void> {
+  const { data: rows } = z.array(rowLine.length(columns.length)).safeParse(values);
+  if (!rows) throw damagedBackup(`a row of table ${table} does not match its columns`);
   const names = sql.join(columns.map((column) => sql.ref(column)));
   const rowsPerStatement = Math.max(1, Math.floor(maxValuesPerStatement / columns.length));
   for (let start = 0; start < rows.length; start += rowsPerStatement) {
-    const values = rows.slice(start, start + rowsPerStatement).map((row) => sql`(${sql.join([...row])})`);
+    const tuples = rows.slice(start, start + rowsPerStatement).map((row) => sql`(${sql.join(row)})`);
     try {
-      await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(values)}`.execute(db);
+      await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(tuples)}`.execute(db);
     } catch (error) {
-      if (isConstraintViolation(error))
-        throw damagedBackup(`rows of table ${table} violate a constraint or a column type`);
-      throw error;
+      // SQLSTATE class 22 is a value of the wrong type.
+      if (getDatabaseErrorKind(error) !== 'constraint' && !/^22/.test(String((error as { code?: unknown }).code)))
+        throw error;
+      throw damagedBackup(`rows of table ${table} violate a constraint or a column type`);
     }
   }
 }
 
-const sqliteConstraint = 19;
-
-/** Returns true if a row cannot be stored because of its values: SQLSTATE class 23 (constraint) or 22 (data type). */
-function isConstraintViolation(error: unknown): boolean {
-  const { code, errcode = 0 } = error as { code?: unknown; errcode?: number };
-  return /^2[23]\w{3}$/.test(String(code)) || (errcode & 0xff) === sqliteConstraint;
-}
-
-/** Restores when each migration was applied, and by which version. */
-async function restoreMigrationHistory(db: Db, { migrations }: BackupHeader): Promise<void> {
-  for (const { name, applied_at, version } of migrations) {
-    await db.updateTable('migrations').set({ applied_at, version }).where('name', '=', name).execute();
-  }
-}
-
-/** Rejects references to missing rows in SQLite. PostgreSQL has already checked each inserted row. */
-async function rejectBrokenReferences(db: Db): Promise<void> {
-  const { rows } = await sql<{ table: string }>`select "table" from pragma_foreign_key_check limit 1`.execute(db);
-  if (rows[0]) throw damagedBackup(`a row of table ${rows[0].table} references a missing row`);
+/** @param hash SHA-256 of all lines before the signature */
+function verifyLines(hash: Hash, trailer: SignatureLine | undefined, keyring: Keyring | undefined): SignatureState {
+  if (!trailer) return 'missing';
+  if (!keyring?.keyIds.includes(trailer.key)) return 'unknown_key';
+  return keyring.verifyMac(trailer.mac, hash.digest('base64url'), signaturePurpose) ? 'valid' : 'changed';
 }
 
 function unverifiedError(signature: Exclude<SignatureState, 'valid'>, key = ''): AppError {

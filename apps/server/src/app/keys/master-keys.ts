@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { AppError } from '@toolhost/errors/errors';
-import { type Config, readStoreConfig } from '../../config.ts';
+import { type Config, readStoreConfig, type Settings } from '../../config.ts';
 import { readLocalMasterKeys } from '../../local/master-key.ts';
 import { createLog } from '../../log.ts';
 import type { Db } from '../../store/db.ts';
@@ -25,10 +25,15 @@ const maxListedSecrets = 100;
 /** @throws ConfigError; AppError notFound if there is no database */
 export async function openKeyOperator(env: NodeJS.ProcessEnv): Promise<KeyOperator> {
   const settings = readStoreConfig(env, readText);
-  const { config, secrets } = settings;
+  const { config } = settings;
   rejectMissingDatabase(config);
   const store = await openStore(settings, false, createLog('warn'), processClocks);
-  return { config, store, masters: secrets.masterKeys ?? readLocalMasterKeys(config.dataDir) ?? [] };
+  return { config, store, masters: getMasterKeys(settings) };
+}
+
+/** Returns the master keys of an environment; empty if it has none. */
+export function getMasterKeys({ config, secrets }: Settings): readonly Buffer[] {
+  return secrets.masterKeys ?? readLocalMasterKeys(config.dataDir) ?? [];
 }
 
 const readText = (path: string) => readFileSync(path, 'utf8');

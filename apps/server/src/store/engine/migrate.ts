@@ -90,7 +90,7 @@ async function applyMigration(
 }
 
 /** Returns true if the table of migrations exists. @throws AppError conflict if it does not belong to Toolhost */
-async function hasMigrationsTable(db: Db, engine: Engine): Promise<boolean> {
+export async function hasMigrationsTable(db: Db, engine: Engine): Promise<boolean> {
   const query =
     engine === 'sqlite'
       ? sql<{ name: string }>`select name from pragma_table_info('migrations')`
