@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type BackupReport, readBackupFile } from '../../apps/server/src/app/backups.ts';
 import { readMigrations } from '../../apps/server/src/store/engine/migrate.ts';
-import { importTables, openEmptyDatabase } from '../../apps/server/src/store/restore.ts';
+import { fillEmptyDatabase, importTables } from '../../apps/server/src/store/restore.ts';
 import { root } from '../files.ts';
 import { readBackupRows } from '../support/store/backup-text.ts';
 import { migrationsFolder } from '../support/store/default-options.ts';
@@ -56,11 +56,11 @@ describe('a backup that moves a service', () => {
         "alter table workspaces add column colour text;\nupdate workspaces set colour = 'red';\n",
       );
       const { DATA_DIR = '', DATABASE_URL: url } = await world.newDatabase(engine);
-      const target = await openEmptyDatabase({
+      const location = {
         postgres: url === undefined ? undefined : { url, maxConnections: 2, authorities: undefined },
         file: join(DATA_DIR, 'toolhost.sqlite'),
-      });
-      try {
+      };
+      await fillEmptyDatabase(location, async (db) => {
         const options = {
           engine,
           files: readMigrations(newerMigrations),
@@ -69,19 +69,17 @@ describe('a backup that moves a service', () => {
           keyring: undefined,
           unverified: true,
         };
-        await readBackupFile(file, (lines) => importTables(target.db, lines, options));
-        const { rows } = await sql<{ colour: string }>`select colour from workspaces`.execute(target.db);
+        await readBackupFile(file, (lines) => importTables(db, lines, options));
+        const { rows } = await sql<{ colour: string }>`select colour from workspaces`.execute(db);
         assert.deepEqual(new Set(rows.map(({ colour }) => colour)), new Set(['red']));
-        const appliedMigrations = await target.db.selectFrom('migrations').selectAll().orderBy('name').execute();
+        const appliedMigrations = await db.selectFrom('migrations').selectAll().orderBy('name').execute();
         assert.deepEqual(
           appliedMigrations.map(({ name }) => name),
           readdirSync(newerMigrations).toSorted(),
         );
         assert.ok((appliedMigrations[0]?.applied_at ?? 0) > 5);
         assert.deepEqual([appliedMigrations.at(-1)?.applied_at, appliedMigrations.at(-1)?.version], [5, '9.9.9']);
-      } finally {
-        await target.close();
-      }
+      });
     });
   }
 

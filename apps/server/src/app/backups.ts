@@ -8,19 +8,18 @@ import { createGunzip, createGzip } from 'node:zlib';
 import { AppError, getErrorMessage } from '@toolhost/errors/errors';
 import { type Config, readStoreConfig, type Settings } from '../config.ts';
 import {
-  type BackupHeader,
   type BackupOptions,
-  connect,
   type DatabaseLocation,
   exportTables,
   maxLineBytes,
   type RowCounts,
   readSnapshot,
+  withConnection,
 } from '../store/backup.ts';
 import { getTableNames, readMigrations } from '../store/engine/migrate.ts';
 import { syncToDisk } from '../store/engine/sqlite-file.ts';
 import { recordCompletion } from '../store/pruning/leases.ts';
-import { damagedBackup, importTables, openEmptyDatabase, type SignatureState } from '../store/restore.ts';
+import { damagedBackup, fillEmptyDatabase, type ImportedBackup, importTables } from '../store/restore.ts';
 import { createKeyring } from '../store/sealing/sealing.ts';
 import { version } from '../version.ts';
 import { createSealedReport, getMasterKeys, type SealedReport } from './keys/master-keys.ts';
@@ -40,18 +39,8 @@ export type BackupResult = {
   not_noted?: string;
 };
 
-/** Contents of a backup that was read completely, and the values in it that this environment's master keys can open. */
-export type BackupReport = SealedReport & {
-  file: string;
-  made_at: string;
-  /** Version of toolhost that created it. */
-  version: string;
-  engine: BackupHeader['engine'];
-  rows: RowCounts;
-  signature: SignatureState;
-  /** Id of the master key that signed it. */
-  signed_with?: string;
-};
+/** Contents of a backup, and the values in it that this environment's master keys can open. */
+export type BackupReport = SealedReport & ImportedBackup & { file: string };
 
 const getLocation = ({ config, secrets }: Settings): DatabaseLocation => ({
   postgres: secrets.postgres,
@@ -95,8 +84,7 @@ export async function createBackup(
 /** Stores the time of the backup. Returns a reason if the user who creates backups has only read access. */
 async function recordBackupTime(location: DatabaseLocation): Promise<string | undefined> {
   try {
-    const db = await connect(location);
-    await recordCompletion(db, 'backup', processClocks.now()).finally(() => db.destroy());
+    await withConnection(location, (db) => recordCompletion(db, 'backup', processClocks.now()));
     return undefined;
   } catch (error) {
     return getErrorMessage(error);
@@ -133,25 +121,17 @@ export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promis
   }
 }
 
-async function restoreInto(
+function restoreInto(
   location: DatabaseLocation,
   file: string,
   masters: readonly Buffer[],
   unverified: boolean,
 ): Promise<BackupReport> {
-  const target = await openEmptyDatabase(location);
-  try {
-    const options = { ...getOptions(target.engine, masters), unverified };
-    const imported = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
-    const { header, counts: rows, signature, key } = imported;
-    const report = await createSealedReport(target.db, masters);
-    await target.commit();
-    const { made_at, version: createdByVersion, engine } = header;
-    const signedWith = key !== undefined && { signed_with: key };
-    return { file, made_at, version: createdByVersion, engine, rows, signature, ...signedWith, ...report };
-  } finally {
-    await target.close();
-  }
+  return fillEmptyDatabase(location, async (db, engine) => {
+    const options = { ...getOptions(engine, masters), unverified };
+    const imported = await readBackupFile(file, (lines) => importTables(db, lines, options));
+    return { file, ...imported, ...(await createSealedReport(db, masters)) };
+  });
 }
 
 const readText = (path: string) => readFileSync(path, 'utf8');

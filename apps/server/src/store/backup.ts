@@ -181,21 +181,18 @@ export async function readSnapshot<Result>(
   read: (source: TableSource) => Promise<Result>,
 ): Promise<Result> {
   if (!location.postgres) return readSqliteSnapshot(location.file, read);
-  const db = await connect(location);
-  try {
+  return withConnection(location, async (db) => {
     const existing = await sql<{ name: string }>`
       select tablename as name from pg_tables where schemaname = current_schema()`.execute(db);
     const tables = requestedTables.filter((table) => existing.rows.some(({ name }) => name === table));
     const names = tables.map((table) => sql.table(table));
-    return await db.transaction().execute(async (transaction) => {
+    return db.transaction().execute(async (transaction) => {
       await sql`set transaction isolation level repeatable read, read only`.execute(transaction);
       // A migration waits until the lock is released, because it would change the tables. No other work waits.
       if (names.length > 0) await sql`lock table ${sql.join(names)} in access share mode`.execute(transaction);
       return read({ tables, rows: (table) => readRows(transaction, table) });
     });
-  } finally {
-    await db.destroy();
-  }
+  });
 }
 
 /** Number of rows per fetch. One row may have several megabytes. */
@@ -242,18 +239,25 @@ async function openSnapshot(file: string): Promise<{ database: DatabaseSync; tab
   }
 }
 
-/** Connects to a database without migrating it. A SQLite file is created. @throws AppError unavailable */
-export async function connect({ postgres, file }: DatabaseLocation): Promise<Kysely<Tables>> {
+/**
+ * Passes a connection to `work`, without migrating the database. A SQLite file is created.
+ * @throws AppError unavailable; any error from `work`
+ */
+export async function withConnection<Result>(
+  { postgres, file }: DatabaseLocation,
+  work: (db: Kysely<Tables>) => Promise<Result>,
+): Promise<Result> {
   const dialect = postgres
     ? (await import('./engine/postgres.ts')).postgresDialect(postgres, noop, 'migrations')
     : sqliteDialect(findOrCreateFile(file), createWriteLock());
   const db = new Kysely<Tables>({ dialect: toWatchedDialect(dialect, noop) });
   try {
-    await sql`select 1`.execute(db);
-    return db;
-  } catch (error) {
+    await sql`select 1`.execute(db).catch((error: unknown) => {
+      throw toOpenError(error, postgres ? undefined : file);
+    });
+    return await work(db);
+  } finally {
     await db.destroy();
-    throw toOpenError(error, postgres ? undefined : file);
   }
 }
 

@@ -11,7 +11,6 @@ import {
   type BackupHeader,
   type BackupOptions,
   type BackupTable,
-  connect,
   type DatabaseLocation,
   endLine,
   findUnknownMigrations,
@@ -23,6 +22,7 @@ import {
   signatureLine,
   signaturePurpose,
   tableLine,
+  withConnection,
 } from './backup.ts';
 import type { Db, Engine } from './db.ts';
 import { getDatabaseErrorKind, toOpenError } from './engine/database-errors.ts';
@@ -33,66 +33,54 @@ import { lockSqlite } from './engine/sqlite-guard.ts';
 import type { Tables } from './schema.ts';
 import type { Keyring } from './sealing/sealing.ts';
 
-/** Empty database into which a backup is restored. */
-export type EmptyDatabase = {
-  engine: Engine;
-  db: Kysely<Tables>;
-  /** Commits the restored data as the database. Without this call, `close` leaves nothing behind. */
-  commit(): Promise<void>;
-  close(): Promise<void>;
-};
-
 /**
- * Opens an empty database. `importTables` restores into it in one transaction, and rejects a PostgreSQL database that
- * has Toolhost tables.
- * @throws AppError conflict if a SQLite database already exists; unavailable
+ * Opens an empty database for `fill`, which should use `importTables`. A SQLite file has a temporary name until it is
+ * complete, so that an interrupted restore leaves no partial database.
+ * @throws AppError conflict if a SQLite database already exists; unavailable; any error from `fill`
  */
-export async function openEmptyDatabase(location: DatabaseLocation): Promise<EmptyDatabase> {
-  if (!location.postgres) return openEmptySqlite(location.file);
-  const db = await connect(location);
-  return { engine: 'postgres', db, commit: async () => undefined, close: () => db.destroy() };
-}
-
-/**
- * Opens a SQLite file under a temporary name. It receives its final name when it is complete, so that an interrupted
- * restore leaves no partial database.
- */
-async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
+export async function fillEmptyDatabase<Result>(
+  { postgres, file }: DatabaseLocation,
+  fill: (db: Kysely<Tables>, engine: Engine) => Promise<Result>,
+): Promise<Result> {
+  if (postgres) return withConnection({ postgres, file }, (db) => fill(db, 'postgres'));
+  const lock = lockEmptyPlace(file);
   const temporaryFile = `${file}.restoring`;
-  const names = (path: string) => [path, `${path}-wal`, `${path}-shm`];
   const clear = () => {
-    for (const path of names(temporaryFile)) rmSync(path, { force: true });
+    for (const path of getSqliteFiles(temporaryFile)) rmSync(path, { force: true });
   };
   try {
-    createPrivateDataFolder(dirname(file));
-    const existingFile = names(file).find((path) => existsSync(path));
-    if (existingFile !== undefined) {
-      throw new AppError(
-        'conflict',
-        `${existingFile} already exists; to overwrite nothing, restore into an empty folder (DATA_DIR), or stop the service and move its database away`,
-      );
-    }
-    // Prevents a service from creating its own database in the meantime, and another restore of the same database.
-    const lock = lockSqlite(file);
     clear();
-    const db = await connect({ postgres: undefined, file: temporaryFile });
-    return {
-      engine: 'sqlite',
-      db,
-      async commit() {
-        await sql`pragma wal_checkpoint(truncate)`.execute(db);
-        await db.destroy();
-        syncToDisk(temporaryFile);
-        removeMark(file);
-        renameSync(temporaryFile, file);
-        syncToDisk(dirname(file));
-      },
-      async close() {
-        await db.destroy();
-        clear();
-        lock.release();
-      },
-    };
+    const result = await withConnection({ postgres, file: temporaryFile }, async (db) => {
+      const filled = await fill(db, 'sqlite');
+      await sql`pragma wal_checkpoint(truncate)`.execute(db);
+      return filled;
+    });
+    syncToDisk(temporaryFile);
+    removeMark(file);
+    renameSync(temporaryFile, file);
+    syncToDisk(dirname(file));
+    return result;
+  } finally {
+    clear();
+    lock.release();
+  }
+}
+
+const getSqliteFiles = (path: string) => [path, `${path}-wal`, `${path}-shm`];
+
+/**
+ * Prevents a service from creating its own database in the meantime, and another restore of the same database.
+ * @throws AppError conflict if a database already exists; unavailable
+ */
+function lockEmptyPlace(file: string): { release(): void } {
+  try {
+    createPrivateDataFolder(dirname(file));
+    const existingFile = getSqliteFiles(file).find((path) => existsSync(path));
+    if (existingFile === undefined) return lockSqlite(file);
+    throw new AppError(
+      'conflict',
+      `${existingFile} already exists; to overwrite nothing, restore into an empty folder (DATA_DIR), or stop the service and move its database away`,
+    );
   } catch (error) {
     throw toOpenError(error, file);
   }
@@ -101,12 +89,12 @@ async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
 /** `unknown_key`: the master key that signed the backup is not configured here, so the backup cannot be verified. */
 export type SignatureState = 'valid' | 'changed' | 'unknown_key' | 'missing';
 
-/** `key` is the id of the master key that signed the backup. */
-type ImportedBackup = {
-  header: BackupHeader;
-  counts: RowCounts;
+/** Contents of a backup that was read completely. */
+export type ImportedBackup = Pick<BackupHeader, 'made_at' | 'version' | 'engine'> & {
+  rows: RowCounts;
   signature: SignatureState;
-  key: string | undefined;
+  /** Id of the master key that signed it. */
+  signed_with?: string;
 };
 
 /**
@@ -156,7 +144,9 @@ export async function importTables(
     for (const { name, applied_at, version } of header.migrations)
       await transaction.updateTable('migrations').set({ applied_at, version }).where('name', '=', name).execute();
     await migrateInTransaction(transaction, engine, files, options);
-    return { header, counts, signature, key: trailer?.key };
+    const { made_at, version, engine: sourceEngine } = header;
+    const signedWith = trailer && { signed_with: trailer.key };
+    return { made_at, version, engine: sourceEngine, rows: counts, signature, ...signedWith };
   });
 }
 
