@@ -3,49 +3,27 @@ import {
   getComparisonCost,
   hasCode,
   isWordCharacter,
+  opcodes,
+  operationBits,
   type Pattern,
-  type PatternNode,
   parsePattern,
 } from './pattern-syntax.ts';
 import type { StepBudget } from './step-budget.ts';
 
-/** Steps for parsing each character of a pattern, and for emitting each instruction of its program. */
+/** Steps for parsing each character of a pattern, and for writing each instruction of its program. */
 const stepCosts = { character: 8, instruction: 4 };
 /** Maximum instructions of a cached program: a number per character of its pattern, plus a constant. */
 const cacheLimits = { perCharacter: 8, constant: 64 };
 
-/** Operations of a program. A `split` continues at the next and at one other instruction, a `jump` at one other. */
-const operations = {
-  set: 0,
-  split: 1,
-  jump: 2,
-  start: 3,
-  end: 4,
-  boundary: 5,
-  inside: 6,
-  match: 7,
-  character: 8,
-} as const;
+/** A compiled pattern. */
+type Program = Pick<Pattern, 'isUnicode' | 'sets'> & { instructions: Int32Array };
 
-const operationBits = 4;
 const operationMask = (1 << operationBits) - 1;
-
-/** A pattern compiled to a program. */
-type Program = {
-  isUnicode: boolean;
-  sets: readonly CharacterSet[];
-  /**
-   * Each instruction is one number: the operation in its low bits, and above it the jump target, the index of the set,
-   * or the character code.
-   */
-  instructions: Int32Array;
-};
 
 /**
  * Creates the test of a valid pattern. It returns true if the pattern matches anywhere in a text (JSON Schema 2020-12,
  * validation, 6.3.3). The program runs on all paths simultaneously (Thompson 1968), so the time is at most proportional
  * to the text length times the program size. Each instruction takes a step. The pattern is parsed for the first text.
- * Only its program is cached, because the parse tree takes fifty times as much memory.
  */
 export function patternTest(source: string): (text: string, steps: StepBudget) => boolean {
   let cached: Program | undefined;
@@ -63,70 +41,11 @@ function compilePattern(source: string, steps: StepBudget): Program {
   const parsed = parsePattern(source);
   // The schema rules reject such a pattern.
   if ('fault' in parsed) throw new Error('cannot compile a pattern that was not validated');
-  steps.consume(stepCosts.instruction * parsed.pattern.size);
-  return createProgram(parsed.pattern);
-}
-
-function createProgram({ root, size, isUnicode }: Pattern): Program {
-  const instructions = new Int32Array(size);
-  // Copies made for a repetition share their sets.
-  const sets = new Set<CharacterSet>();
-  const indexes = new Map<CharacterSet, number>();
-  let length = 0;
-
-  /** Adds an instruction and returns its index. */
-  function add(operation: number, operand = 0): number {
-    instructions[length] = (operand << operationBits) | operation;
-    return length++;
-  }
-
-  /** Sets the next instruction as the target of earlier instructions. */
-  function patchTargets(...origins: number[]): void {
-    for (const at of origins) instructions[at] = (length << operationBits) | (instructions[at] as number);
-  }
-
-  function emit(node: PatternNode): void {
-    if (node.kind === 'set') {
-      if (!indexes.has(node.set)) indexes.set(node.set, sets.add(node.set).size - 1);
-      add(operations.set, indexes.get(node.set));
-    } else if (node.kind === 'character') add(operations.character, node.code);
-    else if (node.kind === 'all') for (const inner of node.nodes) emit(inner);
-    else if (node.kind === 'any') emitChoice(node.nodes);
-    else if (node.kind === 'repeat') emitRepeat(node);
-    else add(operations[node.kind]);
-  }
-
-  function emitChoice(nodes: readonly PatternNode[]): void {
-    const jumps: number[] = [];
-    for (const inner of nodes.slice(0, -1)) {
-      const split = add(operations.split);
-      emit(inner);
-      jumps.push(add(operations.jump));
-      patchTargets(split);
-    }
-    emit(nodes.at(-1) as PatternNode);
-    patchTargets(...jumps);
-  }
-
-  function emitRepeat({ node, min, max }: Extract<PatternNode, { kind: 'repeat' }>): void {
-    for (let copy = 0; copy < min; copy++) emit(node);
-    const splits: number[] = [];
-    if (max === Number.POSITIVE_INFINITY) {
-      const split = add(operations.split);
-      emit(node);
-      add(operations.jump, split);
-      splits.push(split);
-    }
-    for (let copy = min; copy < max && max !== Number.POSITIVE_INFINITY; copy++) {
-      splits.push(add(operations.split));
-      emit(node);
-    }
-    patchTargets(...splits);
-  }
-
-  emit(root);
-  add(operations.match);
-  return { isUnicode, sets: [...sets], instructions };
+  const { isUnicode, sets, size, write } = parsed.pattern;
+  steps.consume(stepCosts.instruction * size);
+  const instructions: number[] = [];
+  write(instructions);
+  return { isUnicode, sets, instructions: Int32Array.from(instructions) };
 }
 
 /** Returns true if a program matches somewhere in a text. @throws StepLimitExceeded */
@@ -155,10 +74,10 @@ function hasMatch({ isUnicode, sets, instructions }: Program, text: string, step
       pendingSteps++;
       const operation = (instructions[pc] as number) & operationMask;
       const operand = (instructions[pc] as number) >> operationBits;
-      if (operation === operations.match) return true;
-      if (operation === operations.set || operation === operations.character) next[nextCount++] = pc;
-      else if (operation === operations.split) stack.push(operand, pc + 1);
-      else if (operation === operations.jump) stack.push(operand);
+      if (operation === opcodes.match) return true;
+      if (operation === opcodes.set || operation === opcodes.character) next[nextCount++] = pc;
+      else if (operation === opcodes.split) stack.push(pc + operand, pc + 1);
+      else if (operation === opcodes.jump) stack.push(pc + operand);
       else if (isAssertionMet(operation, text, at)) stack.push(pc + 1);
     }
     return false;
@@ -167,7 +86,7 @@ function hasMatch({ isUnicode, sets, instructions }: Program, text: string, step
   /** Returns true if an instruction that waits for a character accepts this one. */
   function acceptsCode(instruction: number, code: number): boolean {
     const operand = instruction >> operationBits;
-    if ((instruction & operationMask) === operations.character) {
+    if ((instruction & operationMask) === opcodes.character) {
       pendingSteps++;
       return operand === code;
     }
@@ -176,7 +95,7 @@ function hasMatch({ isUnicode, sets, instructions }: Program, text: string, step
     return hasCode(set, code);
   }
 
-  const isAnchored = ((instructions[0] as number) & operationMask) === operations.start;
+  const isAnchored = ((instructions[0] as number) & operationMask) === opcodes.start;
   if (add(0, 0)) return true;
   for (let at = 0; at < text.length; ) {
     [current, next] = [next, current];
@@ -198,9 +117,9 @@ function hasMatch({ isUnicode, sets, instructions }: Program, text: string, step
 
 /** Returns true if an assertion holds before the character at a position. */
 function isAssertionMet(assertion: number, text: string, at: number): boolean {
-  if (assertion === operations.start) return at === 0;
-  if (assertion === operations.end) return at === text.length;
-  return (isWordCharacterAt(text, at - 1) !== isWordCharacterAt(text, at)) === (assertion === operations.boundary);
+  if (assertion === opcodes.start) return at === 0;
+  if (assertion === opcodes.end) return at === text.length;
+  return (isWordCharacterAt(text, at - 1) !== isWordCharacterAt(text, at)) === (assertion === opcodes.boundary);
 }
 
 function isWordCharacterAt(text: string, at: number): boolean {

@@ -1,3 +1,5 @@
+import { type AST, RegExpParser, RegExpSyntaxError } from '@eslint-community/regexpp';
+
 /** A character set of a pattern. */
 export type CharacterSet = {
   isNegated: boolean;
@@ -10,25 +12,13 @@ type NamedSet = (code: number) => boolean;
 
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
 const isSpace = (code: number) => /\s/u.test(String.fromCodePoint(code));
-const negate =
-  (set: NamedSet): NamedSet =>
-  (code) =>
-    !set(code);
 
 /** ECMAScript's `\w`. */
 export function isWordCharacter(code: number): boolean {
   return isDigit(code) || (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0x5f;
 }
 
-/** Sets of `\d` and similar escapes, by letter. */
-const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
-  ['d', isDigit],
-  ['D', negate(isDigit)],
-  ['w', isWordCharacter],
-  ['W', negate(isWordCharacter)],
-  ['s', isSpace],
-  ['S', negate(isSpace)],
-]);
+const escapedSets = { digit: isDigit, word: isWordCharacter, space: isSpace };
 
 /** Unicode properties that a pattern may name. The tables of other properties take long to build. */
 const propertyNames: readonly string[] = [
@@ -38,13 +28,17 @@ const propertyNames: readonly string[] = [
     (script) => `Script=${script}`,
   ),
 ];
-const properties = new Map(propertyNames.map((name) => [name, new RegExp(`\\p{${name}}`, 'u')]));
+const properties = new Map(propertyNames.map((name) => [name, createPropertySet(name)]));
 
-/** Returns the set of `\p{name}`, or of `\P{name}` if negated; undefined for an unsupported property. */
-function propertySet(name: string, isNegated: boolean): NamedSet | undefined {
-  const property = properties.get(name.replace(/^(gc|General_Category)=|^(sc)=/, (_, gc) => (gc ? '' : 'Script=')));
-  return property && ((code) => property.test(String.fromCodePoint(code)) !== isNegated);
+function createPropertySet(name: string): NamedSet {
+  const property = new RegExp(`\\p{${name}}`, 'u');
+  return (code) => property.test(String.fromCodePoint(code));
 }
+
+const complement =
+  (set: NamedSet): NamedSet =>
+  (code) =>
+    !set(code);
 
 /** Returns true if a set contains the character with this code. */
 export function hasCode({ isNegated, ranges, named }: CharacterSet, code: number): boolean {
@@ -67,23 +61,6 @@ const anyButLineEnd: CharacterSet = {
   named: [],
 };
 
-/** A node of a pattern. `all` is a sequence, `any` a choice. */
-export type PatternNode =
-  | { kind: 'set'; set: CharacterSet }
-  | { kind: 'character'; code: number }
-  | { kind: 'start' | 'end' | 'boundary' | 'inside' }
-  | { kind: 'all' | 'any'; nodes: readonly PatternNode[] }
-  | { kind: 'repeat'; node: PatternNode; min: number; max: number };
-
-/** An ECMAScript regular expression without features that cannot be matched in linear time. */
-export type Pattern = {
-  root: PatternNode;
-  /** True if it is matched by code points (flag `u`), as JSON Schema recommends; false by code units. */
-  isUnicode: boolean;
-  /** Number of instructions of the compiled program. */
-  size: number;
-};
-
 export const maxPatternLength = 1000;
 /** Maximum instructions of a program. Counted repetitions are expanded: `[a-z]{1,2048}` has 4,095 instructions. */
 export const maxInstructions = 5000;
@@ -92,261 +69,201 @@ const maxGroupDepth = 50;
 /** A problem of a pattern, for the person who wrote it. */
 class PatternError extends Error {}
 
+/** Operations of a program. A `split` continues at the next and at one other instruction, a `jump` at one other. */
+export const opcodes = {
+  set: 0,
+  split: 1,
+  jump: 2,
+  start: 3,
+  end: 4,
+  boundary: 5,
+  inside: 6,
+  match: 7,
+  character: 8,
+} as const;
+export const operationBits = 4;
+
+/**
+ * Number of instructions of a node, and a function that appends them to a program. Each instruction is one number: the
+ * operation in its low bits, and above it the distance to the other instruction, the index of the set, or the character
+ * code.
+ */
+type Code = { size: number; write: (program: number[]) => void };
+
+/** ECMAScript regular expression without features that cannot be matched in linear time. */
+export type Pattern = Code & {
+  /** True if it is matched by code points (flag `u`), as JSON Schema recommends; false by code units. */
+  isUnicode: boolean;
+  sets: readonly CharacterSet[];
+};
+
 /** Parses a pattern, or returns its problem. The time is proportional to the pattern's length. */
 export function parsePattern(source: string): { pattern: Pattern } | { fault: string } {
   if (source.length > maxPatternLength) {
     return { fault: `has ${source.length} characters; allowed: at most ${maxPatternLength}` };
   }
-  const isUnicode = isValidSyntax(source, 'u');
-  if (!isUnicode && !isValidSyntax(source, '')) return { fault: 'is not an ECMAScript regular expression' };
   try {
-    const root = new Parser(source, isUnicode).parse();
-    const size = countInstructions(root) + 1;
-    if (size > maxInstructions)
-      throw new PatternError(
-        `repeats too much: it expands to more than ${maxInstructions} instructions; use smaller counts, * or +, or maxLength`,
-      );
-    return { pattern: { root, isUnicode, size } };
+    const { root, isUnicode } = parseSyntax(source);
+    const compiler = new Compiler();
+    const { size, write } = compiler.compile(root);
+    const writeAll = (program: number[]) => {
+      write(program);
+      program.push(encode('match'));
+    };
+    return { pattern: { isUnicode, sets: compiler.sets, size: size + 1, write: writeAll } };
   } catch (error) {
     if (error instanceof PatternError) return { fault: error.message };
+    if (error instanceof RegExpSyntaxError) return { fault: 'is not an ECMAScript regular expression' };
     throw error;
   }
 }
 
-/** Checks the syntax without Unicode properties, because their tables take long to build. */
-function isValidSyntax(source: string, flags: string): boolean {
-  const checkedSource = flags === 'u' ? source.replaceAll(/\\[pP]\{[\w=]{1,60}\}/g, '\\d') : source;
+/** Parses with the flag `u`, or else without it. @throws RegExpSyntaxError; PatternError for an unknown property */
+function parseSyntax(source: string): { root: AST.Pattern; isUnicode: boolean } {
+  const parse = (isUnicode: boolean) =>
+    new RegExpParser().parsePattern(source, 0, source.length, { unicode: isUnicode });
   try {
-    return new RegExp(checkedSource, flags) !== undefined;
+    return { root: parse(true), isUnicode: true };
   } catch (error) {
-    if (error instanceof SyntaxError) return false;
-    throw error;
+    if (!(error instanceof RegExpSyntaxError)) throw error;
+    const [property] = /\\[pP]\{[^{]*\}$/.exec(source.slice(0, error.index + 1)) ?? [];
+    if (property !== undefined) throw unsupportedProperty(property);
+    return { root: parse(false), isUnicode: false };
   }
 }
 
-/** Returns the number of instructions. */
-function countInstructions(node: PatternNode): number {
-  if (node.kind === 'all') return node.nodes.reduce((sum, inner) => sum + countInstructions(inner), 0);
-  if (node.kind === 'any') return node.nodes.reduce((sum, inner) => sum + countInstructions(inner) + 2, -2);
-  if (node.kind !== 'repeat') return 1;
-  // Copies of an empty node take time too.
-  const size = Math.max(1, countInstructions(node.node));
-  return node.min * size + (node.max === Number.POSITIVE_INFINITY ? size + 2 : (node.max - node.min) * (size + 1));
-}
+const unsupportedProperty = (text: string) =>
+  new PatternError(`has "${text.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
 
-const controlLetters: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
-const toSet = (named: NamedSet): CharacterSet => ({ isNegated: false, ranges: [], named: [named] });
+const encode = (operation: keyof typeof opcodes, operand = 0) => (operand << operationBits) | opcodes[operation];
 
-const quantifier = /[*+?]\??|\{(\d+)(?:(,)(\d*))?\}\??/y;
-const groupSign = /\?(?:<?[=!]|<[^>]*>|[\w-]*:)/y;
-const propertyEscape = /([pP])\{([^}]*)\}/y;
-/**
- * Escapes of one character by its code: `\0`, `\cA`, `\x41`, `\u0041`, and with the flag u a surrogate pair and
- * `\u{41}`.
- */
-const codeEscape = /(?<zero>0)(?!\d)|c(?<letter>[A-Za-z])|x(?<hex>[\dA-Fa-f]{2})|u(?<unit>[\dA-Fa-f]{4})/y;
-const unicodeCodeEscape = new RegExp(
-  String.raw`u(?<high>[Dd][89ABab][\dA-Fa-f]{2})\\u(?<low>[Dd][C-Fc-f][\dA-Fa-f]{2})|u\{(?<point>[\dA-Fa-f]+)\}|${codeEscape.source}`,
-  'y',
-);
+const toCode = (instruction: number): Code => ({ size: 1, write: (program) => program.push(instruction) });
 
-function getEscapedCode({ groups = {} }: RegExpExecArray): number {
-  const { letter, hex, unit, high, low, point } = groups;
-  const parseHex = (digits: string) => Number.parseInt(digits, 16);
-  if (letter !== undefined) return letter.charCodeAt(0) % 32;
-  if (high !== undefined && low !== undefined)
-    return (parseHex(high) - 0xd800) * 0x400 + parseHex(low) - 0xdc00 + 0x10000;
-  return parseHex(hex ?? unit ?? point ?? '0');
-}
-
-/** Parses a text that is known to be a valid regular expression. */
-class Parser {
-  readonly #source: string;
-  readonly #isUnicode: boolean;
-  #at = 0;
+class Compiler {
+  readonly sets: CharacterSet[] = [];
   #depth = 0;
 
-  constructor(source: string, isUnicode: boolean) {
-    this.#source = source;
-    this.#isUnicode = isUnicode;
-  }
-
-  parse(): PatternNode {
-    return this.#choice();
-  }
-
-  #choice(): PatternNode {
-    const nodes = [this.#sequence()];
-    while (this.#skip('|')) nodes.push(this.#sequence());
-    return nodes.length === 1 ? (nodes[0] as PatternNode) : { kind: 'any', nodes };
-  }
-
-  #sequence(): PatternNode {
-    const nodes: PatternNode[] = [];
-    while (this.#at < this.#source.length && !'|)'.includes(this.#source[this.#at] as string))
-      nodes.push(this.#quantified());
-    return { kind: 'all', nodes };
-  }
-
-  #quantified(): PatternNode {
-    const node = this.#atom();
-    const sign = this.#source[this.#at] ?? '';
-    if (!'*+?{'.includes(sign) || sign === '') return node;
-    const match = this.#match(quantifier);
-    if (!match) return node;
-    const [text, from, comma, to = ''] = match;
-    if (from === undefined) {
-      return { kind: 'repeat', node, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Number.POSITIVE_INFINITY };
-    }
-    if (Math.max(Number(from), Number(to)) > maxInstructions) {
-      throw new PatternError(`has ${text.slice(0, 20)}; allowed: counts of at most ${maxInstructions}, or maxLength`);
-    }
-    const min = Number(from);
-    const max = comma === undefined ? min : to === '' ? Number.POSITIVE_INFINITY : Number(to);
-    return { kind: 'repeat', node, min, max };
-  }
-
-  #atom(): PatternNode {
-    switch (this.#source[this.#at]) {
-      case '^':
-        return this.#assertion('start', 1);
-      case '$':
-        return this.#assertion('end', 1);
-      case '(':
-        this.#at++;
-        return this.#group();
-      case '[':
-        this.#at++;
-        return this.#class();
-      case '.':
-        this.#at++;
-        return { kind: 'set', set: anyButLineEnd };
-      case '\\':
-        if (this.#source[this.#at + 1] === 'b') return this.#assertion('boundary', 2);
-        if (this.#source[this.#at + 1] === 'B') return this.#assertion('inside', 2);
-        this.#at++;
-        return this.#member(this.#escape(false));
+  /** @throws PatternError for what cannot run in linear time, or is too large */
+  compile(node: AST.Pattern | AST.Element): Code {
+    switch (node.type) {
+      case 'Pattern':
+      case 'Group':
+      case 'CapturingGroup':
+        return this.#compileGroup(node);
+      case 'Quantifier':
+        return this.#compileRepetition(node);
+      case 'Assertion':
+        return toCode(encode(getAssertion(node)));
+      case 'Backreference':
+        throw backreference(node);
+      case 'Character':
+        return toCode(encode('character', getCode(node)));
       default:
-        return { kind: 'character', code: this.#code() };
+        return toCode(encode('set', this.sets.push(toCharacterSet(node as SetNode)) - 1));
     }
   }
 
-  #assertion(kind: 'start' | 'end' | 'boundary' | 'inside', length: number): PatternNode {
-    this.#at += length;
-    return { kind };
-  }
-
-  #group(): PatternNode {
-    const [sign = ''] = this.#source[this.#at] === '?' ? (this.#match(groupSign) ?? []) : [];
-    if (/[=!]$/.test(sign)) {
-      throw new PatternError(
-        `has "(${sign}", a lookaround, which can take exponential time; match the allowed text instead, or use several patterns in allOf, or "not"`,
-      );
-    }
-    if (/^\?[\w-]+:$/.test(sign)) throw new PatternError(`has "(${sign}", which sets flags; use [Aa] instead of flags`);
-    if (++this.#depth > maxGroupDepth)
+  #compileGroup(node: AST.Pattern | AST.Group | AST.CapturingGroup): Code {
+    if (node.type === 'Group' && node.modifiers)
+      throw new PatternError(`has "(?${node.modifiers.raw}:", which sets flags; use [Aa] instead of flags`);
+    if (this.#depth > maxGroupDepth)
       throw new PatternError(`has nested groups; allowed: at most ${maxGroupDepth} levels`);
-    const node = this.#choice();
+    this.#depth++;
+    const branches = node.alternatives.map(({ elements }) => elements.map((element) => this.compile(element)));
     this.#depth--;
-    this.#skip(')');
-    return node;
-  }
-
-  #member(member: number | NamedSet): PatternNode {
-    return typeof member === 'number' ? { kind: 'character', code: member } : { kind: 'set', set: toSet(member) };
-  }
-
-  #class(): PatternNode {
-    const isNegated = this.#skip('^');
-    const ranges: number[] = [];
-    const sets: NamedSet[] = [];
-    while (!this.#skip(']')) {
-      const firstMember = this.#classAtom();
-      const members = [firstMember];
-      if (this.#source[this.#at] === '-' && this.#source[this.#at + 1] !== ']') {
-        this.#at++;
-        const lastMember = this.#classAtom();
-        if (typeof firstMember === 'number' && typeof lastMember === 'number') {
-          ranges.push(firstMember, lastMember);
-          continue;
-        }
-        // Without the flag u, a range that begins or ends in a set has three members (ECMAScript, B.1.2.7).
-        members.push(0x2d, lastMember);
+    const sizes = branches.map((codes) => codes.reduce((sum, { size }) => sum + size, 2));
+    const size = sizes.reduce((sum, branchSize) => sum + branchSize, -2);
+    rejectSize(size);
+    const write = (program: number[]) => {
+      const end = program.length + size;
+      for (const [index, codes] of branches.entries()) {
+        const isLast = index === branches.length - 1;
+        if (!isLast) program.push(encode('split', sizes[index]));
+        for (const code of codes) code.write(program);
+        if (!isLast) program.push(encode('jump', end - program.length));
       }
-      for (const member of members) {
-        if (typeof member === 'number') ranges.push(member, member);
-        else sets.push(member);
+    };
+    return { size, write };
+  }
+
+  #compileRepetition({ element, min, max, raw }: AST.Quantifier): Code {
+    const isInfinite = max === Number.POSITIVE_INFINITY;
+    if (Math.max(min, isInfinite ? 0 : max) > maxInstructions) {
+      const text = raw.slice(element.raw.length, element.raw.length + 20);
+      throw new PatternError(`has ${text}; allowed: counts of at most ${maxInstructions}, or maxLength`);
+    }
+    const code = this.compile(element);
+    if (code.size === 0) return code;
+    const optionalSize = isInfinite ? code.size + 2 : (max - min) * (code.size + 1);
+    const size = min * code.size + optionalSize;
+    rejectSize(size);
+    const write = (program: number[]) => {
+      const end = program.length + size;
+      for (let copy = 0; copy < min; copy++) code.write(program);
+      if (isInfinite) program.push(encode('split', optionalSize));
+      if (isInfinite) code.write(program);
+      if (isInfinite) program.push(encode('jump', -code.size - 1));
+      for (let copy = min; copy < max && !isInfinite; copy++) {
+        program.push(encode('split', end - program.length));
+        code.write(program);
       }
-    }
-    // Slices have no spare capacity.
-    return { kind: 'set', set: { isNegated, ranges: ranges.slice(), named: sets.slice() } };
+    };
+    return { size, write };
   }
+}
 
-  /** Parses a code, or a set such as `\d`. */
-  #classAtom(): number | NamedSet {
-    return this.#skip('\\') ? this.#escape(true) : this.#code();
-  }
+function rejectSize(size: number): void {
+  if (size >= maxInstructions)
+    throw new PatternError(
+      `repeats too much: it expands to more than ${maxInstructions} instructions; use smaller counts, * or +, or maxLength`,
+    );
+}
 
-  /** Parses the text after a backslash. */
-  #escape(isInClass: boolean): number | NamedSet {
-    const letter = this.#source[this.#at] ?? '';
-    const set = escapedSets.get(letter);
-    if (set) {
-      this.#at++;
-      return set;
-    }
-    if (this.#isUnicode && (letter === 'p' || letter === 'P')) return this.#property();
-    if (isInClass && this.#skip('b')) return 8;
-    if (isInClass && this.#isUnicode && this.#skip('-')) return 0x2d;
-    if (/[1-9]/.test(letter) || (letter === 'k' && this.#source[this.#at + 1] === '<')) {
-      throw new PatternError(
-        `has "\\${letter}", a backreference, which can take exponential time; match the allowed text without it`,
-      );
-    }
-    return this.#escapedCode(letter);
-  }
+function getAssertion(node: AST.Assertion): 'start' | 'end' | 'boundary' | 'inside' {
+  if (node.kind === 'start' || node.kind === 'end') return node.kind;
+  if (node.kind === 'word') return node.negate ? 'inside' : 'boundary';
+  throw new PatternError(
+    `has "${/^\(\?<?[=!]/.exec(node.raw)?.[0]}", a lookaround, which can take exponential time; match the allowed text instead, or use several patterns in allOf, or "not"`,
+  );
+}
 
-  #escapedCode(letter: string): number {
-    const control = controlLetters[letter];
-    if (control !== undefined) {
-      this.#at++;
-      return control;
-    }
-    if ('0cux'.includes(letter)) {
-      const match = this.#match(this.#isUnicode ? unicodeCodeEscape : codeEscape);
-      if (match) return getEscapedCode(match);
-      if (letter === '0' || letter === 'c') {
-        throw new PatternError(`has "\\${letter}"; write the character as \\u and four hex digits`);
-      }
-    }
-    return this.#code();
-  }
+const backreference = ({ raw }: AST.Backreference | AST.Character) =>
+  new PatternError(
+    `has "${raw.slice(0, 2)}", a backreference, which can take exponential time; match the allowed text without it`,
+  );
 
-  #property(): NamedSet {
-    const [escapeText = '', sign, name = ''] = this.#match(propertyEscape) ?? [];
-    const set = propertySet(name, sign === 'P');
-    if (!set)
-      throw new PatternError(`has "\\${escapeText.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
-    return set;
-  }
+/** Returns the code of a character. @throws PatternError for an octal code, which is meant as a backreference */
+function getCode(node: AST.Character): number {
+  if (/^\\[1-9]/.test(node.raw)) throw backreference(node);
+  return node.value;
+}
 
-  /** Reads the next character and returns its code. */
-  #code(): number {
-    const code = (this.#isUnicode ? this.#source.codePointAt(this.#at) : this.#source.charCodeAt(this.#at)) as number;
-    this.#at += code > 0xffff ? 2 : 1;
-    return code;
-  }
+/** A character set without the flag `v`, which patterns do not have. */
+type SetNode = AST.ClassRangesCharacterClass | AST.AnyCharacterSet | MemberSetNode;
+type MemberSetNode = AST.EscapeCharacterSet | AST.CharacterUnicodePropertyCharacterSet;
 
-  #skip(text: string): boolean {
-    if (!this.#source.startsWith(text, this.#at)) return false;
-    this.#at += text.length;
-    return true;
+/** Returns the set of a class such as `[a-z]`, of `.`, or of an escape such as `\d`. @throws PatternError */
+function toCharacterSet(node: SetNode): CharacterSet {
+  if (node.type === 'CharacterSet') {
+    return node.kind === 'any' ? anyButLineEnd : { isNegated: false, ranges: [], named: [toNamedSet(node)] };
   }
+  const ranges: number[] = [];
+  const named: NamedSet[] = [];
+  for (const member of node.elements) {
+    if (member.type === 'Character') ranges.push(getCode(member), getCode(member));
+    else if (member.type === 'CharacterClassRange') ranges.push(getCode(member.min), getCode(member.max));
+    else named.push(toNamedSet(member));
+  }
+  // Slices have no spare capacity.
+  return { isNegated: node.negate, ranges: ranges.slice(), named: named.slice() };
+}
 
-  #match(sticky: RegExp): RegExpExecArray | undefined {
-    sticky.lastIndex = this.#at;
-    const match = sticky.exec(this.#source) ?? undefined;
-    this.#at += match?.[0].length ?? 0;
-    return match;
-  }
+/** Returns a function that retains nothing of the syntax tree. */
+function toNamedSet(node: MemberSetNode): NamedSet {
+  const { kind, negate, raw } = node;
+  if (kind !== 'property') return negate ? complement(escapedSets[kind]) : escapedSets[kind];
+  const name = raw.slice('\\p{'.length, -1);
+  const property = properties.get(name.replace(/^(gc|General_Category)=|^(sc)=/, (_, gc) => (gc ? '' : 'Script=')));
+  if (!property) throw unsupportedProperty(raw);
+  return negate ? complement(property) : property;
 }
