@@ -93,14 +93,7 @@ async function runRestore(file: string, { json, unverified }: Options): Promise<
   const { restoreBackup } = await loadBackups();
   const restored = await restoreBackup(process.env, file, { unverified: unverified === true });
   if (json) return printJson(restored);
-  print(
-    [
-      `Restored ${formatContent(restored)}.`,
-      formatSignature(restored),
-      ...formatKeyLines(restored),
-      revokedWarning,
-    ].join('\n'),
-  );
+  print([...formatReport('Restored ', restored), revokedWarning].join('\n'));
 }
 
 const revokedWarning =
@@ -110,58 +103,52 @@ async function runVerify(file: string, { json }: Options): Promise<void> {
   const { verifyBackup } = await loadBackups();
   const verification = await verifyBackup(process.env, file);
   if (json) printJson(verification);
-  else
-    print(
-      [
-        `${formatVerdict(verification)}: ${formatContent(verification)}.`,
-        formatSignature(verification),
-        ...formatKeyLines(verification),
-      ].join('\n'),
-    );
+  else print(formatReport(`${verdicts[verification.signature]}: `, verification).join('\n'));
   // Without a key, neither the signature nor the values can be checked.
   const isVerified =
     verification.signature === 'valid' || (verification.signature === 'unknown_key' && !verification.tried);
   if (!isVerified || Object.keys(verification.unreadable).length > 0) process.exitCode = 1;
 }
 
-function formatVerdict({ signature }: BackupReport): string {
-  if (signature === 'valid') return 'Valid';
-  return signature === 'changed' ? 'Not valid' : 'Complete, but not verified';
-}
+const verdicts = {
+  valid: 'Valid',
+  changed: 'Not valid',
+  unknown_key: 'Complete, but not verified',
+  missing: 'Complete, but not verified',
+};
 
-function formatSignature({ signature, signed_with: key = '' }: BackupReport): string {
-  const textBySignature = {
+/** Formats the contents of a backup, its signature, and which values the master keys here can and cannot decrypt. */
+function formatReport(start: string, report: BackupReport): string[] {
+  const { rows, made_at, version, engine, signature, signed_with: key = '' } = report;
+  const { keys, tried, unreadable, unreadable_secrets: secrets } = report;
+  const name = engine === 'sqlite' ? 'SQLite' : 'PostgreSQL';
+  const signatures = {
     valid: `Signed with the key ${key} and not modified since.`,
     changed: `Modified after it was signed with the key ${key}.`,
     unknown_key: `Signed with the key ${key}, which is not available here, so modifications cannot be ruled out.`,
     missing: 'Not signed, so modifications cannot be ruled out.',
   };
-  return textBySignature[signature];
+  const unreadableCounts = formatCounts(unreadable);
+  return [
+    `${start}${sumRows(rows)} rows of ${Object.keys(rows).length} tables, created ${made_at} by version ${version} on ${name}.`,
+    signatures[signature],
+    ...keys.map(
+      ({ id, in_ring, rows }) => `Key ${id}, ${in_ring ? 'available' : 'missing'}: ${formatCounts(rows) || 'nothing'}`,
+    ),
+    ...(tried ? [] : ['No master key is set, so no sealed value was checked.']),
+    ...(unreadableCounts ? [`Cannot be decrypted with the available keys: ${unreadableCounts}`] : []),
+    ...secrets.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`),
+  ];
 }
 
-function formatContent({ rows, made_at, version, engine }: BackupReport): string {
-  const name = engine === 'sqlite' ? 'SQLite' : 'PostgreSQL';
-  return `${sumRows(rows)} rows of ${Object.keys(rows).length} tables, created ${made_at} by version ${version} on ${name}`;
+function formatCounts(rows: { [table: string]: number }): string {
+  return Object.entries(rows)
+    .map(([table, count]) => `${count} ${table}`)
+    .join(', ');
 }
 
 function sumRows(rows: { [table: string]: number }): number {
   return Object.values(rows).reduce((sum, count) => sum + count, 0);
-}
-
-/** Formats which values the master keys of this environment can and cannot decrypt. */
-function formatKeyLines({ keys, tried, unreadable, unreadable_secrets: secrets }: BackupReport): string[] {
-  const formatCounts = (rows: { [table: string]: number }) =>
-    Object.entries(rows)
-      .map(([table, count]) => `${count} ${table}`)
-      .join(', ') || 'nothing';
-  return [
-    ...keys.map(({ id, in_ring, rows }) => `Key ${id}, ${in_ring ? 'available' : 'missing'}: ${formatCounts(rows)}`),
-    ...(tried ? [] : ['No master key is set, so no sealed value was checked.']),
-    ...(Object.keys(unreadable).length === 0
-      ? []
-      : [`Cannot be decrypted with the available keys: ${formatCounts(unreadable)}`]),
-    ...secrets.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`),
-  ];
 }
 
 export function addMasterKey(program: Command): void {
@@ -219,10 +206,8 @@ async function showStatus({ json }: Options): Promise<void> {
 function formatStatus({ keys, unreadable_secrets: unreadable }: MasterKeyStatus): string {
   if (keys.length === 0) return 'Nothing is sealed yet, and no master key is set in this environment.';
   const tables = Object.keys(keys[0]?.rows ?? {});
-  const formatCounts = tables.map(
-    (name) => [name, (key: MasterKeyStatus['keys'][number]) => key.rows[name] ?? 0] as const,
-  );
-  const overview = formatTable(keys, { key: 'id', state: formatState, ...Object.fromEntries(formatCounts) });
+  const columns = tables.map((name) => [name, (key: MasterKeyStatus['keys'][number]) => key.rows[name] ?? 0] as const);
+  const overview = formatTable(keys, { key: 'id', state: formatState, ...Object.fromEntries(columns) });
   if (unreadable.length === 0) return overview;
   const secretLines = unreadable.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`).join('\n');
   return `${overview}\n\nSecrets that cannot be decrypted with the keys of this environment:\n${secretLines}`;
@@ -246,10 +231,6 @@ async function runReseal({ json, discard }: Options): Promise<void> {
 }
 
 function formatResealed(done: ResealResult, discarded: { [table: string]: number } | undefined): string {
-  const formatCounts = (rows: { [table: string]: number }) =>
-    Object.entries(rows)
-      .map(([name, count]) => `${count} ${name}`)
-      .join(', ');
   const lines = [
     ...(discarded ? [`Deleted: ${formatCounts(discarded)}.`] : []),
     `Resealed with ${done.sealing_key}: ${formatCounts(done.resealed)}.`,
