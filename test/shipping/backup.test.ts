@@ -154,29 +154,27 @@ describe('backup and restore', () => {
     const running = await serveWithSecret(env, 'needs-key');
     await world.stop(running);
     const file = await world.backUp(env);
-    const verify = (key: string) =>
-      runToolhostCommand(['verify', file, '--json'], {
-        env: { DATA_DIR: world.folder, ...(key && { MASTER_KEY: key }) },
-      });
-    const readReport = async (key: string) => {
-      const { code, stdout, stderr } = await verify(key);
+    const verify = async (path: string, key: string) => {
+      const env = { DATA_DIR: world.folder, ...(key && { MASTER_KEY: key }) };
+      const { code, stdout, stderr } = await runToolhostCommand(['verify', path, '--json'], { env });
       assert.equal(stderr, '');
-      return { code, report: JSON.parse(stdout) as BackupReport };
+      return { code, ...(JSON.parse(stdout) as BackupReport) };
     };
-    const rightResult = await readReport(`${otherKey},${masterKey}`);
+    const right = await verify(file, `${otherKey},${masterKey}`);
+    assert.deepEqual([right.code, right.unreadable, right.unreadable_secrets], [0, {}, []]);
+    const wrong = await verify(file, otherKey);
+    const [{ id = '' } = {}] = wrong.keys;
     assert.deepEqual(
-      [rightResult.code, rightResult.report.unreadable, rightResult.report.unreadable_secrets],
-      [0, {}, []],
+      [wrong.code, wrong.unreadable, wrong.unreadable_secrets, wrong.keys],
+      [
+        1,
+        { secrets: 1, master_keys: 1 },
+        [{ slug: 'needs-key', name: 'KEY', key: id }],
+        [{ id, in_ring: false, rows: { secrets: 1, master_keys: 1 } }],
+      ],
     );
-    const wrongResult = await readReport(otherKey);
-    const [{ id = '' } = {}] = wrongResult.report.keys;
-    assert.deepEqual(
-      [wrongResult.code, wrongResult.report.unreadable, wrongResult.report.unreadable_secrets],
-      [1, { secrets: 1, master_keys: 1 }, [{ slug: 'needs-key', name: 'KEY', key: id }]],
-    );
-    assert.deepEqual(wrongResult.report.keys, [{ id, in_ring: false, rows: { secrets: 1, master_keys: 1 } }]);
-    const noKeyResult = await readReport('');
-    assert.deepEqual([noKeyResult.code, noKeyResult.report.tried, noKeyResult.report.unreadable], [0, false, {}]);
+    const withoutKey = await verify(file, '');
+    assert.deepEqual([withoutKey.code, withoutKey.tried, withoutKey.unreadable], [0, false, {}]);
     const { stdout } = await runToolhostCommand(['verify', file], {
       env: { MASTER_KEY: otherKey, DATA_DIR: world.folder },
     });
@@ -191,12 +189,12 @@ describe('backup and restore', () => {
     );
     // A value that was moved to another row cannot be decrypted with any key.
     const movedFile = world.newPath('moved');
-    const lines = readBackupLines(file).map((line) => line.replace('"KEY","v1.', '"KEZ","v1.'));
-    writeBackup(movedFile, lines);
-    const verifyRun = await runToolhostCommand(['verify', movedFile, '--json'], {
-      env: { MASTER_KEY: masterKey, DATA_DIR: world.folder },
-    });
-    assert.deepEqual([verifyRun.code, (JSON.parse(verifyRun.stdout) as BackupReport).unreadable], [1, { secrets: 1 }]);
+    writeBackup(
+      movedFile,
+      readBackupLines(file).map((line) => line.replace('"KEY","v1.', '"KEZ","v1.')),
+    );
+    const moved = await verify(movedFile, masterKey);
+    assert.deepEqual([moved.code, moved.unreadable], [1, { secrets: 1 }]);
   });
 
   it('[ship 3] refuses to restore a damaged backup, and leaves no database behind', async () => {
@@ -212,8 +210,10 @@ describe('backup and restore', () => {
       'a row is too short': lines.with(row, '[1]'),
       'a value is an object': lines.with(row, '[{}]'),
       'a line is no JSON': lines.with(row, '[1,'),
+      'a row references a missing row': lines.map((line) =>
+        line.replace(/^\["srv_\w+","local",1,/, '["srv_none","local",1,'),
+      ),
       'the header is missing': withoutHeader,
-      'there is more after the end': [...lines, lines.at(-1) ?? ''],
       'the end is twice': lines.toSpliced(-1, 0, lines.at(-2) ?? ''),
       'a table is unknown': lines.toSpliced(1, 0, '{"table":"passwords","columns":["a"]}'),
       'a table is not ours': lines.toSpliced(1, 0, '{"table":"migrations","columns":["name"]}'),
@@ -238,12 +238,9 @@ describe('backup and restore', () => {
       const file = world.newPath('long');
       const text = Readable.from(Array.from({ length: chunkCount }, () => chunk));
       await pipeline(text, createGzip({ level: 1 }), createWriteStream(file));
-      for (const args of [
-        ['verify', file],
-        ['restore', file],
-      ]) {
+      for (const command of ['verify', 'restore']) {
         const { code, stderr } = await assertWithinDeadline(20_000, () =>
-          runToolhostCommand(args, { env: { DATA_DIR: world.newPath('none') } }),
+          runToolhostCommand([command, file], { env: { DATA_DIR: world.newPath('none') } }),
         );
         assert.equal(code, 1);
         assert.match(stderr, errorPattern);
