@@ -77,8 +77,7 @@ function lockEmptyPlace(file: string): { release(): void } {
     createPrivateDataFolder(dirname(file));
     const existingFile = getSqliteFiles(file).find((path) => existsSync(path));
     if (existingFile === undefined) return lockSqlite(file);
-    throw new AppError(
-      'conflict',
+    throw conflict(
       `${existingFile} already exists; to overwrite nothing, restore into an empty folder (DATA_DIR), or stop the service and move its database away`,
     );
   } catch (error) {
@@ -150,7 +149,10 @@ export async function importTables(
   });
 }
 
-/** Number of rows, and of their bytes, that are inserted together. */
+/**
+ * Number of rows, and of their bytes, that are inserted together. Tables have at most 20 columns, and SQLite allows
+ * 32,766 values in a statement.
+ */
 const maxBatch = { rows: 500, bytes: 1_000_000 };
 
 /** Value of a line, or consecutive rows of one table. */
@@ -201,8 +203,7 @@ function parseHeader(value: unknown): BackupHeader {
   const backupFormat = z.object({ toolhost_backup: z.number() }).safeParse(value).data?.toolhost_backup;
   if (backupFormat === undefined) throw damagedBackup('it does not start with a backup header');
   if (backupFormat > formatVersion) {
-    throw new AppError(
-      'conflict',
+    throw conflict(
       `the backup has format ${backupFormat}, and this version reads up to ${formatVersion}; restore it with the toolhost version that created it or a newer one`,
     );
   }
@@ -225,49 +226,39 @@ function parseTable(value: unknown, ownTables: ReadonlySet<string>, counts: RowC
 /** Creates the tables of a backup. @throws AppError conflict if one exists or this version does not know them */
 async function createTables(db: Db, { migrations, version }: BackupHeader, options: BackupOptions): Promise<void> {
   const { engine, files } = options;
-  if (await hasMigrationsTable(db, engine)) {
-    throw new AppError(
-      'conflict',
+  if (await hasMigrationsTable(db, engine))
+    throw conflict(
       'the database is not empty: it has toolhost tables; restore into an empty database to overwrite nothing',
     );
-  }
   const unknownNames = findUnknownMigrations(migrations, files);
-  if (unknownNames.length > 0) {
-    throw new AppError(
-      'conflict',
+  if (unknownNames.length > 0)
+    throw conflict(
       `the backup was created by toolhost ${version}, but this version, ${options.version}, does not know its migrations ${unknownNames.join(', ')}; restore it with version ${version} or a newer one`,
     );
-  }
   const checksums = new Map(migrations.map(({ name, checksum }) => [name, checksum]));
   const appliedFiles = files.filter(({ name }) => checksums.has(name));
-  const changedFiles = appliedFiles.filter(({ name, checksum }) => checksums.get(name) !== checksum);
-  if (changedFiles.length > 0) {
-    throw new AppError(
-      'conflict',
-      `the migrations ${changedFiles.map(({ name }) => name).join(', ')} of the backup differ from those of this installation; restore it with the official release of toolhost ${version}`,
+  const changedNames = appliedFiles
+    .filter((file) => checksums.get(file.name) !== file.checksum)
+    .map(({ name }) => name);
+  if (changedNames.length > 0)
+    throw conflict(
+      `the migrations ${changedNames.join(', ')} of the backup differ from those of this installation; restore it with the official release of toolhost ${version}`,
     );
-  }
   await migrateInTransaction(db, engine, appliedFiles, options);
 }
-
-/** Maximum number of values in a statement. PostgreSQL allows 65,535, SQLite 32,766. */
-const maxValuesPerStatement = 30_000;
 
 async function insertRows(db: Db, { table, columns }: BackupTable, values: readonly unknown[][]): Promise<void> {
   const { data: rows } = z.array(rowLine.length(columns.length)).safeParse(values);
   if (!rows) throw damagedBackup(`a row of table ${table} does not match its columns`);
   const names = sql.join(columns.map((column) => sql.ref(column)));
-  const rowsPerStatement = Math.max(1, Math.floor(maxValuesPerStatement / columns.length));
-  for (let start = 0; start < rows.length; start += rowsPerStatement) {
-    const tuples = rows.slice(start, start + rowsPerStatement).map((row) => sql`(${sql.join(row)})`);
-    try {
-      await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(tuples)}`.execute(db);
-    } catch (error) {
-      // SQLSTATE class 22 is a value of the wrong type.
-      if (getDatabaseErrorKind(error) !== 'constraint' && !/^22/.test(String((error as { code?: unknown }).code)))
-        throw error;
-      throw damagedBackup(`rows of table ${table} violate a constraint or a column type`);
-    }
+  const tuples = sql.join(rows.map((row) => sql`(${sql.join(row)})`));
+  try {
+    await sql`insert into ${sql.table(table)} (${names}) values ${tuples}`.execute(db);
+  } catch (error) {
+    // SQLSTATE class 22 is a value of the wrong type.
+    if (getDatabaseErrorKind(error) !== 'constraint' && !/^22/.test(String((error as { code?: unknown }).code)))
+      throw error;
+    throw damagedBackup(`rows of table ${table} violate a constraint or a column type`);
   }
 }
 
@@ -289,6 +280,8 @@ function unverifiedError(signature: Exclude<SignatureState, 'valid'>, key = ''):
     `${reasons[signature]} Nothing was restored. To restore it without verification, add --unverified.`,
   );
 }
+
+const conflict = (message: string) => new AppError('conflict', message);
 
 export function damagedBackup(reason: string): AppError {
   return new AppError(
