@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { before, describe, it } from 'node:test';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { buildProductionEnv } from '../support/toolhost/production-env.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendUntilClosed } from '../support/upstreams/raw-request.ts';
 
@@ -11,28 +12,17 @@ const foreignHost = 'evil.example';
 
 /** RFC 9112, 3.2.2: a server accepts an absolute-form request target and then ignores the Host header. */
 describe('a request with an absolute-form target', () => {
-  let toolhost: TestToolhost;
-  let httpToolhost: TestToolhost;
   let port: number;
   let key: string;
-  before(async () => {
+  const toolhost = useStarted(async () => {
     port = await findFreePort();
-    toolhost = await startToolhost({
-      env: {
-        BASE_URL: `https://${name}`,
-        SERVER_HOSTS: '*.mcp.example.com',
-        HOST: '127.0.0.1',
-        PORT: String(port),
-        MASTER_KEY: randomBytes(32).toString('base64'),
-        OIDC_ISSUER: 'https://provider.example',
-        OIDC_CLIENT_ID: 'client',
-        OIDC_CLIENT_SECRET: 'of-the-client',
-      },
-    });
-    httpToolhost = await startToolhost();
+    const env = { BASE_URL: `https://${name}`, SERVER_HOSTS: '*.mcp.example.com', PORT: String(port) };
+    return startToolhost({ env: buildProductionEnv(env) });
+  });
+  const httpToolhost = useStarted(startToolhost);
+  before(async () => {
     key = await toolhost.createKey();
   });
-  after(() => Promise.all([toolhost.stop(), httpToolhost.stop()]));
 
   type RequestOptions = { method?: string; host?: string | undefined; version?: string; headers?: string[] };
 
@@ -81,47 +71,36 @@ describe('a request with an absolute-form target', () => {
   });
 
   it('[sec F4] [mcp 57] gets 421 for an unknown target host, whatever the Host header says', async () => {
+    const otherNames = [foreignHost, `${name}:80`, `${name}.${foreignHost}`, `x.${managementHost}`];
     for (const host of [name, managementHost])
-      for (const other of [
-        foreignHost,
-        `${name}:80`,
-        `${name}.${foreignHost}`,
-        `x.${managementHost}`,
-        '127.0.0.1',
-        '[::1]',
-      ])
+      for (const other of [...otherNames, '127.0.0.1', '[::1]'])
         assert.equal((await sendRequest(`http://${other}/mcp/manage`, { host })).status, 421, `${other} ${host}`);
   });
 
   it('[sec F4] is subject to every other rule: paths, server hosts, origins, and hops', async () => {
     for (const path of ['/mcp/../mcp/manage', '//mcp/manage', '/mcp/%2e%2e/x', '/mcp\\manage'])
       assert.equal((await sendRequest(`https://${name}${path}`, { host: name })).status, 400, path);
-    for (const path of ['/', '/mcp/manage', '/api/v1/servers', '/metrics'])
-      assert.equal(
-        (await sendRequest(`https://${managementHost}${path}`, { method: 'GET', host: name })).status,
-        404,
-        path,
-      );
+    for (const path of ['/', '/mcp/manage', '/api/v1/servers', '/metrics']) {
+      const { status } = await sendRequest(`https://${managementHost}${path}`, { method: 'GET', host: name });
+      assert.equal(status, 404, path);
+    }
     const sent = (header: string) => sendRequest(`https://${name}/mcp/manage`, { host: name, headers: [header] });
-    assert.equal((await sent(`Origin: https://${foreignHost}`)).status, 403);
-    assert.equal((await sent('Toolhost-Hop: 1')).status, 508);
-    assert.equal((await sent(`Host: ${name}`)).status, 400);
+    for (const [header, status] of Object.entries({
+      [`Origin: https://${foreignHost}`]: 403,
+      'Toolhost-Hop: 1': 508,
+      [`Host: ${name}`]: 400,
+    }))
+      assert.equal((await sent(header)).status, status);
   });
 
   it('[sec F4] is rejected with 400 if the target has user info, no host, or another scheme', async () => {
     for (const host of [name, managementHost])
       for (const target of [
-        `https://user@${name}/mcp/manage`,
-        `https://user:password@${name}/mcp/manage`,
-        `https://@${name}/mcp/manage`,
+        ...['user@', 'user:password@', '@'].map((userInfo) => `https://${userInfo}${name}/mcp/manage`),
         `https://${name}@${foreignHost}/mcp/manage`,
         `https://${foreignHost}\\@${name}/mcp/manage`,
-        `https://${name}#/mcp/manage`,
-        'https:///mcp/manage',
-        'https:/mcp/manage',
-        `ftp://${name}/mcp/manage`,
-        `${name}/mcp/manage`,
-        'mcp/manage',
+        ...[`https://${name}#/mcp/manage`, 'https:///mcp/manage', 'https:/mcp/manage', `ftp://${name}/mcp/manage`],
+        ...[`${name}/mcp/manage`, 'mcp/manage'],
       ]) {
         const { status, text } = await sendRequest(target, { host });
         assert.equal(status, 400, target);

@@ -5,12 +5,9 @@ import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { getRunCount } from '../sets.ts';
 import { buildEchoConfig, buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
-import {
-  type RecordedRequest,
-  type RecordingUpstream,
-  startRecordingUpstream,
-} from '../support/upstreams/recording-upstream.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
 const clientCount = 50;
 const roundCount = getRunCount(50);
@@ -18,19 +15,12 @@ const roundCount = getRunCount(50);
 const kinds = ['modern', 'legacy', 'batch', 'modern, cancelled', 'legacy, cancelled'] as const;
 
 describe('the service with concurrent clients', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+  after(() => agent.destroy());
+  const { toolhost, upstream } = useToolhostWithUpstream({ env: { CONCURRENT_CALLS: '0' } });
   before(async () => {
-    upstream = await startRecordingUpstream();
     upstream.on('*', (request) => ({ body: toCallerAndText(request), delayMs: request.url.length % 3 }));
-    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { CONCURRENT_CALLS: '0' } });
     await toolhost.createServer(buildEchoConfig(upstream.url, { authentication: { type: 'Bearer' } }));
-  });
-  after(async () => {
-    agent.destroy();
-    await toolhost.stop();
-    await upstream.close();
   });
 
   /** Caller and argument of a request, as the upstream received them. */
@@ -40,11 +30,9 @@ describe('the service with concurrent clients', () => {
   });
   /** Sends one message. Returns the response body, or undefined if the client disconnected right after sending. */
   const send = async (token: string, message: unknown, headers: Record<string, string>, shouldDisconnect: boolean) => {
-    const request = http.request(`${toolhost.url}/mcp/echo`, {
-      agent,
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers },
-    });
+    const contentHeaders = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+    const options = { agent, method: 'POST', headers: { ...contentHeaders, ...headers } };
+    const request = http.request(`${toolhost.url}/mcp/echo`, options);
     request.on('error', () => undefined);
     request.end(JSON.stringify(message));
     if (shouldDisconnect) {
@@ -62,12 +50,10 @@ describe('the service with concurrent clients', () => {
     const kind = kinds[(client + number) % kinds.length] ?? 'modern';
     const token = `token-${client}`;
     const call = (text: string) => ({ name: 'echo', arguments: { text } });
-    const createStatefulMessage = (text: string) => ({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: call(text),
-    });
+    const createStatefulMessage = (text: string) => {
+      const params = call(text);
+      return { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+    };
     const texts = ['a', 'b', 'c'].map((part) => `${client}-${number}-${part}`).slice(0, kind === 'batch' ? 3 : 1);
     const [text = ''] = texts;
     const isStateless = kind.startsWith('modern');
@@ -79,10 +65,8 @@ describe('the service with concurrent clients', () => {
     const results = [response]
       .flat()
       .map(({ id, result }) => ({ id, ...JSON.parse((result as ToolCallResult).content[0]?.text ?? '') }));
-    assert.deepEqual(
-      results,
-      texts.map((expected) => ({ id: 1, who: `Bearer ${token}`, text: expected })),
-    );
+    const expected = texts.map((text) => ({ id: 1, who: `Bearer ${token}`, text }));
+    assert.deepEqual(results, expected);
     return results.length;
   };
 
@@ -93,10 +77,8 @@ describe('the service with concurrent clients', () => {
       return responses;
     };
     const answers = await Promise.all(Array.from({ length: clientCount }, (_, client) => run(client)));
-    assert.equal(
-      answers.reduce((sum, count) => sum + count),
-      clientCount * roundCount,
-    );
+    const answerCount = answers.reduce((sum, count) => sum + count);
+    assert.equal(answerCount, clientCount * roundCount);
     const mismatches = upstream.requests
       .map(toCallerAndText)
       .filter(({ who, text }) => who !== `Bearer token-${text?.split('-')[0]}`);

@@ -23,14 +23,9 @@ describe('a compressed request body', () => {
   async function fetchResponseHead(path: string, type: string): Promise<string> {
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
-    const headers = [
-      `Host: ${host}`,
-      `Authorization: Bearer ${path === '/mcp/echo' ? 'token' : key}`,
-      `Content-Type: ${type}`,
-      'Content-Length: 30',
-      'Content-Encoding: gzip',
-    ];
-    socket.write(`POST ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`);
+    const token = path === '/mcp/echo' ? 'token' : key;
+    const lines = [`Host: ${host}`, `Authorization: Bearer ${token}`, `Content-Type: ${type}`, 'Content-Length: 30'];
+    socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\nContent-Encoding: gzip\r\n\r\n`);
     const [response] = await once(socket, 'data');
     socket.destroy();
     return String(response);
@@ -54,28 +49,19 @@ describe('a compressed request body', () => {
   }
 
   it('[mcp 30] leaves the connection reusable, and gets no Accept-Encoding if the media type is wrong', async () => {
-    const send = (headers: Record<string, string>) =>
-      sendRawRequest(
-        `${toolhost.url}/mcp/echo`,
-        { method: 'POST', headers: { authorization: 'Bearer token', connection: 'keep-alive', ...headers } },
-        gzipSync('{"jsonrpc":"2.0","id":1,"method":"ping"}'),
-      );
-    const rejected = await send({ 'content-type': json, 'content-encoding': 'GZIP' });
-    assert.deepEqual(
-      [rejected.status, rejected.headers['accept-encoding'], rejected.headers.connection],
-      [415, 'identity', 'keep-alive'],
-    );
+    const ping = gzipSync('{"jsonrpc":"2.0","id":1,"method":"ping"}');
+    const send = (more: Record<string, string>) => {
+      const headers = { authorization: 'Bearer token', connection: 'keep-alive', ...more };
+      return sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, ping);
+    };
+    const { status, headers } = await send({ 'content-type': json, 'content-encoding': 'GZIP' });
+    assert.deepEqual([status, headers['accept-encoding'], headers.connection], [415, 'identity', 'keep-alive']);
     const text = await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip' });
     assert.deepEqual([text.status, text.headers['accept-encoding']], [415, undefined]);
   });
 
   it('[mcp 30] is rejected for every coding except "identity" and an empty one', async () => {
-    const post = (coding: string) =>
-      toolhost.post(
-        'echo',
-        { jsonrpc: '2.0', id: 1, method: 'ping' },
-        { token: 't', headers: { 'content-encoding': coding } },
-      );
+    const post = (coding: string) => toolhost.rpc('echo', 't', 'ping', undefined, { 'content-encoding': coding });
     for (const coding of ['br', 'deflate', 'gzip, identity', 'aws-chunked', 'x'.repeat(5000)]) {
       const message = assertRefused(await post(coding), 415, -32600, absentId);
       assert.ok(message.includes(coding.slice(0, 100)) && message.length < 300);

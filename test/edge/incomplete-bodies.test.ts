@@ -6,6 +6,7 @@ import { divideProcessMemory } from '../../apps/server/src/app/process-memory.ts
 import { measureReachableBytes } from '../support/collect-garbage.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -13,32 +14,48 @@ const mebibyte = 1024 * 1024;
 /** Maximum bytes of arriving bodies per tenant, in a process with twice this work memory. */
 const maxBytes = 16 * mebibyte;
 
+/** Connects and sends the head of a request, without its body. */
+function openBody({ url }: TestToolhost, path: string, token: string, framing: string): Socket {
+  const { host, port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  const head = [`Host: ${host}`, `Authorization: Bearer ${token}`, 'Content-Type: application/json', framing];
+  socket.write(`POST ${path} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`);
+  return socket;
+}
+
 describe('the memory limit for request bodies that never complete', () => {
-  let toolhost: TestToolhost;
-  let key: string;
   let sockets: Socket[] = [];
+  // The service waits for open requests when it stops.
+  after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const divideMemory = () => ({ ...divideProcessMemory(1), work: 2 * maxBytes });
+  const toolhost = useStarted(() => startToolhost({ runtimeOptions: { divideMemory } }));
+  let key: string;
   before(async () => {
-    const divideMemory = () => ({ ...divideProcessMemory(1), work: 2 * maxBytes });
-    toolhost = await startToolhost({ runtimeOptions: { divideMemory } });
     key = await toolhost.createKey();
     await toolhost.createServer(buildEchoConfig('https://api.example'));
   });
-  after(async () => {
-    for (const socket of sockets) socket.destroy();
-    await toolhost.stop();
-  });
 
-  /** Starts a request and sends all but the last byte of its body. */
-  async function startBody(path: string, token: string, bytes: number): Promise<Socket> {
-    const { host, port } = new URL(toolhost.url);
-    const socket = connect(Number(port), '127.0.0.1');
-    socket.on('error', () => undefined);
-    const head = [`Host: ${host}`, `Authorization: Bearer ${token}`, 'Content-Type: application/json'];
-    socket.write(`POST ${path} HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: ${bytes}\r\n\r\n`);
-    await new Promise((resolve) => socket.write(`"${'x'.repeat(bytes - 2)}`, resolve));
+  async function sendHead(path: string, token: string, framing: string): Promise<Socket> {
+    const socket = openBody(toolhost, path, token, framing);
     sockets.push(socket);
     return socket;
   }
+  /** Starts a request and sends all but the last byte of its body. */
+  async function startBody(path: string, token: string, bytes: number): Promise<Socket> {
+    const socket = await sendHead(path, token, `Content-Length: ${bytes}`);
+    await new Promise((resolve) => socket.write(`"${'x'.repeat(bytes - 2)}`, resolve));
+    return socket;
+  }
+  /** Completes a body, which is no valid request, and asserts that it is read. */
+  async function completeBody(socket: Socket): Promise<void> {
+    const pendingResponse = once(socket, 'data');
+    socket.write('"');
+    assert.match(String((await pendingResponse)[0]), /^HTTP\/1\.1 400 /);
+  }
+  const overflowError = /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many request bodies are arriving/is;
 
   /** Starts more bodies than the memory limit allows, and asserts that the last ones are rejected. */
   async function assertOverflowRejected(path: string, token: string, bytes: number): Promise<void> {
@@ -47,20 +64,14 @@ describe('the memory limit for request bodies that never complete', () => {
       const socket = await startBody(path, token, bytes);
       socket.once('data', (data) => firstResponse.resolve(String(data)));
     }
-    assert.match(
-      await firstResponse.promise,
-      /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many request bodies are arriving/is,
-    );
+    assert.match(await firstResponse.promise, overflowError);
     assert.ok((await countShedWork(toolhost.url, 'memory')) >= 1);
   }
 
   it('[find A6] rejects bodies of unverified callers, but not the body of a caller with an API key at the same IP address', async () => {
     const ownSocket = await startBody('/api/v1/servers', key, mebibyte / 4);
-    const pendingResponse = once(ownSocket, 'data');
     await assertOverflowRejected('/mcp/echo', 'made-up', mebibyte);
-    ownSocket.write('"');
-    const [response] = await pendingResponse;
-    assert.match(String(response), /^HTTP\/1\.1 400 /);
+    await completeBody(ownSocket);
   });
 
   it('[sec F3] caps the memory of incomplete bodies, with invalid credentials and with an API key', async () => {
@@ -73,18 +84,13 @@ describe('the memory limit for request bodies that never complete', () => {
 
   it('[sec F3] counts each chunk of a body, because a one-byte chunk takes more memory than its byte', async () => {
     const chunkCount = 12_000;
-    const { host, port } = new URL(toolhost.url);
-    const head = [`Host: ${host}`, 'Authorization: Bearer made-up', 'Content-Type: application/json'];
-    const requestHead = `POST /mcp/echo HTTP/1.1\r\n${head.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n`;
     const firstResponse = Promise.withResolvers<string>();
     for (let count = 0; count * chunkCount * 256 <= maxBytes + 4 * mebibyte; count++) {
-      const socket = connect(Number(port), '127.0.0.1');
-      sockets.push(socket);
-      socket.on('error', () => undefined);
+      const socket = await sendHead('/mcp/echo', 'made-up', 'Transfer-Encoding: chunked');
       socket.once('data', (data) => firstResponse.resolve(String(data)));
-      await new Promise((resolve) => socket.write(requestHead + '1\r\nx\r\n'.repeat(chunkCount), resolve));
+      await new Promise((resolve) => socket.write('1\r\nx\r\n'.repeat(chunkCount), resolve));
     }
-    assert.match(await firstResponse.promise, /^HTTP\/1\.1 503 .*too many request bodies are arriving/is);
+    assert.match(await firstResponse.promise, overflowError);
   });
 
   it('[sec F3] still accepts a body of another workspace', async () => {
@@ -100,10 +106,7 @@ describe('the memory limit for request bodies that never complete', () => {
     sockets = [];
     const slow = await startBody('/mcp/echo', 'token', mebibyte);
     for (let i = 0; i < 14; i++) await startBody('/mcp/echo', 'token', mebibyte);
-    const pendingResponse = once(slow, 'data');
-    slow.write('"');
-    const [response] = await pendingResponse;
-    assert.match(String(response), /^HTTP\/1\.1 400 /);
+    await completeBody(slow);
   });
 });
 
@@ -113,27 +116,19 @@ describe('the slot limit for bodies of more than 4 MiB', () => {
     const toolhost = await startToolhost({ runtimeOptions: { runningClock: () => clockOffsetMs } });
     t.after(() => toolhost.stop());
     const createKey = (workspace: string) => toolhost.createKey({ workspace });
-    const { host, port } = new URL(toolhost.url);
     const rejections: string[] = [];
     for (const key of await Promise.all(['one', 'two', 'three', 'four', 'five'].map(createKey))) {
       for (let count = 0; count < 2; count++) {
-        const socket = connect(Number(port), '127.0.0.1');
+        const socket = openBody(toolhost, '/api/v1/import', key, 'Content-Length: 5000000');
         t.after(() => socket.destroy());
-        socket.on('error', () => undefined);
         socket.on('data', (data) => rejections.push(String(data)));
-        const head = [`Host: ${host}`, `Authorization: Bearer ${key}`, 'Content-Type: application/json'];
-        socket.write(
-          `POST /api/v1/import HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: 5000000\r\n\r\n{"document":"`,
-        );
+        socket.write('{"document":"');
       }
     }
     const other = await createKey('other');
     const paths = { '/a': { get: { operationId: 'a', responses: {} } } };
-    const documentHead = {
-      openapi: '3.0.0',
-      info: { title: 'A', version: '1' },
-      servers: [{ url: 'https://api.example' }],
-    };
+    const info = { title: 'A', version: '1' };
+    const documentHead = { openapi: '3.0.0', info, servers: [{ url: 'https://api.example' }] };
     const document = JSON.stringify({ ...documentHead, paths, 'x-padding': 'x'.repeat(4.4 * mebibyte) });
     const startImport = () => toolhost.rest('POST', '/import', { key: other, body: { document } });
     const rejectedText = await eventually(async () => {

@@ -1,34 +1,23 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
-import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { describe, it } from 'node:test';
+import { startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { buildProductionEnv } from '../support/toolhost/production-env.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 const baseUrl = 'https://tools.example.com';
 
 describe('the dashboard behind https', () => {
-  let provider: ForgedTokenProvider;
-  let toolhost: TestToolhost;
+  const provider = useStarted(startForgedTokenProvider);
   let port: number;
-  before(async () => {
-    provider = await startForgedTokenProvider();
+  useStarted(async () => {
     port = await findFreePort();
-    toolhost = await startToolhost({
-      env: {
-        BASE_URL: baseUrl,
-        SERVER_HOSTS: '*.mcp.example.com',
-        HOST: '127.0.0.1',
-        PORT: String(port),
-        MASTER_KEY: randomBytes(32).toString('base64'),
-        OIDC_ISSUER: provider.url,
-        OIDC_CLIENT_ID: provider.clientId,
-        OIDC_CLIENT_SECRET: 'of-the-client',
-      },
-    });
+    const env = { SERVER_HOSTS: '*.mcp.example.com', PORT: String(port), OIDC_ISSUER: provider.url };
+    return startToolhost({ env: buildProductionEnv({ BASE_URL: baseUrl, OIDC_CLIENT_ID: provider.clientId, ...env }) });
   });
-  after(() => Promise.all([toolhost.stop(), provider.close()]));
+  const session = { cookie: '__Host-toolhost-session=somebody' };
 
   const get = (path: string, headers: Record<string, string> = {}) =>
     sendRawRequest(`http://127.0.0.1:${port}${path}`, { headers: { host: new URL(baseUrl).host, ...headers } });
@@ -38,19 +27,13 @@ describe('the dashboard behind https', () => {
 
   it('[sec M10] allows only its own scripts and styles, no frames, and no other site', async () => {
     for (const path of ['/', '/servers', '/servers/x/connect', '/keys', '/calls', '/audit', '/settings']) {
-      const { status, headers, text } = await get(path, { cookie: '__Host-toolhost-session=somebody' });
+      const { status, headers, text } = await get(path, session);
       assert.equal(status, 200, path);
-      const policy = directives(String(headers['content-security-policy']));
-      const { 'style-src': styles = '', ...others } = policy;
+      const { 'style-src': styles = '', ...others } = directives(String(headers['content-security-policy']));
       assert.deepEqual(others, {
-        'default-src': "'none'",
-        'script-src': "'self'",
-        'connect-src': "'self'",
-        'font-src': "'self'",
+        ...{ 'default-src': "'none'", 'base-uri': "'none'", 'frame-ancestors': "'none'" },
+        ...{ 'script-src': "'self'", 'connect-src': "'self'", 'font-src': "'self'", 'form-action': "'self'" },
         'img-src': "'self' data:",
-        'base-uri': "'none'",
-        'form-action': "'self'",
-        'frame-ancestors': "'none'",
       });
       const nonce = /^'self' 'nonce-([\w+/=-]{16,})'$/.exec(styles)?.[1];
       assert.ok(nonce, styles);
@@ -60,21 +43,15 @@ describe('the dashboard behind https', () => {
       assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
       assert.equal(headers['x-content-type-options'], 'nosniff');
       assert.equal(headers['cache-control'], 'no-store');
-      assert.doesNotMatch(
-        text,
-        /<script(?![^>]*\bsrc=)|\son\w+=|<style/,
-        'the page has no inline script, handler, or style',
-      );
+      assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|\son\w+=|<style/, 'an inline script, handler, or style');
       assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//, 'the page loads nothing from other sites');
     }
   });
 
   it('[sec M10] requires https (HSTS) at every URL', async () => {
     const paths = ['/mcp/projects', '/files/x', '/livez', '/authorize', '/api/v1/servers', '/a//b'];
-    const responses = [
-      ...(await Promise.all(paths.map((path) => get(path)))),
-      await get('/mcp', { host: 'nobody.mcp.example.com' }),
-    ];
+    const responses = await Promise.all(paths.map((path) => get(path)));
+    responses.push(await get('/mcp', { host: 'nobody.mcp.example.com' }));
     for (const { headers, text } of responses)
       assert.equal(headers['strict-transport-security'], 'max-age=31536000; includeSubDomains', text);
   });
@@ -89,31 +66,26 @@ describe('the dashboard behind https', () => {
   });
 
   it('[sec M10] sends a new style nonce for each page view', async () => {
-    const nonces = await Promise.all(
-      [1, 2].map(
-        async () =>
-          /nonce" content="([^"]+)"/.exec((await get('/', { cookie: '__Host-toolhost-session=somebody' })).text)?.[1],
-      ),
-    );
-    assert.notEqual(nonces[0], nonces[1]);
+    const getNonce = async () => /nonce" content="([^"]+)"/.exec((await get('/', session)).text)?.[1];
+    assert.notEqual(await getNonce(), await getNonce());
   });
 
   it('[sec M10] binds the sign-in and session cookies to the exact host, out of reach of scripts', async () => {
     const loginRedirect = await get('/login');
     assert.equal(loginRedirect.status, 302);
     const [cookie] = loginRedirect.headers['set-cookie'] ?? [];
-    const flags = '; Path=/; HttpOnly; Secure; SameSite=Lax';
+    const flags = ['Path=/', 'HttpOnly', 'Secure', 'SameSite=Lax'];
     assert.match(cookie ?? '', /^__Host-toolhost-sign-in-[0-9a-f]{16}=[^;]+; /);
-    for (const flag of flags.split('; ').slice(1)) assert.ok(cookie?.split('; ').includes(flag), `${cookie}`);
+    for (const flag of flags) assert.ok(cookie?.split('; ').includes(flag), `${cookie}`);
     const { searchParams: sent } = new URL(String(loginRedirect.headers.location));
     assert.equal(sent.get('redirect_uri'), `${baseUrl}/login/callback`);
     provider.setIdToken(sent.get('nonce') ?? '');
     const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
     const back = await get(`/login/callback?${query}`, { cookie: cookie?.split(';')[0] ?? '' });
     assert.equal(back.status, 302, back.text);
-    const session = back.headers['set-cookie']?.find((line) => line.startsWith('__Host-toolhost-session='));
-    assert.ok(session, String(back.headers['set-cookie']));
-    for (const flag of flags.split('; ').slice(1)) assert.ok(session.split('; ').includes(flag), session);
-    assert.doesNotMatch(session, /Domain=/i);
+    const sessionCookie = back.headers['set-cookie']?.find((line) => line.startsWith('__Host-toolhost-session='));
+    assert.ok(sessionCookie, String(back.headers['set-cookie']));
+    for (const flag of flags) assert.ok(sessionCookie.split('; ').includes(flag), sessionCookie);
+    assert.doesNotMatch(sessionCookie, /Domain=/i);
   });
 });

@@ -1,77 +1,48 @@
 import assert from 'node:assert/strict';
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
-import { after, before, describe, it } from 'node:test';
-import type { LoginWorld } from '../support/oauth/login-world.ts';
+import { before, describe, it } from 'node:test';
+import { freshRequest } from '../support/fresh-request.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
-type ReceivedResponse = { status: number; headers: NodeJS.Dict<string | string[]>; body: string };
-
 describe('the host of a server (SERVER_HOSTS)', () => {
-  let world: LoginWorld;
+  const world = useStarted(() => startLoginWorld({ env: { SERVER_HOSTS: '*.tools.localhost' } }));
   let port: string;
   let slug: string;
   before(async () => {
-    world = await startLoginWorld({ env: { SERVER_HOSTS: '*.tools.localhost' } });
     port = new URL(world.toolhost.url).port;
     slug = await world.createServer();
   });
-  after(() => world.stop());
 
   const toHost = (name: string) => `${name}.tools.localhost:${port}`;
   const toUrl = (name: string) => `http://${toHost(name)}/mcp`;
 
   /** Sends a request to this machine under any host name; `fetch` would resolve the name. */
-  async function sendRequest(
-    host: string,
-    path: string,
-    message?: Json,
-    headers: Record<string, string> = {},
-  ): Promise<ReceivedResponse> {
-    const sent = request({
-      port,
-      host: '127.0.0.1',
-      path,
-      method: message ? 'POST' : 'GET',
-      headers: { host, ...(message && { 'content-type': 'application/json' }), ...headers },
-    });
-    sent.end(message ? JSON.stringify(message) : undefined);
-    return new Promise((resolve, reject) => {
-      sent.once('error', reject);
-      sent.once('response', (response) => {
-        text(response).then(
-          (body) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
-          reject,
-        );
-      });
-    });
-  }
+  const sendRequest = (host: string, path: string, body?: Json, headers: Record<string, string> = {}) =>
+    freshRequest(`http://127.0.0.1:${port}${path}`, { ...(body && { body }), headers: { host, ...headers } });
+  const bearer = (token: unknown) => ({ authorization: `Bearer ${token}` });
+  const html = { accept: 'text/html' };
 
   const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
   it('[ship 5] serves the server at /mcp with the same tokens', async () => {
     const { access_token: token } = await world.getTokens(await world.registerClient(slug));
-    const response = await sendRequest(toHost(slug), '/mcp', list, { authorization: `Bearer ${token}` });
-    assert.equal(response.status, 200, response.body);
-    assert.deepEqual(
-      (JSON.parse(response.body) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name),
-      ['run'],
-    );
+    const response = await sendRequest(toHost(slug), '/mcp', list, bearer(token));
+    assert.equal(response.status, 200, response.text);
+    const { tools } = response.body.result as { tools: { name: string }[] };
+    assert.equal(tools.map(({ name }) => name).join(), 'run');
     const other = await world.createServer();
-    assert.equal((await sendRequest(toHost(other), '/mcp', list, { authorization: `Bearer ${token}` })).status, 401);
+    assert.equal((await sendRequest(toHost(other), '/mcp', list, bearer(token))).status, 401);
   });
 
   it('[ship 5] responds to a URL with a trailing slash as to the URL without one', async () => {
     const paths = ['/mcp', '/.well-known/oauth-protected-resource', '/.well-known/oauth-authorization-server/mcp'];
     for (const path of paths) {
       const message = path === '/mcp' ? list : undefined;
-      const [plain, slashed] = [
-        await sendRequest(toHost(slug), path, message),
-        await sendRequest(toHost(slug), `${path}/`, message),
-      ];
+      const plain = await sendRequest(toHost(slug), path, message);
+      const slashed = await sendRequest(toHost(slug), `${path}/`, message);
       assert.equal(plain.status, message ? 401 : 200, path);
-      assert.deepEqual([slashed.status, slashed.body], [plain.status, plain.body], path);
+      assert.deepEqual([slashed.status, slashed.text], [plain.status, plain.text], path);
     }
   });
 
@@ -81,19 +52,15 @@ describe('the host of a server (SERVER_HOSTS)', () => {
     const url = `http://${toHost(slug)}/.well-known/oauth-protected-resource/mcp`;
     assert.ok(String(rejected.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
     for (const path of [new URL(url).pathname, '/.well-known/oauth-protected-resource']) {
-      const document = JSON.parse((await sendRequest(toHost(slug), path)).body) as Json;
-      assert.equal(document.resource, toUrl(slug));
-      assert.deepEqual(document.authorization_servers, [world.issuer(slug)]);
+      const { body } = await sendRequest(toHost(slug), path);
+      assert.deepEqual([body.resource, body.authorization_servers], [toUrl(slug), [world.issuer(slug)]]);
     }
     for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp']) {
-      const document = JSON.parse((await sendRequest(toHost(slug), path)).body) as Json;
-      assert.equal(document.issuer, world.issuer(slug));
+      assert.equal((await sendRequest(toHost(slug), path)).body.issuer, world.issuer(slug));
     }
-    const below = await sendRequest(
-      new URL(world.toolhost.url).host,
-      `/.well-known/oauth-protected-resource/mcp/${slug}`,
-    );
-    assert.equal((JSON.parse(below.body) as Json).resource, world.issuer(slug));
+    const { host } = new URL(world.toolhost.url);
+    const below = await sendRequest(host, `/.well-known/oauth-protected-resource/mcp/${slug}`);
+    assert.equal(below.body.resource, world.issuer(slug));
   });
 
   it('[ship 5] accepts its URL as the resource of a login, and no other host', async () => {
@@ -112,46 +79,39 @@ describe('the host of a server (SERVER_HOSTS)', () => {
     const rejected = await sendRequest(toHost(viewed), '/mcp/desk', list);
     assert.equal(rejected.status, 401);
     assert.ok(String(rejected.headers['www-authenticate']).includes(`resource_metadata="${url}"`));
-    const document = JSON.parse((await sendRequest(toHost(viewed), new URL(url).pathname)).body) as Json;
+    const { body: document } = await sendRequest(toHost(viewed), new URL(url).pathname);
     const targetResource = { resource: `${toUrl(viewed)}/desk` };
-    assert.deepEqual(
-      [document.resource, document.authorization_servers],
-      [targetResource.resource, [world.issuer(viewed)]],
-    );
+    assert.equal(document.resource, targetResource.resource);
+    assert.deepEqual(document.authorization_servers, [world.issuer(viewed)]);
     const client = await world.registerClient(viewed);
     const { code, verifier } = await world.logIn(client, undefined, targetResource);
     const { access_token } = (await client.redeem(code, verifier, targetResource)).body;
-    const headers = { authorization: `Bearer ${String(access_token)}` };
+    const headers = bearer(access_token);
     assert.equal((await sendRequest(toHost(viewed), '/mcp/desk', list, headers)).status, 200);
     assert.equal((await sendRequest(toHost(viewed), '/mcp', list, headers)).status, 401);
-    const page = await sendRequest(toHost(viewed), '/mcp/desk', undefined, { accept: 'text/html' });
-    assert.ok(page.body.includes(`<pre>${toUrl(viewed)}/desk</pre>`));
+    const page = await sendRequest(toHost(viewed), '/mcp/desk', undefined, html);
+    assert.ok(page.text.includes(`<pre>${toUrl(viewed)}/desk</pre>`));
     for (const path of ['/mcp/nothing', '/mcp/token', '/.well-known/oauth-protected-resource/mcp/nothing'])
       assert.equal((await sendRequest(toHost(viewed), path)).status, 404, path);
     // A server host has no start page.
     for (const path of ['/mcp/nothing', '/']) {
-      const notFound = await sendRequest(toHost(viewed), path, undefined, { accept: 'text/html' });
+      const notFound = await sendRequest(toHost(viewed), path, undefined, html);
       assert.equal(notFound.status, 404);
-      assert.ok(notFound.body.includes(`href="${world.toolhost.url}/"`), notFound.body);
+      assert.ok(notFound.text.includes(`href="${world.toolhost.url}/"`), notFound.text);
     }
   });
 
   it('[ship 5] serves the management server on its host', async () => {
     const key = await world.toolhost.createKey();
-    const response = await sendRequest(toHost('manage'), '/mcp', list, { authorization: `Bearer ${key}` });
-    assert.equal(response.status, 200, response.body);
+    const response = await sendRequest(toHost('manage'), '/mcp', list, bearer(key));
+    assert.equal(response.status, 200, response.text);
   });
 
   it('[ship 5] serves nothing else on a server host, and no host that is not a slug', async () => {
     for (const path of ['/', '/login', '/api/v1/servers', `/mcp/${slug}`, `/mcp/${slug}/authorize`, '/metrics'])
       assert.equal((await sendRequest(toHost(slug), path)).status, 404, path);
-    for (const host of [
-      `a.${toHost(slug)}`,
-      toHost('-x'),
-      toHost('Ü'),
-      `tools.localhost:${port}`,
-      `${slug}.tools.localhost:1`,
-    ])
+    const noServer = [`a.${toHost(slug)}`, toHost('-x'), toHost('Ü'), `tools.localhost:${port}`];
+    for (const host of [...noServer, `${slug}.tools.localhost:1`])
       assert.equal((await sendRequest(host, '/mcp', list)).status, 421, host);
     assert.equal((await sendRequest(toHost(slug), '/livez')).status, 200);
     assert.equal((await sendRequest(toHost('nobody-here'), '/mcp', list)).status, 404);
@@ -170,7 +130,7 @@ describe('the host of a server (SERVER_HOSTS)', () => {
     const { body } = await world.toolhost.rest('GET', `/servers/${slug}`, { key });
     const { server } = body as { server: Json };
     assert.deepEqual([server.url, server.host_url], [world.issuer(slug), toUrl(slug)]);
-    const page = await sendRequest(toHost(slug), '/mcp', undefined, { accept: 'text/html' });
-    assert.ok(page.body.includes(toUrl(slug)));
+    const page = await sendRequest(toHost(slug), '/mcp', undefined, html);
+    assert.ok(page.text.includes(toUrl(slug)));
   });
 });

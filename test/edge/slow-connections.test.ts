@@ -36,11 +36,12 @@ function openSlowClient(toolhost: TestToolhost, prefix: string, slowBytes: strin
 }
 
 describe('timeout handling of slow connections', () => {
-  it('[sec F4] closes hundreds of slow connections on time, whatever they send, while calls of other clients are served', async () => {
-    const upstream = await startRecordingUpstream();
+  it('[sec F4] closes hundreds of slow connections on time, whatever they send, while calls of other clients are served', async (t) => {
     // Longer than a busy machine may delay reading an arrived request, which would otherwise be closed too.
     const timeouts = { headersTimeoutMs: 6000, requestTimeoutMs: 9000 };
+    const upstream = await startRecordingUpstream();
     const toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: timeouts });
+    t.after(() => Promise.all([toolhost.stop(), upstream.close()]));
     await toolhost.createServer(buildServerAt('quick', upstream.url));
     const { host } = new URL(toolhost.url);
     const head = ['POST /mcp/quick HTTP/1.1', `Host: ${host}`, `Authorization: Bearer ${token}`];
@@ -55,9 +56,8 @@ describe('timeout handling of slow connections', () => {
     );
     let open = true;
     // Without the two timeouts, Node.js defaults of a minute and more apply, far longer than any delay of a busy machine.
-    const allClosed = assertWithinDeadline(30_000, () =>
-      Promise.all(clients.flat().map(({ closed }) => closed)),
-    ).finally(() => {
+    const allClosed = assertWithinDeadline(30_000, () => Promise.all(clients.flat().map(({ closed }) => closed)));
+    void allClosed.finally(() => {
       open = false;
     });
     let completedCalls = 0;
@@ -72,14 +72,12 @@ describe('timeout handling of slow connections', () => {
     const [, headers = [], bodies = []] = clients;
     for (const { getReceived } of [...headers, ...bodies]) assert.match(getReceived(), /^$|^HTTP\/1\.1 408 /);
     assert.ok([...headers, ...bodies].some(({ getReceived }) => getReceived() !== ''));
-    await toolhost.stop();
-    await upstream.close();
   });
 
-  it('[sec F4] allows a request that arrives slowly but in time', async () => {
-    const upstream = await startRecordingUpstream();
-    const toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    await toolhost.createServer(buildServerAt('quick', upstream.url));
+  it('[sec F4] allows a request that arrives slowly but in time', async (t) => {
+    const toolhost = await startToolhost();
+    t.after(() => toolhost.stop());
+    await toolhost.createServer(buildServerAt('quick', 'https://api.example'));
     const { host, port } = new URL(toolhost.url);
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
     const head = ['POST /mcp/quick HTTP/1.1', `Host: ${host}`, `Authorization: Bearer ${token}`, 'Connection: close'];
@@ -91,12 +89,11 @@ describe('timeout handling of slow connections', () => {
       await delay(1);
     }
     assert.match(await response, /^HTTP\/1\.1 200 .*"result":\{\}/s);
-    await toolhost.stop();
-    await upstream.close();
   });
 
-  it('[sec F4] closes an idle connection after the idle timeout, and not earlier', async () => {
+  it('[sec F4] closes an idle connection after the idle timeout, and not earlier', async (t) => {
     const toolhost = await startToolhost({ runtimeOptions: { idleTimeoutMs } });
+    t.after(() => toolhost.stop());
     const { host, port } = new URL(toolhost.url);
     const socket = connect(Number(port), '127.0.0.1');
     const startedAt = performance.now();
@@ -104,7 +101,6 @@ describe('timeout handling of slow connections', () => {
     socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     assert.match(await response, /^HTTP\/1\.1 200 .*connection: keep-alive/is);
     assert.ok(performance.now() - startedAt >= idleTimeoutMs);
-    await toolhost.stop();
   });
 });
 
