@@ -2,15 +2,17 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
+import { freshRequest } from '../support/fresh-request.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort, startListener } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const token = 'caller-token-canary-0123456789';
@@ -19,11 +21,7 @@ const stored = { authentication: { type: 'Bearer', token: 'stored-credential-can
 const exportTimeoutMs = 30_000;
 
 describe('a failing trace collector', () => {
-  let upstream: RecordingUpstream;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-  });
-  after(() => upstream.close());
+  const upstream = useStarted(startRecordingUpstream);
 
   it('fails no call, is logged once, and receives spans again when it is back', async () => {
     const port = await findFreePort();
@@ -42,36 +40,28 @@ describe('a failing trace collector', () => {
     const child = await startChildToolhost(env);
     const arguments_ = ['keys', 'create', '--name', 'x', '--scopes', 'manage,call'];
     const { key } = await runToolhostJson<{ key: string }>(arguments_, { env });
-    const post = (path: string, body: object) =>
-      fetch(child.url + path, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
+    const post = (path: string, body: Json) => freshRequest(child.url + path, { key, body });
     assert.equal((await post('/api/v1/servers', buildServerAt('things', upstream.url, stored))).status, 201);
-    const call = async () => {
-      const reply = await post('/mcp/things', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get' } });
-      const { result } = (await reply.json()) as { result: ToolCallResult };
-      assert.notEqual(result.isError, true);
-    };
+    const callUntil = (check: () => void) =>
+      eventually(async () => {
+        const { body } = await post('/mcp/things', {
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'get' },
+        });
+        assert.notEqual((body.result as ToolCallResult).isError, true);
+        check();
+      }, exportTimeoutMs);
     const countLogLines = (pattern: RegExp) => child.output().match(pattern)?.length ?? 0;
     const countFailureLines = () => countLogLines(/collector does not accept spans/g);
-    await eventually(async () => {
-      await call();
-      assert.equal(countFailureLines(), 1);
-    }, exportTimeoutMs);
+    await callUntil(() => assert.equal(countFailureLines(), 1));
     const collector = await startTraceCollector(port);
     collector.respondWith(400);
-    await eventually(async () => {
-      await call();
-      assert.ok(collector.requests.length >= 3);
-    }, exportTimeoutMs);
+    await callUntil(() => assert.ok(collector.requests.length >= 3));
     assert.deepEqual([countFailureLines(), countLogLines(/accepts spans again/g)], [1, 0]);
     collector.respondWith(200);
-    await eventually(async () => {
-      await call();
-      assert.ok(collector.spans.length >= 2);
-    }, exportTimeoutMs);
+    await callUntil(() => assert.ok(collector.spans.length >= 2));
     assert.equal(await child.end(), 0);
     assert.deepEqual([countFailureLines(), countLogLines(/accepts spans again/g)], [1, 1]);
     assert.ok(collector.requests.every(({ headers }) => headers['x-collector-key'] === 'header-canary'));
@@ -83,10 +73,8 @@ describe('a failing trace collector', () => {
 
   it('delays no calls, and shutdown only briefly, when it does not respond', async () => {
     const silent = await startListener();
-    const toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${silent.port}` },
-    });
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${silent.port}` };
+    const toolhost = await startToolhost({ egressPorts: [upstream.port], env });
     await toolhost.createServer(buildServerAt('things', upstream.url));
     for (let n = 0; n < 3; n++) assert.notEqual((await toolhost.callTool('things', token, 'get')).isError, true);
     // Well below the ten seconds that the exporter itself would wait.

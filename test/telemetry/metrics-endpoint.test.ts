@@ -1,51 +1,32 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { ConfigError, readConfig } from '../../apps/server/src/config.ts';
 import { createMetricsEndpoint } from '../../apps/server/src/telemetry/metrics-endpoint.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
+import { buildProductionEnv } from '../support/toolhost/production-env.ts';
 import { parseMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 const metricsToken = 'metrics-token-0123456789';
 const host = 'tools.example.com';
 
 describe('metrics endpoint of a public service', () => {
-  let port: number;
-  let withToken: TestToolhost;
-  let withoutToken: TestToolhost;
-  const startProduction = async (more: Record<string, string>) => {
-    port = await findFreePort();
-    return startToolhost({
-      env: {
-        BASE_URL: `https://${host}`,
-        HOST: '127.0.0.1',
-        PORT: String(port),
-        MASTER_KEY: randomBytes(32).toString('base64'),
-        OIDC_ISSUER: 'https://id.example.com',
-        OIDC_CLIENT_ID: 'toolhost',
-        OIDC_CLIENT_SECRET: 'secret',
-        ...more,
-      },
-    });
+  const startProduction = async (more: Record<string, string> = {}) => {
+    const PORT = String(await findFreePort());
+    return startToolhost({ env: buildProductionEnv({ PORT, ...more }) });
   };
-  before(async () => {
-    withoutToken = await startProduction({});
-    withToken = await startProduction({ METRICS_TOKEN: metricsToken });
-  });
-  after(() => Promise.all([withToken.stop(), withoutToken.stop()]));
+  const withoutToken = useStarted(startProduction);
+  const withToken = useStarted(() => startProduction({ METRICS_TOKEN: metricsToken }));
 
-  const get = (toolhost: TestToolhost, headers: Record<string, string>): Promise<RawReply> =>
-    sendRawRequest(`http://127.0.0.1:${toolhost.running.config.port}/metrics`, { headers: { host, ...headers } });
+  const get = ({ running }: TestToolhost, headers: Record<string, string>, path = 'metrics', method = 'GET') =>
+    sendRawRequest(`http://127.0.0.1:${running.config.port}/${path}`, { method, headers: { host, ...headers } });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
   it('returns 404 without METRICS_TOKEN, even to local clients', async () => {
-    const unknownPath = await sendRawRequest(`http://127.0.0.1:${withoutToken.running.config.port}/nothing`, {
-      headers: { host },
-    });
+    const unknownPath = await get(withoutToken, {}, 'nothing');
     for (const headers of [{}, bearer(metricsToken), bearer(await withoutToken.createKey())]) {
       const reply = await get(withoutToken, headers);
       assert.equal(reply.status, 404);
@@ -69,32 +50,20 @@ describe('metrics endpoint of a public service', () => {
   });
 
   it('accepts the host name that a scraper uses, like the health probes', async () => {
-    const reply = await get(withToken, { host: '10.0.0.7:8080', ...bearer(metricsToken) });
-    assert.equal(reply.status, 200);
-    const other = { headers: { host: '10.0.0.7:8080', ...bearer(metricsToken) } };
-    assert.equal(
-      (await sendRawRequest(`http://127.0.0.1:${withToken.running.config.port}/api/v1/servers`, other)).status,
-      421,
-    );
+    const headers = { host: '10.0.0.7:8080', ...bearer(metricsToken) };
+    assert.equal((await get(withToken, headers)).status, 200);
+    assert.equal((await get(withToken, headers, 'api/v1/servers')).status, 421);
   });
 
   it('refuses every web page, including those of this service', async () => {
-    for (const page of [
-      { origin: `https://${host}` },
-      { origin: 'https://evil.example' },
-      { 'sec-fetch-site': 'same-origin' },
-      { 'sec-fetch-site': 'cross-site' },
-    ]) {
+    const origins = [`https://${host}`, 'https://evil.example'].map((origin) => ({ origin }));
+    const sites = ['same-origin', 'cross-site'].map((site) => ({ 'sec-fetch-site': site }));
+    for (const page of [...origins, ...sites])
       assert.equal((await get(withToken, { ...bearer(metricsToken), ...page })).status, 403, JSON.stringify(page));
-    }
   });
 
   it('refuses other methods', async () => {
-    const options = { method: 'POST', headers: { host, ...bearer(metricsToken) } };
-    assert.equal(
-      (await sendRawRequest(`http://127.0.0.1:${withToken.running.config.port}/metrics`, options)).status,
-      405,
-    );
+    assert.equal((await get(withToken, bearer(metricsToken), 'metrics', 'POST')).status, 405);
   });
 });
 
@@ -106,8 +75,7 @@ describe('metrics endpoint in local mode', () => {
   };
 
   it('is open to programs on this machine', async () => {
-    assert.equal((await get()).status, 200);
-    assert.equal((await get({ 'sec-fetch-site': 'none' })).status, 200);
+    for (const headers of [{}, { 'sec-fetch-site': 'none' }]) assert.equal((await get(headers)).status, 200);
   });
 
   it('returns 404 to other machines', async () => {
@@ -115,12 +83,10 @@ describe('metrics endpoint in local mode', () => {
     const endpoint = createMetricsEndpoint({ isOpenOnLoopback: true, token: undefined, getText: async () => 'text' });
     const requestFrom = (remoteAddress: string | undefined) =>
       endpoint({ headers: {}, socket: { remoteAddress } } as IncomingMessage);
-    for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
+    for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])
       assert.equal(await (await requestFrom(address)).text(), 'text');
-    }
-    for (const address of ['10.0.0.7', '::ffff:10.0.0.7', 'fe80::1', '::2', '1.127.0.0', undefined]) {
+    for (const address of ['10.0.0.7', '::ffff:10.0.0.7', 'fe80::1', '::2', '1.127.0.0', undefined])
       await assert.rejects(requestFrom(address), { kind: 'notFound' }, address);
-    }
   });
 
   it('refuses web pages and DNS names that a page has bound to this machine', async () => {
@@ -152,9 +118,7 @@ describe('METRICS_TOKEN and OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       assert.match(message, /OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http/);
       assert.ok(!message.includes('secret'));
     }
-    assert.equal(
-      getConfigError({ METRICS_TOKEN: metricsToken, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }),
-      '',
-    );
+    const valid = { METRICS_TOKEN: metricsToken, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
+    assert.equal(getConfigError(valid), '');
   });
 });

@@ -26,21 +26,18 @@ describe('traces of calls', () => {
 
   beforeEach(async () => {
     [upstream, collector] = await Promise.all([startRecordingUpstream(), startTraceCollector()]);
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      env: { OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/` },
-      runtimeOptions: { resolve },
-    });
-    const tool = buildToolAt(`${upstream.url}/secret-path-canary/:id`, {
-      name: 'get_thing',
-      input_schema: { id: { type: 'string' }, q: { type: 'string', optional: true } },
-    });
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/` };
+    toolhost = await startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { resolve } });
+    const input_schema = { id: { type: 'string' }, q: { type: 'string', optional: true } };
+    const tool = buildToolAt(`${upstream.url}/secret-path-canary/:id`, { name: 'get_thing', input_schema });
     const inside = buildToolAt('https://inside.example.com/', { name: 'inside' });
     await toolhost.createServer({ name: 'Things', slug: 'things', tools: [tool, inside] });
   });
   afterEach(() => Promise.all([upstream.close(), collector.close()]));
 
-  const args = { id: 'argument-canary', q: 'query-canary' };
+  const params = { name: 'get_thing', arguments: { id: 'argument-canary', q: 'query-canary' } };
+  const callWith = (headers: Record<string, string> = {}) =>
+    toolhost.rpc('things', token, 'tools/call', params, headers);
   /**
    * Stops the service, which exports pending spans, waits for `count` spans, and returns the server and client spans.
    */
@@ -52,23 +49,21 @@ describe('traces of calls', () => {
   }
 
   it('have a server span and a client span, whose context is sent to the upstream', async () => {
-    await toolhost.callTool('things', token, 'get_thing', args);
+    await callWith();
     const sent = upstream.requests[0]?.headers.traceparent;
     const { servers, clients } = await stopAndGetSpans(2);
     const [[server], [client]] = [servers as [CollectedSpan], clients as [CollectedSpan]];
     assert.equal(collector.spans.length, 2);
-    assert.equal(server.name, 'tools/call get_thing');
-    assert.equal(server.parentSpanId, '');
-    assert.match(String(server.attributes['toolhost.request_id']), /^\w+$/);
-    delete server.attributes['toolhost.request_id'];
-    assert.deepEqual(server.attributes, {
+    assert.deepEqual([server.name, server.parentSpanId, client.name], ['tools/call get_thing', '', 'GET']);
+    const { 'toolhost.request_id': requestId, ...attributes } = server.attributes;
+    assert.match(String(requestId), /^\w+$/);
+    assert.deepEqual(attributes, {
       'mcp.method.name': 'tools/call',
       'gen_ai.operation.name': 'execute_tool',
       'gen_ai.tool.name': 'get_thing',
       'toolhost.server': 'things',
       'toolhost.outcome': 'ok',
     });
-    assert.equal(client.name, 'GET');
     assert.deepEqual([client.traceId, client.parentSpanId], [server.traceId, server.spanId]);
     assert.deepEqual(client.attributes, {
       'http.request.method': 'GET',
@@ -79,16 +74,15 @@ describe('traces of calls', () => {
     assert.equal(sent, `00-${client.traceId}-${client.spanId}-01`);
     assert.deepEqual([server.status, client.status], [0, 0]);
     assert.ok(server.durationMs >= client.durationMs && client.durationMs > 0);
-    assert.equal(server.resource['service.name'], 'toolhost');
-    assert.equal(server.resource['service.version'], version);
+    const { 'service.name': serviceName, 'service.version': serviceVersion } = server.resource;
+    assert.deepEqual([serviceName, serviceVersion], ['toolhost', version]);
     assert.ok(collector.requests.every(({ path }) => path === '/v1/traces'));
   });
 
   it('[mcp 35] continue the trace of the caller from _meta or the header, with its state', async () => {
     const meta = { ...statelessMeta, traceparent, tracestate: 'vendor=one' };
-    await toolhost.statelessRpc('things', token, 'tools/call', { _meta: meta, name: 'get_thing', arguments: args });
-    const headers = { traceparent, tracestate: 'vendor=two' };
-    await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
+    await toolhost.statelessRpc('things', token, 'tools/call', { _meta: meta, ...params });
+    await callWith({ traceparent, tracestate: 'vendor=two' });
     const sent = upstream.requests.map((request) => request.headers);
     const { servers, clients } = await stopAndGetSpans(4);
     for (const [n, state] of ['vendor=one', 'vendor=two'].entries()) {
@@ -101,16 +95,14 @@ describe('traces of calls', () => {
   });
 
   it('are not sampled if the caller declines, and the decision is sent to the upstream', async () => {
-    const headers = { traceparent: traceparent.replace(/01$/, '00') };
-    await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
+    await callWith({ traceparent: traceparent.replace(/01$/, '00') });
     assert.match(String(upstream.requests[0]?.headers.traceparent), new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
     await stopAndGetSpans(0);
     assert.deepEqual(collector.spans, []);
   });
 
   it("start a new trace if the caller's context is invalid", async () => {
-    const headers = { traceparent: `00-${'0'.repeat(32)}-${parentId}-01`, tracestate: 'vendor=one' };
-    await toolhost.rpc('things', token, 'tools/call', { name: 'get_thing', arguments: args }, headers);
+    await callWith({ traceparent: `00-${'0'.repeat(32)}-${parentId}-01`, tracestate: 'vendor=one' });
     const { servers } = await stopAndGetSpans(2);
     assert.equal(servers[0]?.parentSpanId, '');
     assert.equal(upstream.requests[0]?.headers.tracestate, undefined);
@@ -118,21 +110,14 @@ describe('traces of calls', () => {
 
   it('contain the error type of a failed call, but no content', async () => {
     upstream.on('*', () => ({ status: 503, body: 'body-canary' }));
-    await toolhost.callTool('things', token, 'get_thing', args);
+    await callWith();
     await toolhost.callTool('things', token, 'get_thing', { id: [5] });
     await toolhost.callTool('things', token, 'inside');
     const { servers, clients } = await stopAndGetSpans(5);
     const errors = (spans: readonly CollectedSpan[]) =>
-      spans.map(({ attributes, status, statusMessage }) => [attributes['error.type'], status, statusMessage]);
-    assert.deepEqual(errors(servers), [
-      ['upstream_status', 2, ''],
-      ['invalid_arguments', 2, ''],
-      ['blocked', 2, ''],
-    ]);
-    assert.deepEqual(errors(clients), [
-      ['503', 2, ''],
-      ['blocked', 2, ''],
-    ]);
+      spans.map(({ attributes, status, statusMessage }) => `${attributes['error.type']} ${status}${statusMessage}`);
+    assert.deepEqual(errors(servers), ['upstream_status 2', 'invalid_arguments 2', 'blocked 2']);
+    assert.deepEqual(errors(clients), ['503 2', 'blocked 2']);
     for (const { body } of collector.requests) assert.ok(!body.includes('canary'));
   });
 });
@@ -150,13 +135,8 @@ describe('trace of a call whose login is refreshed during it', () => {
     await world.stop();
     await waitForSpans(collector, 3);
     const clients = collector.spans.filter(({ kind }) => kind === 3);
-    assert.deepEqual(
-      clients.map(({ spanId, attributes }) => [spanId, attributes['http.response.status_code']]),
-      [
-        [sent[0], 401],
-        [sent[1], 200],
-      ],
-    );
+    const received = clients.map(({ spanId, attributes }) => `${spanId} ${attributes['http.response.status_code']}`);
+    assert.deepEqual(received, [`${sent[0]} 401`, `${sent[1]} 200`]);
     assert.equal(collector.spans.filter(({ kind }) => kind === 2).length, 1);
     await collector.close();
   });

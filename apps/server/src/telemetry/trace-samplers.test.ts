@@ -6,15 +6,8 @@ import { startTracing } from './tracing.ts';
 
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const call: ToolCall = {
-  name: 'get',
-  args: {},
-  generation: 'stateless',
-  traceparent: undefined,
-  tracestate: undefined,
-  requestId: 'request',
-  bytesIn: 0,
-  revision: undefined,
-  headers: {},
+  ...{ name: 'get', args: {}, generation: 'stateless', requestId: 'request', bytesIn: 0, headers: {} },
+  ...{ traceparent: undefined, tracestate: undefined, revision: undefined },
   ownOrigin: undefined,
   onDisconnect: () => undefined,
   authorization: { isStale: () => false, refresh: () => assert.fail('authorized again') },
@@ -33,13 +26,10 @@ describe('OTEL_TRACES_SAMPLER', () => {
     ['an invalid ratio', { ...ratio, OTEL_TRACES_SAMPLER_ARG: 'most' }, true, true],
   ];
   for (const [name, env, samplesOwn, samplesCallers] of cases) {
-    it(`${samplesOwn ? 'samples' : 'drops'} own traces and ${samplesCallers ? 'samples' : 'drops'} those of callers with ${name}`, async () => {
-      const { traceCall, stop } = startTracing({
-        endpoint: 'http://127.0.0.1:9',
-        version,
-        env,
-        onCollector: () => undefined,
-      });
+    const [own, callers] = [samplesOwn, samplesCallers].map((isSampled) => (isSampled ? 'samples' : 'drops'));
+    it(`${own} own traces and ${callers} those of callers with ${name}`, async () => {
+      const options = { endpoint: 'http://127.0.0.1:9', version, env, onCollector: () => undefined };
+      const { traceCall, stop } = startTracing(options);
       const isSampled = (parent: string | undefined) =>
         traceCall('things', { ...call, traceparent: parent })
           .startRequest('GET', 'https://api.example.com')
