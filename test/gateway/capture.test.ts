@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { before, beforeEach, describe, it } from 'node:test';
 import {
   insertCaptures,
   maxCapturesPerServer,
@@ -8,11 +8,13 @@ import {
 } from '../../apps/server/src/store/calls/captures.ts';
 import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
 import { engines } from '../sets.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
-import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+import { setSecret } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import type { Json, Reply, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type CannedResponse, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const hour = 60 * 60_000;
 const mask = '********';
@@ -29,27 +31,28 @@ type Capture = {
   result?: { is_error: boolean; text?: string; bytes: number };
 };
 
+const keyring = createKeyring([Buffer.alloc(32, 7)]);
+const getHeaders = (message: { headers: [string, string][] } | undefined, name: string) =>
+  (message?.headers ?? []).filter(([other]) => other === name).map(([, value]) => value);
+
 for (const engine of engines) {
   describe(`call capture on ${engine}`, () => {
-    let upstream: RecordingUpstream;
-    let world: EngineToolhost;
-    let key: string;
-    let refusedPort: number;
-    before(async () => {
-      upstream = await startRecordingUpstream();
+    let [refusedPort, key] = [0, ''];
+    const upstream = useStarted(startRecordingUpstream);
+    const world = useStarted(async () => {
       refusedPort = await findFreePort();
-      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port, refusedPort] });
-      key = await world.toolhost.createKey();
+      return startToolhostOnEngine(engine, { egressPorts: [upstream.port, refusedPort] });
+    });
+    let toolhost: TestToolhost;
+    before(async () => {
+      ({ toolhost } = world);
+      key = await toolhost.createKey();
     });
     beforeEach(() => upstream.on('*', () => ({ body: { ok: true } })));
-    after(async () => {
-      await Promise.all([world?.stop(), upstream.close()]);
-    });
 
-    const post = (path: string, body: unknown, bearer = key) =>
-      world.toolhost.rest('POST', path, { key: bearer, body });
+    const post = (path: string, body: unknown, bearer = key) => toolhost.rest('POST', path, { key: bearer, body });
     const get = async (path: string) => {
-      const reply = await world.toolhost.rest('GET', path);
+      const reply = await toolhost.rest('GET', path);
       assert.equal(reply.status, 200, reply.text);
       return reply;
     };
@@ -67,19 +70,20 @@ for (const engine of engines) {
         size: { type: 'number', optional: true },
         more: { type: 'object', optional: true },
       };
-      const url = `${upstream.url}/things?x=1`;
       const headers = { 'X-Service': 'Key {{KEY}}' };
-      const tools = [buildToolAt(url, { method: 'POST', input_schema, headers, ...tool })];
+      const tools = [buildToolAt(`${upstream.url}/things?x=1`, { method: 'POST', input_schema, headers, ...tool })];
       const authentication = { type: 'QueryParam', token: '{{TOKEN}}' };
-      await world.toolhost.createServer({ ...buildServerAt(slug, upstream.url), authentication, tools, ...overrides });
-      for (const [name, value] of [
-        ['KEY', secret],
-        ['TOKEN', 'token-9876543210'],
-      ]) {
-        await world.toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
-      }
+      await toolhost.createServer({ ...buildServerAt(slug, upstream.url), authentication, tools, ...overrides });
+      if (!('authentication' in overrides)) await setSecret(toolhost, slug, 'TOKEN', 'token-9876543210');
+      if (!('headers' in tool)) await setSecret(toolhost, slug, 'KEY', secret);
       return slug;
     };
+    const serveCaptured = async (overrides: Json = {}, tool: Json = {}) => {
+      const slug = await serve(overrides, tool);
+      await setCaptureHours(slug, 1);
+      return slug;
+    };
+    const respondWith = (response: CannedResponse) => upstream.on('POST /things', () => response);
     /** Returns the newest call of a server from `getCall`. */
     const getNewestCall = async (slug: string): Promise<Reply> => {
       const { body } = await get(`/calls?slug=${slug}&limit=1`);
@@ -88,15 +92,15 @@ for (const engine of engines) {
     /** Calls the tool after the clock advanced by 1 ms, so that no other call is as new. */
     const call = async (slug: string, args: Json, token = key) => {
       await world.advanceTime(1);
-      return world.toolhost.callTool(slug, token, 'get', args);
+      return toolhost.callTool(slug, token, 'get', args);
     };
-    const callAndGetCapture = async (slug: string, args: Json, token = key): Promise<Capture> => {
+    const callAndGetCapture = async (slug: string, args: Json = { name: 'n' }, token = key): Promise<Capture> => {
       await call(slug, args, token);
       const { body } = await getNewestCall(slug);
       assert.ok(body.capture, 'nothing was captured');
       return body.capture as Capture;
     };
-    const selectCaptures = () => world.toolhost.running.app.runner.db.selectFrom('captures').selectAll();
+    const selectCaptures = () => toolhost.running.app.runner.db.selectFrom('captures').selectAll();
 
     it('[behaviour Calls] captures calls only from the time it is turned on until it is turned off', async () => {
       const slug = await serve();
@@ -113,26 +117,20 @@ for (const engine of engines) {
     });
 
     it('[agent 5] stores the start of the result that the agent got, without credentials', async () => {
-      const slug = await serve({}, { response_fields: ['said'] });
-      await setCaptureHours(slug, 1);
+      const slug = await serveCaptured({}, { response_fields: ['said'] });
       const longText = secret + '\n"é" '.repeat(3000);
-      upstream.on('POST /things', () => ({ body: { other: 1, said: longText } }));
-      const { result } = await callAndGetCapture(slug, { name: 'n' });
+      respondWith({ body: { other: 1, said: longText } });
+      const { result } = await callAndGetCapture(slug);
       assert.equal(result?.is_error, false);
       const start = JSON.stringify({ said: longText.replaceAll(secret, '[redacted]') });
       const text = result?.text ?? assert.fail('no text');
       assert.ok(start.startsWith(text), text);
       assert.ok(Buffer.byteLength(text) > 8000);
-      upstream.on('POST /things', () => ({ status: 418, body: 'no coffee' }));
-      const failed = await callAndGetCapture(slug, { name: 'n' });
+      respondWith({ status: 418, body: 'no coffee' });
+      const failed = await callAndGetCapture(slug);
       assert.deepEqual([failed.result?.is_error, /no coffee/.test(failed.result?.text ?? '')], [true, true]);
-      upstream.on('POST /things', () => ({
-        headers: { 'content-type': 'image/png' },
-        body: Buffer.alloc(100_000, 0xff),
-      }));
-      const unfilteredServer = await serve();
-      await setCaptureHours(unfilteredServer, 1);
-      const file = await callAndGetCapture(unfilteredServer, { name: 'n' });
+      respondWith({ headers: { 'content-type': 'image/png' }, body: Buffer.alloc(100_000, 0xff) });
+      const file = await callAndGetCapture(await serveCaptured());
       const description = 'The response is a file: application/octet-stream, 100000 bytes.';
       assert.deepEqual([file.result?.text, (file.result?.bytes ?? 0) > 100_000], [description, true]);
     });
@@ -160,38 +158,29 @@ for (const engine of engines) {
 
     it('requires permission to change the server and lasts at most 24 hours', async () => {
       const slug = await serve();
-      const reader = await world.toolhost.createKey({ scopes: ['manage:read', 'call'] });
+      const reader = await toolhost.createKey({ scopes: ['manage:read', 'call'] });
       assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, reader)).status, 403);
-      const foreignKey = await world.toolhost.createKey({ workspace: 'theirs' });
+      const foreignKey = await toolhost.createKey({ workspace: 'theirs' });
       assert.equal((await post(`/servers/${slug}/capture`, { hours: 1 }, foreignKey)).status, 404);
-      for (const hours of [25, -1, 0.5, 'one', undefined]) {
+      for (const hours of [25, -1, 0.5, 'one', undefined])
         assert.equal((await post(`/servers/${slug}/capture`, { hours })).status, 400, String(hours));
-      }
       await setCaptureHours(slug, 1);
-      await callAndGetCapture(slug, { name: 'n' });
+      await callAndGetCapture(slug);
       const { id } = (await getNewestCall(slug)).body.call as { id: string };
-      assert.equal((await world.toolhost.rest('GET', `/calls/${id}`, { key: foreignKey })).status, 404);
+      assert.equal((await toolhost.rest('GET', `/calls/${id}`, { key: foreignKey })).status, 404);
     });
 
     it('[sec M8] stores arguments, request, and response without any credential, whatever the upstream echoes', async () => {
-      const slug = await serve();
+      const slug = await serveCaptured();
+      const encodings = { secret, encoded: encodeURIComponent(secret), base64: btoa(secret) };
       upstream.on('POST /things', ({ headers, url, body }) => ({
         status: 201,
         headers: {
-          'set-cookie': ['session=abcdef', 'other=1'],
+          ...{ 'set-cookie': ['session=abcdef', 'other=1'], 'x-plain': 'kept' },
           'x-echo': String(headers['x-service']),
-          'x-plain': 'kept',
         },
-        body: {
-          headers,
-          url,
-          body: body.toString(),
-          secret,
-          encoded: encodeURIComponent(secret),
-          base64: btoa(secret),
-        },
+        body: { headers, url, body: body.toString(), ...encodings },
       }));
-      await setCaptureHours(slug, 1);
       const callArgs = { name: 'Ada', more: { echo: ['token-9876543210'] } };
       const capture = await callAndGetCapture(slug, callArgs);
       const { arguments: args, request, response, curl } = capture;
@@ -199,46 +188,36 @@ for (const engine of engines) {
       assert.equal(capture.arguments_bytes, JSON.stringify(callArgs).length);
       assert.equal(capture.expires_at, new Date(world.now() + 24 * hour).toISOString());
       assert.deepEqual([request?.method, request?.url], ['POST', `${upstream.url}/things?x=1&api_key=${mask}`]);
-      assert.deepEqual(
-        request?.headers.find(([name]) => name === 'X-Service'),
-        ['X-Service', `Key ${mask}`],
-      );
+      assert.equal(getHeaders(request, 'X-Service').join(), `Key ${mask}`);
       assert.deepEqual(JSON.parse(request?.body ?? ''), { name: 'Ada', more: { echo: ['[redacted]'] } });
       assert.match(curl ?? '', /^curl -X POST 'http.*api_key=\*{8}' /);
       assert.equal(response?.status, 201);
-      const header = (headerName: string) => response?.headers.filter(([name]) => name === headerName);
-      assert.deepEqual(header('set-cookie'), []);
-      assert.deepEqual(header('x-echo'), [['x-echo', 'Key [redacted]']]);
-      assert.deepEqual(header('x-plain'), [['x-plain', 'kept']]);
+      assert.deepEqual(getHeaders(response, 'set-cookie'), []);
+      assert.deepEqual(getHeaders(response, 'x-echo'), ['Key [redacted]']);
+      assert.deepEqual(getHeaders(response, 'x-plain'), ['kept']);
       const echoed = JSON.parse(response?.body ?? '') as Json;
       assert.deepEqual([echoed.secret, echoed.encoded, echoed.base64], ['[redacted]', '[redacted]', '[redacted]']);
       const all = JSON.stringify(capture);
-      for (const credential of [secret, 'sk-live', 'token-9876543210', 'abcdef', btoa(secret), key]) {
+      for (const credential of [secret, 'sk-live', 'token-9876543210', 'abcdef', btoa(secret), key])
         assert.equal(all.includes(credential), false, credential);
-      }
       for (const row of await selectCaptures().execute())
         assert.match(row.sealed_document, /^v1\.\w+\.[\w-]+\.[\w-]+$/);
     });
 
     it("[sec M8] stores nothing of the caller's own token", async () => {
-      const slug = await serve({ authentication: { type: 'Bearer' } }, { headers: {} });
+      const slug = await serveCaptured({ authentication: { type: 'Bearer' } }, { headers: {} });
       upstream.on('POST /things', ({ headers }) => ({ body: { got: headers.authorization } }));
-      await setCaptureHours(slug, 1);
       const { request, response } = await callAndGetCapture(slug, { name: 'my-own-token-123' }, 'my-own-token-123');
-      assert.deepEqual(
-        request?.headers.find(([name]) => name === 'Authorization'),
-        ['Authorization', `Bearer ${mask}`],
-      );
+      assert.deepEqual(getHeaders(request, 'Authorization'), [`Bearer ${mask}`]);
       assert.equal(request?.body, '{"name":"[redacted]"}');
       assert.equal(response?.body, '{"got":"Bearer [redacted]"}');
     });
 
     it('stores the first 8 KiB of a body without splitting a credential or a character', async () => {
-      const slug = await serve();
-      await setCaptureHours(slug, 1);
+      const slug = await serveCaptured();
       const captureBody = async (body: string | Buffer) => {
-        upstream.on('POST /things', () => ({ headers: { 'content-type': 'text/plain' }, body }));
-        return (await callAndGetCapture(slug, { name: 'n' })).response;
+        respondWith({ headers: { 'content-type': 'text/plain' }, body });
+        return (await callAndGetCapture(slug)).response;
       };
       const long = await captureBody('a'.repeat(8190) + secret + 'b'.repeat(100_000));
       assert.deepEqual([long?.body, long?.body_bytes], [`${'a'.repeat(8190)}[r`, 8190 + secret.length + 100_000]);
@@ -253,11 +232,10 @@ for (const engine of engines) {
     });
 
     it('stores numbers with all digits and omits arguments that are too long', async () => {
-      const slug = await serve();
-      await setCaptureHours(slug, 1);
-      const text = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get","arguments":ARGS}}';
+      const slug = await serveCaptured();
+      const params = '{"name":"get","arguments":{"name":"n","size":12345678901234567890}}';
       await world.advanceTime(1);
-      await world.toolhost.post(slug, text.replace('ARGS', '{"name":"n","size":12345678901234567890}'), { token: key });
+      await toolhost.post(slug, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, { token: key });
       const { text: shown } = await getNewestCall(slug);
       assert.match(shown, /"arguments":\{"name":"n","size":12345678901234567890\}/);
       const long = await callAndGetCapture(slug, { name: 'n'.repeat(40_000) });
@@ -266,34 +244,28 @@ for (const engine of engines) {
     });
 
     it('stores the available parts of a failed call', async () => {
-      const slug = await serve();
-      await setCaptureHours(slug, 1);
+      const slug = await serveCaptured();
       const rejected = await callAndGetCapture(slug, { name: [7] });
-      assert.deepEqual(
-        [rejected.arguments, rejected.request, rejected.response],
-        [{ name: [7] }, undefined, undefined],
-      );
-      upstream.on('POST /things', () => ({ status: 500, body: 'broken' }));
-      const failed = await callAndGetCapture(slug, { name: 'n' });
+      assert.deepEqual(rejected.arguments, { name: [7] });
+      assert.deepEqual([rejected.request, rejected.response], [undefined, undefined]);
+      respondWith({ status: 500, body: 'broken' });
+      const failed = await callAndGetCapture(slug);
       assert.deepEqual([failed.response?.status, failed.response?.body], [500, 'broken']);
       const url = `http://127.0.0.1:${refusedPort}/`;
-      const silent = await serve({}, { url, method: 'GET', headers: {} });
-      await setCaptureHours(silent, 1);
-      const unanswered = await callAndGetCapture(silent, { name: 'n' });
+      const unanswered = await callAndGetCapture(await serveCaptured({}, { url, method: 'GET', headers: {} }));
       assert.equal(unanswered.request?.url, `${url}?name=n&api_key=${mask}`);
       assert.equal(unanswered.response, undefined);
     });
 
     it('retains captures for a day, unless the server is deleted', async () => {
-      const slug = await serve();
-      await setCaptureHours(slug, 1);
-      await callAndGetCapture(slug, { name: 'n' });
+      const slug = await serveCaptured();
+      await callAndGetCapture(slug);
       const { id } = (await getNewestCall(slug)).body.call as { id: string };
       await world.advanceTime(24 * hour - 1);
       assert.equal('capture' in (await get(`/calls/${id}`)).body, true);
       await world.advanceTime(1);
       assert.equal('capture' in (await get(`/calls/${id}`)).body, false);
-      const { db } = world.toolhost.running.app.runner;
+      const { db } = toolhost.running.app.runner;
       const countOwnCaptures = async () => (await selectCaptures().where('call_id', '=', id).execute()).length;
       await pruneCaptures(db, world.now() - 24 * hour);
       assert.equal(await countOwnCaptures(), 1);
@@ -301,35 +273,26 @@ for (const engine of engines) {
       assert.equal(await countOwnCaptures(), 0);
 
       await setCaptureHours(slug, 1);
-      await callAndGetCapture(slug, { name: 'n' });
-      await world.toolhost.rest('DELETE', `/servers/${slug}`);
+      await callAndGetCapture(slug);
+      await toolhost.rest('DELETE', `/servers/${slug}`);
       assert.deepEqual((await getNewestCall(slug)).body.capture, undefined);
     });
 
     it('retains the newest captures of a server up to the limit', async () => {
-      const { db } = world.toolhost.running.app.runner;
-      const keyring = createKeyring([Buffer.alloc(32, 7)]);
-      const row = (n: number, serverId: string) => ({
-        callId: `call_${serverId}_${n}`,
-        workspaceId: 'local',
-        serverId,
-        at: n,
-        document: '{}',
-      });
+      const { db } = toolhost.running.app.runner;
+      const common = { workspaceId: 'local', document: '{}' };
+      const row = (n: number, serverId: string) => ({ ...common, callId: `call_${serverId}_${n}`, serverId, at: n });
       const many = Array.from({ length: maxCapturesPerServer + 5 }, (_, n) => row(n, 'srv_many'));
       await insertCaptures(db, keyring, [row(1, 'srv_other'), ...many]);
       await insertCaptures(db, keyring, many.slice(-2));
       const selectByServer = (id: string) => selectCaptures().where('server_id', '=', id).orderBy('at').execute();
       const retained = await selectByServer('srv_many');
-      assert.deepEqual(
-        [retained.length, retained[0]?.at, (await selectByServer('srv_other')).length],
-        [maxCapturesPerServer, 5, 1],
-      );
+      assert.deepEqual([retained.length, retained[0]?.at], [maxCapturesPerServer, 5]);
+      assert.equal((await selectByServer('srv_other')).length, 1);
     });
 
     it('[find A5] retains the newest captures of a workspace up to the limit, and all of another workspace', async () => {
-      const { db } = world.toolhost.running.app.runner;
-      const keyring = createKeyring([Buffer.alloc(32, 7)]);
+      const { db } = toolhost.running.app.runner;
       const createRows = (workspaceId: string, from: number, count: number) =>
         Array.from({ length: count }, (_, n) => ({
           callId: `call_${workspaceId}_${from + n}`,

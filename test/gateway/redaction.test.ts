@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http';
+import { createServer, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { Redactor } from '@toolhost/credentials/redactor';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { getResultText, startOneTool } from '../support/one-tool.ts';
+import { listCalls } from '../support/server-requests.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Encode = (text: string) => string;
@@ -86,34 +88,31 @@ function findDependentPart(token: string, spells: readonly Encode[]): string {
   return text.slice(changedIndexes[0], (changedIndexes.at(-1) ?? 0) + 1);
 }
 
-/** Returns all substrings of ten characters, which no text contains by chance. */
-function getSubstrings(text: string): string[] {
-  return Array.from({ length: text.length - 9 }, (_, at) => text.slice(at, at + 10));
+/** Asserts that a text contains no ten characters of a token, which no text contains by chance. */
+function assertNoPart(text: string, token: string): void {
+  for (let at = 0; at + 10 <= token.length; at++)
+    assert.ok(!text.includes(token.slice(at, at + 10)), `${token.slice(at, at + 10)} of ${token} in ${text}`);
 }
 
 describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
-  let fixture: OneToolFixture;
-  let server: Server;
   let upstreamResponse: { status: number; message?: string; headers?: OutgoingHttpHeaders; body?: string | Buffer };
-  let url: string;
-  before(async () => {
-    server = createServer((_, response) => {
+  const upstream = useStarted(async () => {
+    const server = createServer((_, response) => {
       const { status, message = 'Said', headers = {}, body } = upstreamResponse;
       response.writeHead(status, message, headers).end(body);
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
-    url = `http://127.0.0.1:${port}`;
-    fixture = await startOneTool({ egressPorts: [port], env: { CALLS_PER_SECOND: '10000' } });
+    const close = () => {
+      server.close();
+      server.closeAllConnections();
+    };
+    return { port, close };
   });
-  after(async () => {
-    await fixture.stop();
-    server.close();
-    server.closeAllConnections();
-  });
+  const fixture = useStarted(() => startOneTool({ egressPorts: [upstream.port], env: { CALLS_PER_SECOND: '10000' } }));
 
   const serve = (tool: Json = {}, authentication: Json = { type: 'QueryParam', query_key: 'key' }) =>
-    fixture.createToolServer({ url: `${url}/x`, ...tool }, { authentication });
+    fixture.createToolServer({ url: `http://127.0.0.1:${upstream.port}/x`, ...tool }, { authentication });
   const callForResult = async (slug: string, token: string, next: typeof upstreamResponse) => {
     upstreamResponse = next;
     return JSON.stringify(await fixture.toolhost.callTool(slug, token, 'run'));
@@ -121,6 +120,20 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
   const callForError = async (slug: string, token: string, body: string) => {
     upstreamResponse = { status: 400, headers: { 'content-type': 'text/plain' }, body };
     return getResultText(await fixture.toolhost.callTool(slug, token, 'run'));
+  };
+  /** Creates a server whose calls are captured, and a function that returns the newest call with its capture. */
+  const serveCaptured = async (tool: Json = {}) => {
+    const { toolhost } = fixture;
+    const slug = await serve(tool);
+    const key = await toolhost.createKey();
+    await toolhost.rest('POST', `/servers/${slug}/capture`, { key, body: { hours: 1 } });
+    const getCapture = async () => {
+      const [call] = await listCalls(toolhost, slug, '?limit=1');
+      const { text } = await toolhost.rest('GET', `/calls/${call?.id}`, { key });
+      assert.match(text, /"capture"/);
+      return text;
+    };
+    return { slug, getCapture };
   };
   /** Returns a result with the escapes of its inner JSON removed. */
   const unescapeResult = (result: string) =>
@@ -151,10 +164,8 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
       }
     }
     const token = 'sk-live/0123456789+abcdefghij';
-    assert.match(
-      await callForError(slug, token.toUpperCase(), `no ${token.toLowerCase()} here`),
-      /no \[redacted\] here/,
-    );
+    const message = await callForError(slug, token.toUpperCase(), `no ${token.toLowerCase()} here`);
+    assert.match(message, /no \[redacted\] here/);
   });
 
   it('is redacted in an encoding that is escaped twice (property)', async () => {
@@ -163,15 +174,10 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
     const encodingNames = fc
       .tuple(fc.constantFrom(...Object.keys(allEncodings)), escaped)
       .map(([inner, outer]) => [inner, ...outer]);
-    const wrappers = {
-      words: (text: string) => `no ${text} here`,
-      element: (text: string) => `<p>${text}</p>`,
-      attribute: (text: string) => `id="${text}"`,
-      list: (text: string) => `[${text}]\n`,
-    };
-    const wrapArbitrary = fc.constantFrom(...Object.values(wrappers));
+    const wrapperArbitrary = fc.constantFrom('no TEXT here', '<p>TEXT</p>', 'id="TEXT"', '[TEXT]\n');
     await fc.assert(
-      fc.asyncProperty(credential, encodingNames, wrapArbitrary, async (token, chosen, wrap) => {
+      fc.asyncProperty(credential, encodingNames, wrapperArbitrary, async (token, chosen, wrapper) => {
+        const wrap = (text: string) => wrapper.replace('TEXT', () => text);
         const spells = chosen.map((name) => allEncodings[name] as Encode);
         // A longer text is truncated.
         fc.pre(encodeWith(token, spells).length < 36 * token.length);
@@ -229,19 +235,14 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
       'HTML by numbers': (text) => Array.from(text, (character) => `&#${character.codePointAt(0)};`).join(''),
     };
     const unit = fc.constantFrom(...'abcXYZ789', 'ü', 'Ж', '漢', '€', '😀', '🔑', '𝒳', '🏁');
+    const secrets = fc.string({ unit, minLength: 8, maxLength: 20 });
+    const examples = Object.keys(spells).map((name): [string, string] => ['a😀b🔑cdefgh', name]);
     await fc.assert(
-      fc.asyncProperty(
-        fc.string({ unit, minLength: 8, maxLength: 20 }),
-        fc.constantFrom(...Object.keys(spells)),
-        async (secret, name) => {
-          const text = await callForError(slug, base64(`somebody:${secret}`), `no ${spells[name]?.(secret)} here`);
-          assert.match(text, /no \[redacted\] here/, `${name}: ${text}`);
-        },
-      ),
-      {
-        numRuns: getRunCount(150),
-        examples: Object.keys(spells).map((name): [string, string] => ['a😀b🔑cdefgh', name]),
-      },
+      fc.asyncProperty(secrets, fc.constantFrom(...Object.keys(spells)), async (secret, name) => {
+        const text = await callForError(slug, base64(`somebody:${secret}`), `no ${spells[name]?.(secret)} here`);
+        assert.match(text, /no \[redacted\] here/, `${name}: ${text}`);
+      }),
+      { numRuns: getRunCount(150), examples },
     );
   });
 
@@ -263,6 +264,12 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
 
   it('is redacted before a text is truncated, decoded, or parsed (property)', async () => {
     const slug = await serve({ response_headers: ['X-Echo'] });
+    // URL parsing removes dot segments.
+    const pathsWithDotSegments: [string, number][] = [
+      ['live-key/of-an-upstream/.', 7],
+      ['live-key/./of-an-upstream', 0],
+      ['key/x/../of-the-upstream', 3],
+    ];
     await fc.assert(
       fc.asyncProperty(oddCredential, fc.nat(110), async (token, before) => {
         const padded = `${'.'.repeat(before)}${token}`;
@@ -290,19 +297,10 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
           const text = decodeURIComponent(
             unescapeResult(await callForResult(slug, token, next)).replaceAll(/%(?![0-9a-f]{2})/gi, '%25'),
           );
-          for (const substring of getSubstrings(token))
-            assert.ok(!text.includes(substring), `${substring} of ${token} in ${text}`);
+          assertNoPart(text, token);
         }
       }),
-      // Dot segments, which URL parsing removes.
-      {
-        numRuns: getRunCount(40),
-        examples: [
-          ['live-key/of-an-upstream/.', 7],
-          ['live-key/./of-an-upstream', 0],
-          ['key/x/../of-the-upstream', 3],
-        ],
-      },
+      { numRuns: getRunCount(40), examples: pathsWithDotSegments },
     );
   });
 
@@ -325,10 +323,7 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
   });
 
   it('is redacted in an error and its capture, whatever media type and charset the error declares', async () => {
-    const { toolhost } = fixture;
-    const slug = await serve();
-    const key = await toolhost.createKey();
-    await toolhost.rest('POST', `/servers/${slug}/capture`, { key, body: { hours: 1 } });
+    const { slug, getCapture } = await serveCaptured();
     const token = 'sk-live.0123456789+abcdefghij';
     const message = `no such key: ${token}`;
     const accented = Buffer.from(`${message} é`, 'utf16le');
@@ -345,14 +340,7 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
       for (const type of ['', ...types.flatMap((type) => sets.map((set) => type + set))]) {
         const headers = type === '' ? {} : { 'content-type': type };
         const result = await callForResult(slug, token, { status: 400, headers, body });
-        const { body: listed } = await toolhost.rest('GET', `/calls?slug=${slug}&limit=1`, { key });
-        const { text } = await toolhost.rest('GET', `/calls/${(listed.calls as Json[])[0]?.id}`, { key });
-        assert.match(text, /"capture"/);
-        for (const output of [result, text]) {
-          const visible = output.replaceAll(/\\u0000|\0/g, '');
-          for (const substring of getSubstrings(token))
-            assert.ok(!visible.includes(substring), `${name} as ${type}: ${output}`);
-        }
+        for (const output of [result, await getCapture()]) assertNoPart(output.replaceAll(/\\u0000|\0/g, ''), token);
         if (name.startsWith('utf16') && !name.includes('mark')) assert.match(result, /no such key: \[redacted\]/, type);
       }
   });
@@ -369,22 +357,15 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
   });
 
   it('is in captures neither in part nor as a key', async () => {
-    const { toolhost } = fixture;
     const input_schema = { more: { type: 'object', optional: true } };
-    const slug = await serve({ method: 'POST', input_schema });
-    const key = await toolhost.createKey();
-    await toolhost.rest('POST', `/servers/${slug}/capture`, { key, body: { hours: 1 } });
+    const { slug, getCapture } = await serveCaptured({ method: 'POST', input_schema });
     const token = 'sk-live.0123456789+abcdefghij';
     for (const before of [990, 1000, 1010, 1020]) {
       const padded = `${'y'.repeat(before)}${token}`;
       upstreamResponse = { status: 400, headers: { 'x-long': padded, [`x-${token}`]: '1' }, body: 'no' };
       const more = { [token]: { [`a ${token.toUpperCase()}`]: 1 } };
-      await toolhost.callTool(slug, token, 'run', { more });
-      const { body } = await toolhost.rest('GET', `/calls?slug=${slug}&limit=1`, { key });
-      const { text } = await toolhost.rest('GET', `/calls/${(body.calls as Json[])[0]?.id}`, { key });
-      assert.match(text, /"capture"/);
-      for (const substring of getSubstrings(token))
-        assert.ok(!text.toLowerCase().includes(substring), `${substring}: ${text}`);
+      await fixture.toolhost.callTool(slug, token, 'run', { more });
+      assertNoPart((await getCapture()).toLowerCase(), token);
     }
   });
 });
