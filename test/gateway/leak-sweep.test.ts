@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
-import { startTraceCollector, type TraceCollector } from '../support/toolhost/trace-collector.ts';
+import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Creates a unique secret that differs in every encoding. */
 const createCanary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
@@ -21,7 +22,7 @@ function encode(value: string): Map<string, string> {
   const bytes = Buffer.from(value);
   // Base64 differs at each of the three offsets where a value can start, and its ends depend on the surrounding bytes.
   const inner = [0, 1, 2].map((shift) =>
-    Buffer.concat([Buffer.alloc(shift), bytes])
+    Buffer.from(`${'\0'.repeat(shift)}${value}`)
       .toString('base64')
       .slice(4, -4),
   );
@@ -30,10 +31,9 @@ function encode(value: string): Map<string, string> {
     ['URL-encoded', encodeURIComponent(value)],
     ['hex', bytes.toString('hex')],
     ['JSON', JSON.stringify(value).slice(1, -1)],
-    ...inner.map((text, shift): [string, string] => [`base64 at ${shift}`, text]),
-    ...inner.map((text, shift): [string, string] => [
-      `base64url at ${shift}`,
-      text.replaceAll('+', '-').replaceAll('/', '_'),
+    ...inner.flatMap((text, shift): [string, string][] => [
+      [`base64 at ${shift}`, text],
+      [`base64url at ${shift}`, text.replaceAll('+', '-').replaceAll('/', '_')],
     ]),
   ]);
 }
@@ -50,6 +50,9 @@ function toEchoForms(text: string): string {
   return [text, decoded, Buffer.from(decoded.split('=').at(-1) ?? '').toString('base64')].join(' ');
 }
 
+/** Returns the user name and password of a Basic Authorization header. */
+const decodeBasic = (header = '') => Buffer.from(header.replace(/^Basic /, ''), 'base64').toString();
+
 /** Tool with a secret in its path, its query, and a constant. */
 const toolWithSecrets = {
   name: 'get',
@@ -60,34 +63,22 @@ const toolWithSecrets = {
 };
 
 describe('[sec A10] the search for leaked secrets', () => {
-  let dataDir: string;
-  let upstream: RecordingUpstream;
-  let closedPort: number;
+  const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-sweep-'));
+  const upstream = useStarted(startRecordingUpstream);
+  const collector = useStarted(startTraceCollector);
   let child: ChildToolhost;
-  let collector: TraceCollector;
-  let key: string;
-  let callKey: string;
+  let [closedPort, key, callKey] = [0, '', ''];
   const outputs: string[] = [];
   const masterKey = randomBytes(32);
+  const canaryNames = [
+    ...['clientSecret', 'storedToken', 'secret', 'callerToken', 'queryToken', 'triedToken', 'argument', 'answer'],
+    ...['inPath', 'inQuery', 'inConstant', 'password', 'clientCredential', 'awsSecret', 'awsSession'],
+  ];
   const secrets: Record<string, string> = {
-    clientSecret: createCanary('client'),
-    storedToken: createCanary('token'),
-    secret: createCanary('secret'),
-    callerToken: createCanary('caller'),
-    queryToken: createCanary('query'),
-    triedToken: createCanary('tried'),
-    argument: createCanary('argument'),
-    answer: createCanary('answer'),
-    inPath: createCanary('path'),
-    inQuery: createCanary('in-query'),
-    inConstant: createCanary('constant'),
-    password: createCanary('password'),
+    ...Object.fromEntries(canaryNames.map((name) => [name, createCanary(name)])),
     cookie: createCanary('cookie').replaceAll('/', '.'),
-    clientCredential: createCanary('client-credential'),
     serviceToken: createCanary('service-token').replaceAll('+', '.'),
     awsId: createCanary('aws-id').replaceAll(/[/+~]/g, ''),
-    awsSecret: createCanary('aws-secret'),
-    awsSession: createCanary('aws-session'),
     // Media type, header text, and key of an upstream response, and name of an argument.
     said: `said-${randomBytes(9).toString('hex')}`,
     master: masterKey.toString('base64'),
@@ -95,15 +86,12 @@ describe('[sec A10] the search for leaked secrets', () => {
   };
 
   before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-sweep-'));
-    upstream = await startRecordingUpstream();
     closedPort = await findFreePort();
     const env = { MASTER_KEY: String(secrets.master) };
     const preparation = await startToolhost({ dataDir, env });
     [key, callKey] = [await preparation.createKey(), await preparation.createKey({ scopes: ['call'] })];
     await preparation.stop();
     Object.assign(secrets, { key, callKey, keySecret: key.split('_')[2] });
-    collector = await startTraceCollector();
     child = await startChildToolhost({
       ...env,
       DATA_DIR: dataDir,
@@ -112,10 +100,7 @@ describe('[sec A10] the search for leaked secrets', () => {
       EGRESS_ALLOW: `127.0.0.1:${upstream.port},127.0.0.1:${closedPort}`,
     });
   });
-  after(async () => {
-    await Promise.all([upstream.close(), collector.close()]);
-    rmSync(dataDir, { recursive: true });
-  });
+  after(() => rmSync(dataDir, { recursive: true }));
 
   const overloadedError =
     /service is overloaded|overloaded for the moment|Too many requests are queued|The request did not start within/;
@@ -143,66 +128,42 @@ describe('[sec A10] the search for leaked secrets', () => {
   const rest = (method: string, path: string, body?: unknown) => send(`/api/v1${path}`, key, body, method);
   const call = (slug: string, token: string, name = 'get', args: Json = {}) =>
     send(`/mcp/${slug}`, token, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+  const create = async (slug: string, overrides: Json, status = 201) =>
+    assert.equal((await rest('POST', '/servers', buildServerAt(slug, upstream.url, overrides))).status, status, slug);
+  const setSecret = async (slug: string, name: string, value: unknown) =>
+    assert.equal((await rest('PUT', `/servers/${slug}/secrets/${name}`, { value })).status, 200);
 
   it('collects the output while servers are created, changed, rejected, and shown', async () => {
     const { clientSecret, storedToken, secret } = secrets;
-    const oauth = {
-      authorization_url: 'https://id.example/a',
-      token_url: 'https://id.example/t',
-      client_id: 'c',
-      client_secret: clientSecret,
-    };
-    const stored = { authentication: { type: 'Bearer', token: storedToken } };
-    assert.equal((await rest('POST', '/servers', buildServerAt('with-login', upstream.url, { oauth }))).status, 201);
-    assert.equal((await rest('POST', '/servers', buildServerAt('with-token', upstream.url, stored))).status, 201);
-    const configWithHeader = { tools: [buildToolAt(`${upstream.url}/thing`, { headers: { 'X-Service': '{{KEY}}' } })] };
-    assert.equal(
-      (await rest('POST', '/servers', buildServerAt('with-secret', upstream.url, configWithHeader))).status,
-      201,
-    );
-    assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', { value: secret })).status, 200);
-    for (const invalid of [
-      { ...oauth, client_id: '' },
-      { ...oauth, client_secret: { value: clientSecret } },
-      { ...oauth, client_secret: [clientSecret] },
-      { ...oauth, client_secrets: clientSecret },
-    ]) {
-      assert.equal(
-        (await rest('POST', '/servers', buildServerAt('refused', upstream.url, { oauth: invalid }))).status,
-        400,
-      );
-    }
-    for (const invalid of [
+    const urls = { authorization_url: 'https://id.example/a', token_url: 'https://id.example/t' };
+    const oauth = { ...urls, client_id: 'c', client_secret: clientSecret };
+    const headers = { 'X-Service': '{{KEY}}' };
+    await create('with-login', { oauth });
+    await create('with-token', { authentication: { type: 'Bearer', token: storedToken } });
+    await create('with-secret', { tools: [buildToolAt(`${upstream.url}/thing`, { headers })] });
+    await setSecret('with-secret', 'KEY', secret);
+    for (const change of [
+      { client_id: '' },
+      { client_secret: { value: clientSecret } },
+      { client_secret: [clientSecret] },
+      { client_secrets: clientSecret },
+    ])
+      await create('refused', { oauth: { ...oauth, ...change } }, 400);
+    for (const authentication of [
       { type: 'Bearer', token: `${storedToken}\n` },
       { type: 'Bearer', token: [storedToken] },
       { type: 'Basic', token: `{{${storedToken}` },
-    ]) {
-      assert.equal(
-        (await rest('POST', '/servers', buildServerAt('refused', upstream.url, { authentication: invalid }))).status,
-        400,
-      );
-    }
-    for (const invalid of [
-      { value: `${secret}\n` },
-      { value: [secret] },
-      { value: 1, secret },
-      `{"value":"${secret}`,
-      `["${secret}"]`,
-    ]) {
+    ])
+      await create('refused', { authentication }, 400);
+    const invalidValues = [{ value: `${secret}\n` }, { value: [secret] }, { value: 1, secret }];
+    for (const invalid of [...invalidValues, `{"value":"${secret}`, `["${secret}"]`])
       assert.equal((await rest('PUT', '/servers/with-secret/secrets/KEY', invalid)).status, 400);
-    }
     await call('manage', key, 'setSecret', { slug: 'with-secret', name: 'KEY', value: secret });
     await call('manage', key, 'updateMcpServer', { slug: 'with-login', oauth });
     await call('manage', key, 'getMcpServer', { slug: 'with-login' });
     await call('manage', key, 'previewToolCall', { slug: 'with-token', tool: 'get' });
-    for (const path of [
-      '',
-      '/with-login',
-      '/with-token',
-      '/with-secret',
-      '/with-login/versions',
-      '/with-secret/secrets',
-    ])
+    const lists = ['/with-login/versions', '/with-secret/secrets'];
+    for (const path of ['', '/with-login', '/with-token', '/with-secret', ...lists])
       await rest('GET', `/servers${path}`);
     await rest('POST', '/servers/with-secret/tools/get/preview', {});
     await rest('POST', '/servers/with-login/versions/1/restore', {});
@@ -215,31 +176,19 @@ describe('[sec A10] the search for leaked secrets', () => {
     upstream.on('GET /fine', () => ({ body: { fine: true } }));
     upstream.on('GET /echo', ({ headers, url }) => {
       const sent = String(headers.authorization ?? headers['x-service'] ?? url.split('=')[1]).replace(/^Bearer /, '');
-      return {
-        status: 500,
-        body: `${answer} ${sent} ${encodeURIComponent(sent)} ${Buffer.from(sent).toString('base64')} ${JSON.stringify(sent)}`,
-      };
+      const encoded = `${encodeURIComponent(sent)} ${Buffer.from(sent).toString('base64')} ${JSON.stringify(sent)}`;
+      return { status: 500, body: `${answer} ${sent} ${encoded}` };
     });
-    const servers: [string, Json][] = [
-      ['forwarding', { authentication: { type: 'Bearer' }, tools: [echo('/echo')] }],
-      ['by-query', { authentication: { type: 'QueryParam' }, tools: [echo('/echo')] }],
-      [
-        'not-there',
-        { authentication: { type: 'QueryParam' }, tools: [{ ...echo('/'), url: `http://127.0.0.1:${closedPort}/x` }] },
-      ],
-    ];
-    for (const [slug, overrides] of servers)
-      assert.equal((await rest('POST', '/servers', buildServerAt(slug, upstream.url, overrides))).status, 201);
-    for (const slug of ['with-token', 'with-secret']) {
+    const byQuery = { authentication: { type: 'QueryParam' } };
+    await create('forwarding', { authentication: { type: 'Bearer' }, tools: [echo('/echo')] });
+    await create('by-query', { ...byQuery, tools: [echo('/echo')] });
+    await create('not-there', { ...byQuery, tools: [{ ...echo('/'), url: `http://127.0.0.1:${closedPort}/x` }] });
+    for (const [slug, overrides] of [
+      ['with-token', {}],
+      ['with-secret', { headers: { 'X-Service': '{{KEY}}' } }],
+    ] as const) {
       for (const path of ['/fine', '/echo']) {
-        await rest('PATCH', `/servers/${slug}`, {
-          tools: [
-            buildToolAt(
-              `${upstream.url}${path}`,
-              slug === 'with-secret' ? { headers: { 'X-Service': '{{KEY}}' } } : {},
-            ),
-          ],
-        });
+        await rest('PATCH', `/servers/${slug}`, { tools: [buildToolAt(`${upstream.url}${path}`, overrides)] });
         assert.equal((await call(slug, callKey)).status, 200);
       }
     }
@@ -264,10 +213,8 @@ describe('[sec A10] the search for leaked secrets', () => {
       [200, { 'content-type': 'application/json' }],
     ];
     for (const [path, redirects] of [['/said'], ['/followed', 'follow']] as const) {
-      const tools = [
-        buildToolAt(`${upstream.url}${path}`, { ...(redirects && { redirects }), response_transform: 'a' }),
-      ];
-      assert.equal((await rest('POST', '/servers', buildServerAt(path.slice(1), upstream.url, { tools }))).status, 201);
+      const overrides = { ...(redirects && { redirects }), response_transform: 'a' };
+      await create(path.slice(1), { tools: [buildToolAt(`${upstream.url}${path}`, overrides)] });
       for (const [status, headers] of responseHeads(redirects ? 'files' : said)) {
         upstream.on(`GET ${path}`, () => ({ status, headers, body: `{"${said}":"${said}"}` }));
         assert.equal((await call(path.slice(1), callerToken)).status, 200);
@@ -281,60 +228,28 @@ describe('[sec A10] the search for leaked secrets', () => {
     upstream.on('POST /token', () => ({ body: { access_token: secrets.serviceToken, expires_in: 60 } }));
     upstream.on('*', ({ url, headers, body }) => ({
       status: 403,
-      body: `${toEchoForms(url)} ${JSON.stringify(headers)} ${body.toString()} ${Buffer.from(
-        String(headers.authorization ?? '').replace(/^Basic /, ''),
-        'base64',
-      ).toString()}`,
+      body: `${toEchoForms(url)} ${JSON.stringify(headers)} ${body.toString()} ${decodeBasic(headers.authorization)}`,
     }));
     const token_url = `${upstream.url}/token`;
-    const credentialKinds: [string, Json][] = [
-      ['pair', { authentication: { type: 'Basic', user: 'someone', password } }],
-      [
-        'cookies',
-        {
-          authentication: [
-            { type: 'Cookie', cookie: 'sid', token: cookie },
-            { type: 'QueryParam', token: inQuery },
-          ],
-        },
-      ],
-      [
-        'client',
-        { authentication: { type: 'ClientCredentials', token_url, client_id: 'c', client_secret: clientCredential } },
-      ],
-      [
-        'client-body',
-        {
-          authentication: {
-            type: 'ClientCredentials',
-            token_url,
-            client_id: 'c',
-            client_secret: clientCredential,
-            client_auth: 'body',
-          },
-        },
-      ],
-      [
-        'signed',
-        {
-          authentication: {
-            type: 'AwsSigV4',
-            access_key_id: '{{ID}}',
-            secret_access_key: awsSecret,
-            session_token: awsSession,
-            region: 'r',
-            service: 's3',
-          },
-        },
-      ],
-      ['located', { base_url: `${upstream.url}/bot{{PATH}}`, tools: [toolWithSecrets] }],
+    const client = { type: 'ClientCredentials', token_url, client_id: 'c', client_secret: clientCredential };
+    const awsKeys = { access_key_id: '{{ID}}', secret_access_key: awsSecret, session_token: awsSession };
+    const cookies = [
+      { type: 'Cookie', cookie: 'sid', token: cookie },
+      { type: 'QueryParam', token: inQuery },
     ];
-    for (const [slug, overrides] of credentialKinds)
-      assert.equal((await rest('POST', '/servers', buildServerAt(slug, upstream.url, overrides))).status, 201, slug);
-    await rest('PUT', '/servers/signed/secrets/ID', { value: awsId });
+    const credentialKinds: Record<string, Json> = {
+      pair: { authentication: { type: 'Basic', user: 'someone', password } },
+      cookies: { authentication: cookies },
+      client: { authentication: client },
+      'client-body': { authentication: { ...client, client_auth: 'body' } },
+      signed: { authentication: { type: 'AwsSigV4', ...awsKeys, region: 'r', service: 's3' } },
+      located: { base_url: `${upstream.url}/bot{{PATH}}`, tools: [toolWithSecrets] },
+    };
+    for (const [slug, overrides] of Object.entries(credentialKinds)) await create(slug, overrides);
+    await setSecret('signed', 'ID', awsId);
     for (const [name, value] of Object.entries({ PATH: inPath, QUERY: inQuery, CONSTANT: inConstant }))
-      assert.equal((await rest('PUT', `/servers/located/secrets/${name}`, { value })).status, 200);
-    for (const [slug] of credentialKinds) {
+      await setSecret('located', name, value);
+    for (const slug of Object.keys(credentialKinds)) {
       assert.equal((await rest('POST', `/servers/${slug}/capture`, { hours: 1 })).status, 200, slug);
       upstream.take();
       assert.match((await call(slug, callKey)).text, /HTTP 403/, slug);
@@ -347,16 +262,11 @@ describe('[sec A10] the search for leaked secrets', () => {
     }
     upstream.on('POST /token', ({ headers, body }) => ({ status: 400, body: `${headers.authorization} ${body}` }));
     for (const slug of ['client', 'client-body']) {
-      const change = {
-        authentication: {
-          ...(credentialKinds.find(([name]) => name === slug)?.[1].authentication as Json),
-          scopes: ['x'],
-        },
-      };
-      assert.equal((await rest('PATCH', `/servers/${slug}`, change)).status, 200);
+      const authentication = { ...(credentialKinds[slug]?.authentication as Json), scopes: ['x'] };
+      assert.equal((await rest('PATCH', `/servers/${slug}`, { authentication })).status, 200);
       assert.match((await call(slug, callKey)).text, /no token for the API/);
     }
-    for (const invalid of [
+    for (const authentication of [
       { type: 'Basic', user: 'a:b', password },
       { type: 'Basic', password: [password] },
       [
@@ -365,10 +275,7 @@ describe('[sec A10] the search for leaked secrets', () => {
       ],
       { type: 'ClientCredentials', client_secret: clientCredential, token_url: 7 },
     ])
-      assert.equal(
-        (await rest('POST', '/servers', buildServerAt('refused', upstream.url, { authentication: invalid }))).status,
-        400,
-      );
+      await create('refused', { authentication }, 400);
   });
 
   it('collects the output while credentials are sent to the wrong endpoint', async () => {
@@ -396,10 +303,8 @@ describe('[sec A10] the search for leaked secrets', () => {
     const { answer: _, argument: __, said: ___, ...sensitive } = secrets;
     assert.deepEqual(findSecrets(outputs.join('\n'), sensitive), []);
     assert.deepEqual(findSecrets(child.output(), secrets), []);
-    for (const name of readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((file) =>
-      file.includes('sqlite'),
-    )) {
+    const files = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((file) => file.includes('sqlite'));
+    for (const name of files)
       assert.deepEqual(findSecrets(readFileSync(join(dataDir, name)).toString('latin1'), secrets), [], name);
-    }
   });
 });
