@@ -3,6 +3,7 @@ import { createHmac, hash } from 'node:crypto';
 import { before, describe, it } from 'node:test';
 import { signRequest } from '../../apps/server/src/gateway/call/credentials-of-call.ts';
 import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { patchServer, setSecret } from '../support/server-requests.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
@@ -33,20 +34,13 @@ function expectedSignature(
     })
     .sort()
     .join('&');
+  const { rawHeaders } = request;
   const lines = signed.split(';').map((name) => {
-    const values = request.rawHeaders.filter(
-      (_, i) => i % 2 === 1 && request.rawHeaders[i - 1]?.toLowerCase() === name,
-    );
+    const values = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
     return `${name}:${values.map((value) => value.trim().replaceAll(/ +/g, ' ')).join(',')}\n`;
   });
-  const canonical = [
-    request.method,
-    canonicalPath,
-    canonicalQuery,
-    lines.join(''),
-    signed,
-    hash('sha256', request.body, 'hex'),
-  ].join('\n');
+  const parts = [request.method, canonicalPath, canonicalQuery, lines.join(''), signed];
+  const canonical = [...parts, hash('sha256', request.body, 'hex')].join('\n');
   const text = ['AWS4-HMAC-SHA256', request.headers['x-amz-date'], scope, hash('sha256', canonical, 'hex')].join('\n');
   const hmac = (key: string | Buffer, data: string) => createHmac('sha256', key).update(data).digest();
   const key = scope.split('/').reduce<string | Buffer>((before, part) => hmac(before, part), `AWS4${secret}`);
@@ -96,26 +90,13 @@ describe('a request to an upstream with AWS signatures', () => {
     key = await fixture.toolhost.createKey();
   });
 
-  const authentication = (service: string, overrides: Json = {}) => ({
-    type: 'AwsSigV4',
-    access_key_id: '{{AWS_ID}}',
-    secret_access_key: '{{AWS_SECRET}}',
-    session_token: keys.session_token,
-    region: 'eu-central-1',
-    service,
-    ...overrides,
-  });
-  const setSecret = async (slug: string, name: string, value: string) => {
-    const reply = await fixture.toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
-    assert.equal(reply.status, 200, reply.text);
-  };
-  const serve = async (service: string, tool: Json, overrides: Json = {}, server: Json = {}) => {
-    const slug = await fixture.createToolServer(tool, {
-      authentication: authentication(service, overrides),
-      ...server,
-    });
-    await setSecret(slug, 'AWS_ID', keys.access_key_id);
-    await setSecret(slug, 'AWS_SECRET', keys.secret_access_key);
+  const credentials = { access_key_id: '{{AWS_ID}}', secret_access_key: '{{AWS_SECRET}}' };
+  const serve = async (service: string, tool: Json, region = 'eu-central-1', server: Json = {}) => {
+    const { session_token } = keys;
+    const authentication = { type: 'AwsSigV4', ...credentials, session_token, region, service };
+    const slug = await fixture.createToolServer(tool, { authentication, ...server });
+    await setSecret(fixture.toolhost, slug, 'AWS_ID', keys.access_key_id);
+    await setSecret(fixture.toolhost, slug, 'AWS_SECRET', keys.secret_access_key);
     return slug;
   };
   const callForRequest = async (slug: string, args: Json = {}) => {
@@ -150,50 +131,36 @@ describe('a request to an upstream with AWS signatures', () => {
   });
 
   it('[conf 4] has the body hash in a header and a path that is encoded once for S3', async () => {
-    const tool = {
-      method: 'PUT',
-      url: '/bucket/:key',
-      body: 'content',
-      input_schema: { key: { type: 'string' }, content: text },
-    };
+    const input_schema = { key: { type: 'string' }, content: text };
+    const tool = { method: 'PUT', url: '/bucket/:key', body: 'content', input_schema };
     const request = await callForRequest(await serve('s3', tool), { key: 'a b+c/ü.txt', content: 'hello' });
     assertSigned(request, 's3');
     assert.equal(request.headers['x-amz-content-sha256'], hash('sha256', 'hello', 'hex'));
   });
 
   it('[conf 4] can take its region from a variable, and API and preview mask all secrets', async () => {
-    const slug = await serve(
-      'execute-api',
-      {},
-      { region: '{{region}}' },
-      { variables: { region: { value: 'us-west-2' } } },
-    );
+    const slug = await serve('execute-api', {}, '{{region}}', { variables: { region: { value: 'us-west-2' } } });
     assertSigned(await callForRequest(slug), 'execute-api', 'us-west-2');
-    const { text: shown } = await fixture.toolhost.rest('GET', `/servers/${slug}`);
+    const { text: shown, body } = await fixture.toolhost.rest('GET', `/servers/${slug}`);
     const { text: preview } = await fixture.toolhost.rest('POST', `/servers/${slug}/tools/run/preview`, { body: {} });
     assert.match(preview, /\["Authorization","\*{8}"\]/);
     for (const response of [shown, preview])
       for (const value of Object.values(keys)) assert.ok(!response.includes(value), response);
-    assert.equal(((await fixture.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
+    assert.equal((body.server as Json).access, 'api_key');
   });
 
   it('[conf 4] is not sent to a host that the keys were not set for', async () => {
     const slug = await serve('execute-api', {});
     const config = (await fixture.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] };
     const tools = config.tools.map((tool) => ({ ...tool, url: 'https://evil.example/x' }));
-    assert.equal((await fixture.toolhost.rest('PATCH', `/servers/${slug}`, { body: { tools } })).status, 200);
-    fixture.upstream.take();
-    assert.match(
-      getErrorText(await fixture.toolhost.callTool(slug, key, 'run')),
-      /the secret AWS_ID was set before this tool called/,
-    );
+    await patchServer(fixture.toolhost, slug, { tools });
+    const message = getErrorText(await fixture.toolhost.callTool(slug, key, 'run'));
+    assert.match(message, /the secret AWS_ID was set before this tool called/);
   });
 
   it('[conf 4] returns no keys and no signature that the upstream echoes', async () => {
-    fixture.upstream.on('GET /v1/things', ({ headers }) => ({
-      status: 403,
-      body: `${JSON.stringify(headers)} ${Object.values(keys).join(' ')}`,
-    }));
+    const echo = (headers: object) => `${JSON.stringify(headers)} ${Object.values(keys).join(' ')}`;
+    fixture.upstream.on('GET /v1/things', ({ headers }) => ({ status: 403, body: echo(headers) }));
     const slug = await serve('execute-api', {});
     fixture.upstream.take();
     const message = getErrorText(await fixture.toolhost.callTool(slug, key, 'run'));
@@ -209,10 +176,7 @@ describe('a request to an upstream with AWS signatures', () => {
     fixture.upstream.take();
     await fixture.toolhost.callTool(slug, key, 'run');
     const requests = fixture.upstream.take();
-    assert.deepEqual(
-      requests.map(({ url }) => url),
-      ['/v1/things', '/elsewhere?x=1'],
-    );
+    assert.equal(requests.map(({ url }) => url).join(' '), '/v1/things /elsewhere?x=1');
     for (const request of requests) assertSigned(request, 'execute-api');
     fixture.upstream.on('GET /v1/things', () => ({ body: {} }));
   });

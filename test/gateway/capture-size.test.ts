@@ -1,107 +1,88 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { openCapture } from '../../apps/server/src/store/calls/captures.ts';
 import { getRunCount } from '../sets.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { setSecret } from '../support/server-requests.ts';
+import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 /** Maximum size of the JSON of one capture, in bytes. */
 const maxCaptureBytes = 64 * 1024;
 const secret = 'sk-live-0123456789/abc"x';
 const fieldCount = 99;
 
-const repeat = <Item>(count: number, createItem: (i: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, i) => createItem(i));
+const repeat = <Item>(length: number, createItem: (i: number) => Item): Item[] =>
+  Array.from({ length }, (_, i) => createItem(i));
+const int = z.int();
+const text = z.string();
 
-const fileMetadata = z.strictObject({ fileName: z.string().optional(), mediaType: z.string().optional() });
+const fileMetadata = z.strictObject({ fileName: text.optional(), mediaType: text.optional() });
+const bodyField = z.union([z.tuple([text, text]), z.tuple([text, text, fileMetadata])]);
 const readableBody = z.union([
-  z.string(),
-  z.strictObject({ byteCount: z.int() }),
-  z.strictObject({
-    fields: z.array(z.union([z.tuple([z.string(), z.string()]), z.tuple([z.string(), z.string(), fileMetadata])])),
-  }),
+  text,
+  z.strictObject({ byteCount: int }),
+  z.strictObject({ fields: z.array(bodyField) }),
 ]);
 const fieldUse = z.strictObject({
-  name: z.string(),
-  times: z.int(),
-  bytes: z.int(),
-  objects: z.int(),
-  around: z.int(),
-  empty: z.int(),
-  urls: z.int(),
-  always: z.string().optional(),
+  name: text,
+  times: int,
+  bytes: int,
+  objects: int,
+  around: int,
+  empty: int,
+  urls: int,
+  always: text.optional(),
   isPartial: z.literal(true).optional(),
   get fields() {
     return z.array(fieldUse);
   },
 });
+const request = z.strictObject({
+  ...{ method: text, origin: text, path: text, headers: z.array(text) },
+  body: readableBody.optional(),
+});
+const responseHeaders = z.array(z.tuple([text, text]));
+const response = z.strictObject({ status: int, headers: responseHeaders, body: text.optional(), bodyBytes: int });
 const captureShape = z.strictObject({
-  arguments: z.record(z.string(), z.unknown()).optional(),
-  argumentsBytes: z.int(),
-  request: z
-    .strictObject({
-      method: z.string(),
-      origin: z.string(),
-      path: z.string(),
-      headers: z.array(z.string()),
-      body: readableBody.optional(),
-    })
-    .optional(),
-  response: z
-    .strictObject({
-      status: z.int(),
-      headers: z.array(z.tuple([z.string(), z.string()])),
-      body: z.string().optional(),
-      bodyBytes: z.int(),
-    })
-    .optional(),
-  result: z.strictObject({ isError: z.boolean(), text: z.string().optional(), bytes: z.int() }).optional(),
-  fields: z.strictObject({ transform: z.string(), answer: fieldUse }).optional(),
-  shortened: z.array(z.string()).min(1).optional(),
+  arguments: z.record(text, z.unknown()).optional(),
+  argumentsBytes: int,
+  request: request.optional(),
+  response: response.optional(),
+  result: z.strictObject({ isError: z.boolean(), text: text.optional(), bytes: int }).optional(),
+  fields: z.strictObject({ transform: text, answer: fieldUse }).optional(),
+  shortened: z.array(text).min(1).optional(),
 });
 
 describe('[find A5] the size of a capture', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhostWithUpstream();
   let key: string;
   before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     key = await toolhost.createKey();
     const texts = Object.fromEntries(repeat(fieldCount, (i) => [`f${i}`, { type: 'string' }]));
     const input_schema = { type: 'object', properties: { a: {}, ...texts } };
-    const tool = (name: string, overrides: Json = {}) => ({
-      name,
-      description: 'Takes what this test sends.',
-      method: 'POST',
-      url: `${upstream.url}/run`,
-      input_schema,
-      headers: { 'X-Key': '{{KEY}}' },
-      ...overrides,
+    const XKey = { 'X-Key': '{{KEY}}' };
+    const tool = (name: string, more: Json = {}) =>
+      buildToolAt(`${upstream.url}/run`, { name, method: 'POST', input_schema, headers: XKey, ...more });
+    const buildHeaders = (length: number) => ({
+      ...XKey,
+      ...Object.fromEntries(repeat(90, (i) => [`X-${i}`, `${i}${'"\\'.repeat(length / 2)}`])),
     });
-    const headers = (length: number) =>
-      Object.fromEntries(repeat(90, (i) => [`X-${i}`, `${i}${'"\\'.repeat(length / 2)}`]));
-    await toolhost.createServer({
-      name: 'Sizes',
-      slug: 'sizes',
-      tools: [
-        tool('json'),
-        tool('form', { body: 'form' }),
-        tool('multipart', { headers: { 'X-Key': '{{KEY}}', ...headers(100) }, body: 'multipart' }),
-        tool('query', { method: 'GET' }),
-        // The upstream rejects this many header bytes.
-        tool('headers', { headers: { 'X-Key': '{{KEY}}', ...headers(1200) }, body: 'multipart' }),
-      ],
-    });
-    await toolhost.rest('PUT', '/servers/sizes/secrets/KEY', { body: { value: secret } });
+    const tools = [
+      tool('json'),
+      tool('form', { body: 'form' }),
+      tool('multipart', { headers: buildHeaders(100), body: 'multipart' }),
+      tool('query', { method: 'GET' }),
+      // The upstream rejects this many header bytes.
+      tool('headers', { headers: buildHeaders(1200), body: 'multipart' }),
+    ];
+    await toolhost.createServer({ name: 'Sizes', slug: 'sizes', tools });
+    await setSecret(toolhost, 'sizes', 'KEY', secret);
     await toolhost.rest('POST', '/servers/sizes/capture', { body: { hours: 1 } });
   });
   beforeEach(() => upstream.on('*', () => ({ body: { ok: true } })));
-  after(async () => {
-    await Promise.all([toolhost?.stop(), upstream.close()]);
-  });
 
   /** Calls a tool and returns the stored text of its capture and the capture that `getCall` returns. */
   const callAndReadCapture = async (name: string, args: Json) => {
@@ -132,8 +113,8 @@ describe('[find A5] the size of a capture', () => {
     respondAtMaxLength();
     const args = Object.fromEntries(repeat(fieldCount, (i) => [`f${i}`, '\u0001'.repeat(1024)]));
     const { document, shown } = await callAndReadCapture('multipart', args);
-    assert.ok(Buffer.byteLength(document) <= maxCaptureBytes, `${Buffer.byteLength(document)} bytes`);
-    assert.ok(Buffer.byteLength(document) > maxCaptureBytes / 2, `${Buffer.byteLength(document)} bytes`);
+    const bytes = Buffer.byteLength(document);
+    assert.ok(bytes <= maxCaptureBytes && bytes > maxCaptureBytes / 2, `${bytes} bytes`);
     const { request, response, result, fields } = captureShape.parse(JSON.parse(document));
     const { body } = request ?? {};
     assert.ok(typeof body === 'object' && 'fields' in body && body.fields.length > 5);
@@ -150,27 +131,11 @@ describe('[find A5] the size of a capture', () => {
     assert.deepEqual(shown.shortened, ['result.text', 'request.headers', 'request.body', 'response.headers']);
   });
 
+  const singleUnits = ['a', '"', '\\', '\u0001', '\n', 'é', '€', '😀', '\ud800', '\udc00', '\u2028'];
   /** Short and long texts that take more bytes as JSON than unescaped. */
   const textUnit = fc
     .tuple(
-      fc.oneof(
-        fc.constantFrom(
-          'a',
-          '"',
-          '\\',
-          '\u0001',
-          '\n',
-          'é',
-          '€',
-          '😀',
-          '\ud800',
-          '\udc00',
-          secret,
-          `${secret} `,
-          '\u2028',
-        ),
-        fc.string({ unit: 'binary', maxLength: 5 }),
-      ),
+      fc.oneof(fc.constantFrom(...singleUnits, secret, `${secret} `), fc.string({ unit: 'binary', maxLength: 5 })),
       fc.oneof(fc.nat(5), fc.nat(3000)),
     )
     .map(([unit, count]) => unit.repeat(Math.min(count, Math.floor(40_000 / Math.max(1, unit.length)))));
@@ -180,12 +145,12 @@ describe('[find A5] the size of a capture', () => {
     const part = repeat(secret.length, (i) => secret.slice(0, secret.length - i)).find((each) => start.endsWith(each));
     return part === undefined || part === secret ? start : start.slice(0, -part.length);
   };
-  const text = fc.array(textUnit, { maxLength: 4 }).map((pieces) => pieces.join(''));
+  const longText = fc.array(textUnit, { maxLength: 4 }).map((pieces) => pieces.join(''));
   const argumentsArbitrary = fc
     .oneof(
-      text.map((a) => ({ a })),
+      longText.map((a) => ({ a })),
       fc
-        .tuple(text, fc.integer({ min: 1, max: fieldCount }))
+        .tuple(longText, fc.integer({ min: 1, max: fieldCount }))
         .map(([each, count]) =>
           Object.fromEntries(repeat(count, (i) => [`f${i}`, truncate(each, Math.floor(200_000 / count))])),
         ),
@@ -202,8 +167,8 @@ describe('[find A5] the size of a capture', () => {
       Object.fromEntries(repeat(count, (i) => [`x-${i}`, unit.repeat(Math.min(length, 50_000 / count) / unit.length)])),
     );
   const bodyArbitrary = fc.oneof(
-    text,
-    text.map((said) => ({ said })),
+    longText,
+    longText.map((said) => ({ said })),
     fc.tuple(fc.nat(300), textUnit, textUnit).map(([count, name, value]) => {
       const of = (i: number) => [`${i}${truncate(name, 60)}`, truncate(value, 50)];
       const half = Math.floor(count / 2);
@@ -213,23 +178,18 @@ describe('[find A5] the size of a capture', () => {
 
   it('[sec M8] is bounded for all arguments, headers, and bodies, and no capture contains a credential', async () => {
     const tool = fc.constantFrom('json', 'form', 'multipart', 'query', 'headers');
+    const statuses = fc.constantFrom(200, 200, 404);
+    const call = fc.tuple(tool, argumentsArbitrary, headersArbitrary, bodyArbitrary, statuses);
     await fc.assert(
-      fc.asyncProperty(
-        tool,
-        argumentsArbitrary,
-        headersArbitrary,
-        bodyArbitrary,
-        fc.constantFrom(200, 200, 404),
-        async (name, args, headers, body, status) => {
-          respondWith(headers, body, status);
-          const { document, text: shownText, shown } = await callAndReadCapture(name, args as Json);
-          assert.ok(Buffer.byteLength(document) <= maxCaptureBytes, `${Buffer.byteLength(document)} bytes`);
-          captureShape.parse(JSON.parse(document));
-          assert.equal(shown.arguments_bytes, Buffer.byteLength(JSON.stringify(args)));
-          for (const part of [secret, secret.slice(0, 12), JSON.stringify(secret).slice(1, -1)])
-            assert.ok(!document.includes(part) && !shownText.includes(part), part);
-        },
-      ),
+      fc.asyncProperty(call, async ([name, args, headers, body, status]) => {
+        respondWith(headers, body, status);
+        const { document, text: shownText, shown } = await callAndReadCapture(name, args as Json);
+        assert.ok(Buffer.byteLength(document) <= maxCaptureBytes, `${Buffer.byteLength(document)} bytes`);
+        captureShape.parse(JSON.parse(document));
+        assert.equal(shown.arguments_bytes, Buffer.byteLength(JSON.stringify(args)));
+        for (const part of [secret, secret.slice(0, 12), JSON.stringify(secret).slice(1, -1)])
+          assert.ok(!document.includes(part) && !shownText.includes(part), part);
+      }),
       { numRuns: getRunCount(150) },
     );
   });

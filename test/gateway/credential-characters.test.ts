@@ -1,23 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getNextUrl } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { useStarted, useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
+import { oauthConfig } from '../support/valid-configs.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const visible = Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => String.fromCharCode(0x21 + index));
 const anyCredential = fc.string({ unit: fc.constantFrom(...visible), minLength: 1, maxLength: 300 });
-const oauth = {
-  authorization_url: 'https://id.example/authorize',
-  token_url: 'https://id.example/token',
-  client_id: 'c',
-  client_secret: 's',
-  token_mode: 'passthrough',
-};
+const oauth = { ...oauthConfig, token_mode: 'passthrough' };
 
 /** Authentication schemes of a server, each with a function that reads the credential the upstream received. */
 const schemes: [Json, (headers: NodeJS.Dict<string | string[]>, url: string) => unknown][] = [
@@ -54,20 +49,8 @@ describe('an upstream credential of any visible characters', () => {
     assert.equal(readReceived(request.headers, request.url), credential);
   };
 
-  const exampleCredentials = [
-    '12|abcdef',
-    '123:ABC-def',
-    'a,b',
-    'a&b',
-    'a@b',
-    '"quoted"',
-    "'",
-    '=',
-    '{x}',
-    'Bearer',
-    'a%20b',
-    '\\',
-  ];
+  const examples = ['12|abcdef', '123:ABC-def', 'a,b', 'a&b', 'a@b', '"quoted"', "'", '=', '{x}', 'Bearer', 'a%20b'];
+  const exampleCredentials = [...examples, '\\'];
   it('[find E1] reaches the upstream unchanged, from Authorization and from the header that the server configures', async () => {
     for (const credential of [...exampleCredentials, visible.join(''), visible.join('').repeat(20)]) {
       for (const index of slugs.keys())
@@ -87,17 +70,9 @@ describe('an upstream credential of any visible characters', () => {
   });
 
   it('[find E1] is rejected with 401 if one field has two credentials or a value that no header can contain', async () => {
-    const invalidValues = [
-      'Bearer one, Bearer two',
-      'Bearer one,Bearer two',
-      'Bearer one two',
-      'Bearer one,\ttwo',
-      'Bearer',
-      'Bearer é',
-    ];
-    for (const authorization of [...invalidValues, 'Basic one', 'one']) {
+    const twoTokens = ['one, Bearer two', 'one,Bearer two', 'one two', 'one,\ttwo'].map((text) => `Bearer ${text}`);
+    for (const authorization of [...twoTokens, 'Bearer', 'Bearer é', 'Basic one', 'one'])
       for (const slug of slugs) assert.equal((await send(slug, { authorization })).status, 401, authorization);
-    }
     for (const apikey of ['one, two', 'Bearer one, Bearer two', 'one two', 'é']) {
       const { status, text } = await send(slugs[6] as string, { apikey });
       assert.deepEqual([status, /one credential|apikey/.test(text)], [401, true], text);
@@ -115,12 +90,8 @@ describe('an upstream credential of any visible characters', () => {
 });
 
 describe('an upstream token of any visible characters from a login', () => {
-  let world: LoginWorld;
-  before(async () => {
-    world = await startLoginWorld();
-    world.upstream.on('*', () => ({ body: { things: [] } }));
-  });
-  after(() => world.stop());
+  const world = useStarted(startLoginWorld);
+  before(() => world.upstream.on('*', () => ({ body: { things: [] } })));
 
   it('[find E1] is issued by /token and reaches the upstream unchanged', async () => {
     const slug = await world.createServer({}, { token_mode: 'passthrough' });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
+import { listCalls, setSecret } from '../support/server-requests.ts';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
@@ -11,20 +12,19 @@ const secret = 'sk-live-0123456789';
 describe('a trial call of a tool', () => {
   const { toolhost, upstream } = useToolhostWithUpstream();
   before(async () => {
-    const tool = buildToolAt(`${upstream.url}/things`, {
-      method: 'POST',
-      input_schema: { name: { type: 'string' } },
-      headers: { 'X-Service': 'Key {{KEY}}' },
-    });
-    await toolhost.createServer({ ...buildServerAt('tried', upstream.url), tools: [tool] });
-    await toolhost.rest('PUT', '/servers/tried/secrets/KEY', { body: { value: secret } });
+    const headers = { 'X-Service': 'Key {{KEY}}' };
+    await serve('tried', { input_schema: { name: { type: 'string' } }, headers });
+    await setSecret(toolhost, 'tried', 'KEY', secret);
   });
 
+  const serve = (slug: string, tool: Json) => {
+    const tools = [buildToolAt(`${upstream.url}/things`, { method: 'POST', ...tool })];
+    return toolhost.createServer(buildServerAt(slug, upstream.url, { tools }));
+  };
+  const send = (path: string, args: Json, key?: string) =>
+    toolhost.rest('POST', `/servers/tried/tools/get/${path}`, { body: { arguments: args }, ...(key && { key }) });
   const post = async (path: string, args: Json, key?: string) => {
-    const { status, body, text } = await toolhost.rest('POST', `/servers/tried/tools/get/${path}`, {
-      body: { arguments: args },
-      ...(key !== undefined && { key }),
-    });
+    const { status, body, text } = await send(path, args, key);
     assert.equal(status, 200, text);
     return body;
   };
@@ -65,26 +65,23 @@ describe('a trial call of a tool', () => {
     assert.deepEqual([byPerson.caller_kind, byPerson.key_id], ['try_out', `usr_${session}`]);
 
     await toolhost.callTool('tried', key, 'get', { name: 'Ada' });
-    const listCallerKinds = async (callerKind: string) => {
-      const { body } = await toolhost.rest('GET', `/calls?slug=tried&limit=200&caller_kind=${callerKind}`);
-      return new Set((body.calls as Json[]).map(({ caller_kind }) => caller_kind));
-    };
-    assert.deepEqual([...(await listCallerKinds('try_out'))], ['try_out']);
-    assert.deepEqual([...(await listCallerKinds('api_key'))], ['api_key']);
+    for (const kind of ['try_out', 'api_key']) {
+      const calls = await listCalls(toolhost, 'tried', `?limit=200&caller_kind=${kind}`);
+      assert.deepEqual(new Set(calls.map(({ caller_kind }) => caller_kind)), new Set([kind]));
+    }
     assert.match((await toolhost.rest('GET', '/calls.csv?slug=tried&caller_kind=try_out')).text, /,ok,try_out,usr_/);
     assert.equal((await toolhost.rest('GET', '/calls?caller_kind=dashboard')).status, 400);
   });
 
   it('leaves no record if its required token is missing', async () => {
-    await toolhost.createServer({ ...buildServerAt('forwards', upstream.url), authentication: { type: 'Bearer' } });
+    await toolhost.createServer(buildServerAt('forwards', upstream.url, { authentication: { type: 'Bearer' } }));
     const call = (body: Json) => toolhost.rest('POST', '/servers/forwards/tools/get/call', { body });
     const rejected = await call({});
     const message = "this server forwards the caller's token; provide one to try the tool";
     assert.deepEqual([rejected.status, rejected.body.problems], [400, [{ path: 'token', message }]]);
-    const records = async () => (await toolhost.rest('GET', '/servers/forwards/calls')).body.calls as Json[];
-    assert.deepEqual(await records(), []);
+    assert.deepEqual(await listCalls(toolhost, 'forwards'), []);
     assert.equal((await call({ token: 'of-the-caller' })).status, 200);
-    assert.equal((await records()).length, 1);
+    assert.equal((await listCalls(toolhost, 'forwards')).length, 1);
   });
 
   it('shows no request for invalid arguments', async () => {
@@ -94,17 +91,13 @@ describe('a trial call of a tool', () => {
   });
 
   it('names each invalid argument if a request cannot be previewed', async () => {
-    const preview = async (args: Json) => {
-      const { status, body } = await toolhost.rest('POST', '/servers/tried/tools/get/preview', {
-        body: { arguments: args },
-      });
-      return { status, problems: body.problems };
-    };
-    assert.deepEqual(await preview({ name: [7] }), {
-      status: 400,
-      problems: [{ path: 'arguments.name', message: 'found an array of 1; allowed: string' }],
-    });
-    assert.deepEqual(await preview({}), { status: 400, problems: [{ path: 'arguments.name', message: 'is missing' }] });
+    for (const [args, message] of [
+      [{ name: [7] }, 'found an array of 1; allowed: string'],
+      [{}, 'is missing'],
+    ] as const) {
+      const { status, body } = await send('preview', args);
+      assert.deepEqual([status, body.problems], [400, [{ path: 'arguments.name', message }]]);
+    }
   });
 
   it('shows only the result and not the upstream request to a key with only the scope call', async () => {
@@ -115,18 +108,10 @@ describe('a trial call of a tool', () => {
 
   it('[agent 5] shows the upstream response next to the agent result, without credentials', async () => {
     const upstreamBody = { text: `Key ${secret}`, token: secret, more: 'x'.repeat(20_000) };
-    upstream.on('POST /things', () => ({
-      status: 201,
-      headers: { 'x-echo': `Key ${secret}`, 'set-cookie': 'id=1' },
-      body: upstreamBody,
-    }));
-    await toolhost.createServer({
-      ...buildServerAt('sides', upstream.url),
-      tools: [
-        buildToolAt(`${upstream.url}/things`, { method: 'POST', response_fields: ['text'], headers: { K: '{{KEY}}' } }),
-      ],
-    });
-    await toolhost.rest('PUT', '/servers/sides/secrets/KEY', { body: { value: secret } });
+    const headers = { 'x-echo': `Key ${secret}`, 'set-cookie': 'id=1' };
+    upstream.on('POST /things', () => ({ status: 201, headers, body: upstreamBody }));
+    await serve('sides', { response_fields: ['text'], headers: { K: '{{KEY}}' } });
+    await setSecret(toolhost, 'sides', 'KEY', secret);
     const { body, text } = await toolhost.rest('POST', '/servers/sides/tools/get/call', { body: {} });
     assert.ok(!text.includes('set-cookie'));
     const response = body.response as { status: number; headers: [string, string][]; body: string; body_bytes: number };
@@ -135,10 +120,9 @@ describe('a trial call of a tool', () => {
     assert.ok(response.body.startsWith('{"text":"Key [redacted]","token":"[redacted]","more":"xxx'), response.body);
     assert.equal(Buffer.byteLength(response.body), 8192);
     const responseBytes = JSON.stringify(upstreamBody).length;
-    assert.deepEqual(
-      [response.body_bytes, (response as Json).estimated_tokens, body.estimated_tokens],
-      [responseBytes, Math.ceil(responseBytes / 4), Math.ceil(JSON.stringify({ text: upstreamBody.text }).length / 4)],
-    );
+    assert.equal(response.body_bytes, responseBytes);
+    assert.equal((response as Json).estimated_tokens, Math.ceil(responseBytes / 4));
+    assert.equal(body.estimated_tokens, Math.ceil(JSON.stringify({ text: upstreamBody.text }).length / 4));
     const { capture } = await getCallRecord(body.call_id);
     assert.equal(capture, undefined, 'nothing is stored for a server without capture');
   });

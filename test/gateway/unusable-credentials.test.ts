@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
-import type { Reply } from '../support/toolhost/toolhost.ts';
+import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
@@ -10,16 +10,15 @@ const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get
 const toVariable = (name: string) => `$\{${name}}`;
 
 describe('the rejection of an unusable credential', () => {
-  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { now: () => Date.now() + clockOffsetMs } });
   let clockOffsetMs = 0;
+  const { toolhost, upstream } = useToolhostWithUpstream({ runtimeOptions: { now: () => Date.now() + clockOffsetMs } });
 
   before(async () => {
-    const overrides = { authentication: { type: 'Bearer', header: 'X-Token' } };
-    await toolhost.createServer(buildServerAt('tokens', upstream.url, overrides));
-    await toolhost.createServer(buildServerAt('open', upstream.url));
-    const stored = { authentication: { type: 'Bearer', token: 'stored' } };
-    await toolhost.createServer(buildServerAt('stored', upstream.url, stored));
-    await toolhost.createServer(buildServerAt('other', upstream.url, stored));
+    const serve = (slug: string, authentication?: Json) =>
+      toolhost.createServer(buildServerAt(slug, upstream.url, authentication && { authentication }));
+    await serve('tokens', { type: 'Bearer', header: 'X-Token' });
+    await serve('open');
+    for (const slug of ['stored', 'other']) await serve(slug, { type: 'Bearer', token: 'stored' });
   });
 
   const callWithToken = (slug: string, token: string) =>
@@ -31,25 +30,15 @@ describe('the rejection of an unusable credential', () => {
     return String((reply.body.error as { message: string }).message);
   };
 
+  const variables = ['SHOP_TOKEN', 'env:SHOP_TOKEN', 'input:token', 'TOKEN:-'].map(toVariable);
+  const otherVariables = ['$SHOP_TOKEN', '$env:SHOP_TOKEN', '%SHOP_TOKEN%', '{env:SHOP_TOKEN}'];
+  const examples = ['<your-key>', '<your API key>', 'YOUR_API_KEY', 'your-api-key', 'your_token_here', 'API_KEY'];
   const placeholders: [reason: RegExp, credentials: string[]][] = [
     [
       /is a variable that the client did not expand/,
-      [
-        ...[
-          toVariable('SHOP_TOKEN'),
-          toVariable('env:SHOP_TOKEN'),
-          toVariable('input:token'),
-          toVariable('TOKEN:-'),
-          '{{SHOP_TOKEN}}',
-          '{{ $json.token }}',
-        ],
-        ...['$SHOP_TOKEN', '$env:SHOP_TOKEN', '%SHOP_TOKEN%', '{env:SHOP_TOKEN}'],
-      ],
+      [...variables, ...otherVariables, '{{SHOP_TOKEN}}', '{{ $json.token }}'],
     ],
-    [
-      /is an example placeholder/,
-      ['<your-key>', '<your API key>', 'YOUR_API_KEY', 'your-api-key', 'your_token_here', 'API_KEY', 'SHOP_TOKEN'],
-    ],
+    [/is an example placeholder/, [...examples, 'SHOP_TOKEN']],
     [/^the client sent the word "undefined"/, ['undefined']],
     [/^the client sent the word "null"/, ['null']],
     [/^the client sent the word "\[object Object\]"/, ['[object Object]']],
@@ -72,20 +61,8 @@ describe('the rejection of an unusable credential', () => {
   });
 
   it('[find E1] does not affect tokens that only resemble a placeholder', async () => {
-    const tokens = [
-      '$2y$10$abc',
-      'a{b}',
-      '{"a":1}',
-      'yours',
-      'undefined1',
-      'nullable',
-      'xTOKEN',
-      'a%b%',
-      'key',
-      '$x',
-      '{x}',
-    ];
-    for (const token of tokens) {
+    const withSymbols = ['$2y$10$abc', 'a{b}', '{"a":1}', 'a%b%', '$x', '{x}'];
+    for (const token of [...withSymbols, 'yours', 'undefined1', 'nullable', 'xTOKEN', 'key']) {
       assert.equal((await callWithToken('tokens', token)).status, 200, token);
       assert.equal(upstream.take()[0]?.headers['x-token'], `Bearer ${token}`);
     }
@@ -103,10 +80,8 @@ describe('the rejection of an unusable credential', () => {
     const [day] = expiresAt.split('.');
     for (const slug of ['stored', 'other', 'open', 'manage']) {
       assert.equal(getReason(await callWithToken(slug, expiring)), `this API key expired at ${day}Z; use another key`);
-      assert.match(
-        getReason(await callWithToken(slug, revoked)),
-        /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/,
-      );
+      const reason = getReason(await callWithToken(slug, revoked));
+      assert.match(reason, /^this API key was revoked at \d{4}-[\d-]+T[\d:]+Z; use/);
     }
     assert.match(String((await toolhost.rest('GET', '/servers', { key: expiring })).body.detail), /expired at /);
     // Another secret with the same key id.
