@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientRequest, request } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { eventually } from '../support/eventually.ts';
+import { openIdleConnection } from '../support/idle-connection.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
 import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
@@ -13,17 +14,6 @@ import { startRecordingUpstream } from '../support/upstreams/recording-upstream.
 /** Two loopback addresses, so that connections come from different networks. */
 const crowdedAddress = '127.0.0.2';
 const otherAddress = '127.0.0.3';
-
-/** Opens a connection that has received its response and stays open. */
-async function openIdleConnection(url: string, localAddress: string): Promise<Socket> {
-  const { host, port } = new URL(url);
-  const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
-  socket.on('error', () => undefined);
-  socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-  // The server may close the connection before it responds.
-  await Promise.race([once(socket, 'data'), once(socket, 'close')]);
-  return socket.resume();
-}
 
 /** Opens connections one after another. */
 async function openIdleConnections(count: number, url: string, localAddress: string): Promise<Socket[]> {
@@ -40,13 +30,19 @@ function post(url: string, body: string, localAddress: string): ClientRequest {
 const callBody = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo' } });
 const isOpen = ({ destroyed }: Socket) => !destroyed;
 
+/** Starts a service with a connection limit and an upstream that does not respond. */
+async function startLimited(t: TestContext, maxConnections: number) {
+  const upstream = await startRecordingUpstream();
+  upstream.on('GET /echo', () => 'hold');
+  const toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { maxConnections } });
+  t.after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  await toolhost.createServer(buildEchoConfig(upstream.url));
+  return { toolhost, upstream };
+}
+
 describe('the client connection limit', () => {
   it('[find A6] closes idle connections of the network that has the most, oldest first, without breaking a call', async (t) => {
-    const upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', () => 'hold');
-    const toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { maxConnections: 30 } });
-    t.after(() => Promise.all([toolhost.stop(), upstream.close()]));
-    await toolhost.createServer(buildEchoConfig(upstream.url));
+    const { toolhost, upstream } = await startLimited(t, 30);
     const earlierSockets = await openIdleConnections(5, toolhost.url, otherAddress);
     const pendingCall = post(`${toolhost.url}/mcp/echo`, callBody, crowdedAddress);
     const upstreamRequest = await upstream.waitForRequest();
@@ -67,11 +63,7 @@ describe('the client connection limit', () => {
   });
 
   it('[find A6] rejects a connection of the network that has the most busy ones, but not of another network', async (t) => {
-    const upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', () => 'hold');
-    const toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { maxConnections: 8 } });
-    t.after(() => Promise.all([toolhost.stop(), upstream.close()]));
-    await toolhost.createServer(buildEchoConfig(upstream.url));
+    const { toolhost, upstream } = await startLimited(t, 8);
     const pendingCalls = Array.from({ length: 12 }, () => post(`${toolhost.url}/mcp/echo`, callBody, crowdedAddress));
     let closedCount = 0;
     for (const sent of pendingCalls) sent.on('error', () => closedCount++);

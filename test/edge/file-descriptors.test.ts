@@ -1,22 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { openIdleConnection } from '../support/idle-connection.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-
-/** Opens a connection that has received its response and stays open. */
-async function openIdleConnection(url: string, localAddress: string): Promise<Socket> {
-  const { host, port } = new URL(url);
-  const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
-  socket.on('error', () => undefined);
-  socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-  // The server may close the connection before it responds.
-  await Promise.race([once(socket, 'data'), once(socket, 'close')]);
-  return socket.resume();
-}
 
 describe('the client connection limit with a low file descriptor limit', () => {
   it('[find A6] leaves connections for other networks', async (t) => {

@@ -1,91 +1,64 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
-/** Configuration parts of a newer version that this one does not know, with the path that names each. */
-const unknownParts: [name: string, change: (config: Json) => void, path: string][] = [
-  ['a field of the server', (config) => Object.assign(config, { futuristic: true }), 'futuristic'],
-  ['a field of a tool', (config) => Object.assign(getFirstTool(config), { futuristic: true }), 'tools[].futuristic'],
-  ['a tool mode', (config) => Object.assign(config, { tool_mode: 'futuristic' }), 'tool_mode'],
-  [
-    'a kind of credential',
-    (config) => Object.assign(config, { authentication: { type: 'Quantum', token: 'x' } }),
-    'authentication.type',
-  ],
-  [
-    'a kind of credential in a list',
-    (config) => Object.assign(config, { authentication: [{ type: 'Quantum', token: 'x' }] }),
-    'authentication[].type',
-  ],
-  [
-    'a keyword of an argument',
-    (config) =>
-      Object.assign(getFirstTool(config), { input_schema: { private_name: { type: 'string', futuristic: 1 } } }),
-    'tools[].input_schema.*.futuristic',
-  ],
-  [
-    'a style of an argument in the form of a JSON Schema',
-    (config) => {
-      const properties = { private_name: { type: 'string', style: 'futuristic' } };
-      Object.assign(getFirstTool(config), { input_schema: { type: 'object', properties } });
-    },
-    'tools[].input_schema.*.style',
-  ],
-  [
-    'a field of a variable',
-    (config) => Object.assign(config, { variables: { private_name: { value: 'x', futuristic: 1 } } }),
-    'variables.*.futuristic',
-  ],
-];
+const quantum = { type: 'Quantum', token: 'x' };
+const variables = { private_name: { value: 'x', futuristic: 1 } };
+const withKeyword = { private_name: { type: 'string', futuristic: 1 } };
+const withStyle = { type: 'object', properties: { private_name: { type: 'string', style: 'futuristic' } } };
 
-function getFirstTool(config: Json): Json {
-  return (config.tools as Json[])[0] ?? assert.fail();
-}
+/** Configuration parts of a newer version that this one does not know, with the path that names each. */
+const unknownParts: [name: string, path: string, server: Json, tool?: Json][] = [
+  ['a field of the server', 'futuristic', { futuristic: true }],
+  ['a field of a tool', 'tools[].futuristic', {}, { futuristic: true }],
+  ['a tool mode', 'tool_mode', { tool_mode: 'futuristic' }],
+  ['a kind of credential', 'authentication.type', { authentication: quantum }],
+  ['a kind of credential in a list', 'authentication[].type', { authentication: [quantum] }],
+  ['a keyword of an argument', 'tools[].input_schema.*.futuristic', {}, { input_schema: withKeyword }],
+  ['a style of an argument in a JSON Schema', 'tools[].input_schema.*.style', {}, { input_schema: withStyle }],
+  ['a field of a variable', 'variables.*.futuristic', { variables }],
+];
 
 for (const engine of engines) {
   describe(`a configuration of a newer version, on ${engine}`, () => {
-    let postgres: TestPostgres | undefined;
-    let upstream: RecordingUpstream;
+    const upstream = useStarted(startRecordingUpstream);
+    const service = useStarted(() => startToolhostOnEngine(engine, { egressPorts: [upstream.port] }));
     let toolhost: TestToolhost;
     let key: string;
     before(async () => {
-      postgres = engine === 'postgres' ? await startPostgres() : undefined;
-      upstream = await startRecordingUpstream();
-      const env = postgres && { DATABASE_URL: await postgres.createDatabase() };
-      toolhost = await startToolhost({ egressPorts: [upstream.port], ...(env && { env }) });
+      ({ toolhost } = service);
       key = await toolhost.createKey();
-    });
-    after(async () => {
-      await Promise.all([toolhost.stop(), upstream.close()]);
-      await postgres?.stop();
     });
 
     /** Stores a configuration like a newer version, bypassing the validation of this one. */
-    async function storeUnknown(slug: string, change: (config: Json) => void): Promise<string> {
+    async function storeUnknown(slug: string, server: Json, tool: Json = {}): Promise<string> {
       await toolhost.createServer(buildServerAt(slug, upstream.url, stored));
       const { db } = toolhost.running.app.runner;
-      const row = await db.selectFrom('servers').select('config').where('slug', '=', slug).executeTakeFirstOrThrow();
-      const config = JSON.parse(row.config) as Json;
-      change(config);
-      const text = JSON.stringify(config);
+      const config = JSON.parse(await readConfig(slug)) as Json & { tools: Json[] };
+      const text = JSON.stringify({ ...config, tools: [{ ...config.tools[0], ...tool }], ...server });
       await db.updateTable('servers').set({ config: text }).where('slug', '=', slug).execute();
       return text;
     }
+    const readConfig = async (slug: string) => {
+      const { db } = toolhost.running.app.runner;
+      return (await db.selectFrom('servers').select('config').where('slug', '=', slug).executeTakeFirstOrThrow())
+        .config;
+    };
 
-    for (const [index, [name, change, path]] of unknownParts.entries()) {
+    for (const [index, [name, path, server, tool]] of unknownParts.entries()) {
       it(`[ship 4] is not served while ${name} is unknown to this version`, async () => {
         const slug = `later-${index}`;
-        await storeUnknown(slug, change);
+        await storeUnknown(slug, server, tool);
         for (const token of [key, undefined]) {
           const { status, headers, text } = await toolhost.rpc(slug, token, 'tools/list');
-          assert.equal(status, 503, text);
-          assert.equal(headers.get('retry-after'), '5');
+          assert.deepEqual([status, headers.get('retry-after')], [503, '5'], text);
           assert.ok(text.includes(`\\"${path}\\"`), text);
           assert.doesNotMatch(text, /private_name/);
         }
@@ -98,25 +71,21 @@ for (const engine of engines) {
     }
 
     it('[ship 4] is not changed, so that unknown fields are never dropped', async () => {
-      const before = await storeUnknown('kept', (config) => Object.assign(config, { futuristic: true }));
+      const before = await storeUnknown('kept', { futuristic: true });
       const patched = await toolhost.rest('PATCH', '/servers/kept', { body: { description: 'changed' } });
       assert.equal(patched.status, 400, patched.text);
       assert.match(patched.text, /futuristic/);
-      const added = await toolhost.rest('POST', '/servers/kept/tools', {
-        body: { tool: buildToolAt(upstream.url, { name: 'second' }) },
-      });
+      const tool = buildToolAt(upstream.url, { name: 'second' });
+      const added = await toolhost.rest('POST', '/servers/kept/tools', { body: { tool } });
       assert.equal(added.status, 400, added.text);
-      const { db } = toolhost.running.app.runner;
-      const row = await db.selectFrom('servers').select('config').where('slug', '=', 'kept').executeTakeFirstOrThrow();
-      assert.equal(row.config, before);
+      assert.equal(await readConfig('kept'), before);
     });
 
     it('[ship 4] is served again once this version knows all of it', async () => {
-      await storeUnknown('again', (config) => Object.assign(config, { futuristic: true }));
+      await storeUnknown('again', { futuristic: true });
       assert.equal((await toolhost.rpc('again', key, 'tools/list')).status, 503);
-      const whole = await toolhost.rest('PUT', '/servers/again', {
-        body: buildServerAt('again', upstream.url, stored),
-      });
+      const body = buildServerAt('again', upstream.url, stored);
+      const whole = await toolhost.rest('PUT', '/servers/again', { body });
       assert.equal(whole.status, 200, whole.text);
       assert.equal((await toolhost.rpc('again', key, 'tools/list')).status, 200);
     });
