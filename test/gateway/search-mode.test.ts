@@ -100,10 +100,9 @@ describe('a server in search mode', () => {
     const names = ['create_order', 'delete_ordr', 'delete_order'];
     const [json = '', note = ''] = getTexts(await call('shop', 'describe_tool', { names }));
     const described = JSON.parse(json) as Json[];
-    assert.deepEqual(
-      described.map(({ tags: _, ...definition }) => definition),
-      ['create_order', 'delete_order'].map((expectedName) => all.find(({ name }) => name === expectedName)),
-    );
+    const definitions = described.map(({ tags: _, ...definition }) => definition);
+    const expected = ['create_order', 'delete_order'].map((name) => all.find((tool) => tool.name === name));
+    assert.deepEqual(definitions, expected);
     assert.deepEqual(described[0]?.tags, ['orders', 'Sales desk']);
     assert.match(note, /no tool "delete_ordr".*did you mean `delete_order`/);
     assert.equal((await call('shop', 'describe_tool', { names: ['hidden'] })).isError, true);

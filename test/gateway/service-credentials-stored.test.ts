@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
-import { buildServerConfig } from '../support/valid-configs.ts';
+import { buildServerConfig, oauthConfig } from '../support/valid-configs.ts';
 
 /** Configuration in which nearly every field has a value. */
 const fullConfig = buildServerConfig({
   description: 'Things of an API',
   authentication: {
-    type: 'ClientCredentials',
-    token_url: 'https://login.example.com/token',
-    client_id: 'client',
-    client_secret: '{{SECRET}}',
-    scopes: ['read'],
-    audience: 'https://api.example.com',
-    resource: 'https://api.example.com',
-    extra_params: { tenant: 'a' },
+    ...{ type: 'ClientCredentials', token_url: 'https://login.example.com/token', scopes: ['read'] },
+    ...{ client_id: 'client', client_secret: '{{SECRET}}', extra_params: { tenant: 'a' } },
+    ...{ audience: 'https://api.example.com', resource: 'https://api.example.com' },
   },
   base_url: 'https://api.example.com/v1',
   headers: { 'X-Version': '1' },
@@ -22,35 +17,23 @@ const fullConfig = buildServerConfig({
   imported: { id: 'imp_1', document: 'https://api.example.com/openapi.json' },
   tools: [
     {
-      name: 'find',
-      title: 'Find',
-      description: 'Finds things of an owner.',
-      method: 'GET',
-      url: '/things/:id?kind=a',
-      headers: { 'X-Tool': 'a' },
+      ...{ name: 'find', title: 'Find', description: 'Finds things of an owner.' },
+      ...{ method: 'GET', url: '/things/:id?kind=a', headers: { 'X-Tool': 'a' } },
       input_schema: {
         id: { type: 'string', description: 'Id', examples: ['a'] },
         kinds: { type: 'array', items: { type: 'string', enum: ['a', 'b'] }, wire_name: 'k', style: 'repeat' },
         state: { type: 'string', default: 'open', optional: true },
         fixed: { type: 'object', value: { a: ['b'] } },
       },
-      response_fields: ['a.b'],
-      response_headers: ['Link'],
-      tags: ['things'],
+      ...{ response_fields: ['a.b'], response_headers: ['Link'], tags: ['things'] },
     },
     {
-      name: 'upload',
-      description: 'Uploads a file of an owner.',
-      method: 'POST',
-      url: '/files',
-      body: 'multipart',
+      ...{ name: 'upload', description: 'Uploads a file of an owner.' },
+      ...{ method: 'POST', url: '/files', body: 'multipart' },
       input_schema: { f: { type: 'string', content: 'base64', file_name: 'a.png', media_type: 'image/png' } },
     },
     {
-      name: 'create',
-      description: 'Creates a thing of an owner.',
-      method: 'POST',
-      url: '/things',
+      ...{ name: 'create', description: 'Creates a thing of an owner.', method: 'POST', url: '/things' },
       input_schema: { type: 'object', properties: { o: { type: 'object', properties: { p: { const: 'c' } } } } },
     },
     { name: 'ask', description: 'Asks for things.', method: 'POST', url: '/ask', body_template: { q: ['{ a }'] } },
@@ -63,10 +46,8 @@ const withLogin = buildServerConfig({
     { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' },
   ],
   oauth: {
+    ...oauthConfig,
     authorization_url: 'https://login.example.com/authorize?tenant=a',
-    token_url: 'https://login.example.com/token',
-    client_id: 'client',
-    client_secret: 'the-client-secret',
     scopes: ['read'],
     extra_params: { prompt: 'consent' },
   },
@@ -115,12 +96,9 @@ describe('a credential of this service in a server configuration', () => {
             if (((await validate(other)) as unknown[]).length > 0) continue;
             acceptedCount++;
             const problems = (await validate(variantsWithCredential[index])) as { path: string; message: string }[];
-            assert.match(
-              problems[0]?.message ?? '',
-              /never sent to an upstream/,
-              JSON.stringify(variantsWithCredential[index]),
-            );
-            assert.equal(problems[0]?.path.includes(credential), false);
+            const [{ path = '', message = '' } = {}] = problems;
+            assert.match(message, /never sent to an upstream/, JSON.stringify(variantsWithCredential[index]));
+            assert.equal(path.includes(credential), false);
           }
         }
     }

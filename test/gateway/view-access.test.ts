@@ -90,10 +90,8 @@ describe('access to views', () => {
     const { key: _, ...record } = created.body;
     assert.deepEqual([record.servers, record.views], [['desk'], ['mine/v']]);
     const keys = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
-    assert.deepEqual(
-      keys.find(({ id }) => id === record.id),
-      record,
-    );
+    const listed = keys.find(({ id }) => id === record.id);
+    assert.deepEqual(listed, record);
     // An older release without views compares these values with slugs and so rejects the view.
     const { db } = toolhost.running.app.runner;
     const rows = await db.selectFrom('api_keys').select('servers').where('id', '=', String(record.id)).execute();
@@ -125,18 +123,13 @@ describe('access to views', () => {
 
   const names = ['a', 'b', 'c', 'd', 'e'];
   const viewNames = ['x', 'y', 'z'];
-  const toolArbitrary = fc.record({
-    method: fc.constantFrom('GET', 'POST'),
-    tags: fc.subarray(['red', 'blue']),
-    disabled: fc.boolean(),
-    readOnlyHint: fc.option(fc.boolean(), { nil: undefined }),
-  });
-  const viewArbitrary = fc.record({
-    tools: fc.subarray(names),
-    tags: fc.subarray(['red', 'blue']),
-    read_only: fc.boolean(),
-    tool_mode: fc.constantFrom('list', 'search'),
-  });
+  const colors = ['red', 'blue'];
+  const tags = fc.subarray(colors);
+  const method = fc.constantFrom('GET', 'POST');
+  const readOnlyHint = fc.option(fc.boolean(), { nil: undefined });
+  const toolArbitrary = fc.record({ method, tags, disabled: fc.boolean(), readOnlyHint });
+  const tool_mode = fc.constantFrom('list', 'search');
+  const viewArbitrary = fc.record({ tools: fc.subarray(names), tags, read_only: fc.boolean(), tool_mode });
   const caseArbitrary = fc.record({
     tools: fc.tuple(toolArbitrary, toolArbitrary, toolArbitrary, toolArbitrary, toolArbitrary),
     views: fc.tuple(viewArbitrary, viewArbitrary, viewArbitrary),
@@ -148,13 +141,10 @@ describe('access to views', () => {
     await fc.assert(
       fc.asyncProperty(caseArbitrary, async ({ tools, views, keys }) => {
         const slug = `any-${++count}`;
-        const configured = tools.map(({ readOnlyHint, disabled, ...rest }, index) =>
-          tool(names[index] as string, {
-            ...rest,
-            ...(disabled && { disabled }),
-            ...(readOnlyHint !== undefined && { annotations: { readOnlyHint } }),
-          }),
-        );
+        const configured = tools.map(({ readOnlyHint, disabled, ...rest }, index) => {
+          const annotations = readOnlyHint !== undefined && { annotations: { readOnlyHint } };
+          return tool(names[index] as string, { ...rest, ...(disabled && { disabled }), ...annotations });
+        });
         const expected = (view: (typeof views)[number] | undefined) =>
           names.filter((name, index) => {
             const { method, tags, disabled, readOnlyHint } = tools[index] as (typeof tools)[number];
@@ -163,7 +153,7 @@ describe('access to views', () => {
             if (view.read_only && !(readOnlyHint ?? method === 'GET')) return false;
             return view.tools.includes(name) || view.tags.some((tag) => tags.includes(tag));
           });
-        const usedTags = ['red', 'blue'].filter((tag) => tools.some(({ tags }) => tags.includes(tag)));
+        const usedTags = colors.filter((tag) => tools.some(({ tags }) => tags.includes(tag)));
         const configuredViews = Object.fromEntries(
           views.flatMap((view, index) => {
             const tags = view.tags.filter((tag) => usedTags.includes(tag));
@@ -174,10 +164,8 @@ describe('access to views', () => {
         for (const keySpec of keys) {
           const limit = keySpec.views.filter((name) => name in configuredViews).map((name) => `${slug}/${name}`);
           const isLimited = keySpec.whole || limit.length > 0;
-          const key = await createKey({
-            ...(keySpec.whole && { servers: [slug] }),
-            ...(limit.length > 0 && { views: limit }),
-          });
+          const servers = keySpec.whole && { servers: [slug] };
+          const key = await createKey({ ...servers, ...(limit.length > 0 && { views: limit }) });
           for (const name of [undefined, ...Object.keys(configuredViews)]) {
             const address = name === undefined ? slug : `${slug}/${name}`;
             const view = name === undefined ? undefined : views[viewNames.indexOf(name)];

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { getErrorText } from '../support/one-tool.ts';
+import { getToolNames } from '../support/server-requests.ts';
 import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -18,18 +20,9 @@ describe('the example server of local mode', () => {
     JSON.parse(await call(name, args)) as Record<string, unknown>[];
 
   it('lists its eight tools', async () => {
-    const { body } = await toolhost.rpc('projects', token, 'tools/list');
-    const names = (body.result as { tools: { name: string }[] }).tools.map((tool) => tool.name);
-    assert.deepEqual(names.sort(), [
-      'create_project',
-      'create_task',
-      'delete_project',
-      'delete_task',
-      'list_projects',
-      'list_tasks',
-      'update_project',
-      'update_task',
-    ]);
+    const names = getToolNames(await toolhost.rpc('projects', token, 'tools/list'));
+    const actions = ['create', 'delete'].flatMap((action) => [`${action}_project`, `${action}_task`]);
+    assert.deepEqual(names.sort(), [...actions, 'list_projects', 'list_tasks', 'update_project', 'update_task']);
   });
 
   it('creates, updates, lists, and deletes projects and tasks, with cascading deletion', async () => {
@@ -53,10 +46,7 @@ describe('the example server of local mode', () => {
   });
 
   it('requires a token, and reports when the upstream rejects it', async () => {
-    const { status } = await toolhost.rpc('projects', undefined, 'tools/list');
-    assert.equal(status, 401);
-    const result = await toolhost.callTool('projects', 'wrong', 'list_projects');
-    assert.equal(result.isError, true);
-    assert.match(result.content[0]?.text ?? '', /^HTTP 401/);
+    assert.equal((await toolhost.rpc('projects', undefined, 'tools/list')).status, 401);
+    assert.match(getErrorText(await toolhost.callTool('projects', 'wrong', 'list_projects')), /^HTTP 401/);
   });
 });

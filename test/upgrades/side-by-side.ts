@@ -14,21 +14,20 @@ import pg from 'pg';
 import { type Browser, createBrowser, getNextUrl } from '../support/browser/browser.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest, loadPauseMs, retryUntilServed } from '../support/fresh-request.ts';
-import { type AdversarialProvider, startAdversarialProvider } from '../support/oauth/adversarial-provider.ts';
-import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
+import { startAdversarialProvider } from '../support/oauth/adversarial-provider.ts';
+import { startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
 import { clientWithId, expectTokens, registerClient, type Tokens } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startPostgres } from '../support/store/postgres.ts';
+import { useStarted } from '../support/suite-fixtures.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { installPreviousVersion, type PreviousVersion } from '../support/toolhost/previous-version.ts';
+import { installPreviousVersion } from '../support/toolhost/previous-version.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type RoundRobin, startRoundRobin } from '../support/upstreams/round-robin.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRoundRobin } from '../support/upstreams/round-robin.ts';
 
 const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
-const forwarding = { authentication: { type: 'Bearer' } };
-const withToken = { authentication: { type: 'Bearer', token: 'of-the-server' } };
 
 /** Configuration fields that the newer version has and the older one may not have, with an example value each. */
 const laterFields: Json = { views: { reading: { tools: ['get'] } } };
@@ -40,25 +39,19 @@ const [, , commit] = process.argv;
 if (commit === undefined) throw new Error('name the commit of the earlier version, such as v0.1.0');
 
 describe(`version ${commit} and this one on one PostgreSQL database`, () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let provider: AdversarialProvider;
-  let identity: ForgedTokenProvider;
-  let previous: PreviousVersion;
-  let proxy: RoundRobin;
-  let folder: string;
+  const postgres = useStarted(startPostgres);
+  const upstream = useStarted(startRecordingUpstream);
+  const provider = useStarted(startAdversarialProvider);
+  const identity = useStarted(startForgedTokenProvider);
+  const proxy = useStarted(startRoundRobin);
+  const previous = useStarted(async () => {
+    const { program, remove } = await installPreviousVersion(commit);
+    return { program, stop: remove };
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-upgrade-'));
   let env: Record<string, string>;
   before(async () => {
-    [postgres, upstream, provider, identity, previous, proxy] = await Promise.all([
-      startPostgres(),
-      startRecordingUpstream(),
-      startAdversarialProvider(),
-      startForgedTokenProvider(),
-      installPreviousVersion(commit),
-      startRoundRobin(),
-    ]);
     upstream.on('*', () => ({ body: { said: 'something' } }));
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-upgrade-'));
     const ports = [upstream.port, ...provider.ports];
     env = {
       DATABASE_URL: await postgres.createDatabase(),
@@ -74,11 +67,7 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
       LOG_LEVEL: 'warn',
     };
   });
-  after(async () => {
-    await Promise.all([postgres?.stop(), upstream?.close(), provider?.close(), identity?.close(), proxy?.close()]);
-    await previous?.remove();
-    if (folder) rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
 
   type Replica = { child: ChildToolhost; url: string };
   /** Every process that was started, including those that have ended. */
@@ -92,10 +81,9 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
    * the same.
    */
   async function isDatabaseTimeout(message: string): Promise<boolean> {
-    if (
-      !/the database does not (answer|respond)|lost while the change was stored|lost during the commit/i.test(message)
-    )
-      return false;
+    const timeoutError =
+      /the database does not (answer|respond)|lost while the change was stored|lost during the commit/i;
+    if (!timeoutError.test(message)) return false;
     const older = started.filter(({ isOlder }) => isOlder);
     // The log line may arrive after the response.
     return eventually(() => {
@@ -142,17 +130,13 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
 
   type Login = { clientId: string; tokens: Tokens };
 
-  /**
-   * Performs a complete agent login at a server. Starts over if the database exceeded the timeouts of the older
-   * version.
-   */
+  /** Performs a complete agent login at a server. Starts over if the database exceeded the older version's timeouts. */
   async function logIn(slug: string): Promise<Login> {
-    for (;;) {
-      try {
-        return await logInOnce(slug);
-      } catch (error) {
-        if (!(await isDatabaseTimeout(String(error)))) throw error;
-      }
+    try {
+      return await logInOnce(slug);
+    } catch (error) {
+      if (!(await isDatabaseTimeout(String(error)))) throw error;
+      return logIn(slug);
     }
   }
 
@@ -180,11 +164,8 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     await asPerson('POST', '/servers', buildServerAt('stored', upstream.url, stored));
     await asPerson('PUT', '/servers/stored/secrets/TOKEN', { value: 'secret-0' });
     await asPerson('POST', '/servers', buildServerAt('changed', upstream.url, stored));
-    await asPerson(
-      'POST',
-      '/servers',
-      buildServerAt('people', upstream.url, { ...forwarding, oauth: provider.oauth() }),
-    );
+    const people = { authentication: { type: 'Bearer' }, oauth: provider.oauth() };
+    await asPerson('POST', '/servers', buildServerAt('people', upstream.url, people));
     const { key } = await asPerson('POST', '/keys', { name: 'agent', scopes: ['call', 'manage'] });
     const agent = { key: String(key) };
 
@@ -220,64 +201,60 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
           issuer: `${proxy.url}/mcp/people`,
           address: nextAddress(),
         });
-        sharedLogin.tokens = expectTokens(
-          await untilServedInTime(() => client.refresh(sharedLogin.tokens.refresh_token)),
-        );
+        const refreshed = await untilServedInTime(() => client.refresh(sharedLogin.tokens.refresh_token));
+        sharedLogin.tokens = expectTokens(refreshed);
         await call('people', sharedLogin.tokens.access_token);
       }),
       repeat('logins', async () => {
-        const { tokens: newTokens } = await logIn('people');
-        await call('people', newTokens.access_token);
+        await call('people', (await logIn('people')).tokens.access_token);
       }),
       repeat('changes', async (n) => {
         const [value, description] = [`secret-${n + 1}`, `Change ${n}`];
-        const path = `${proxy.url}/api/v1/servers/changed`;
-        const patched = await untilServedInTime(() =>
-          freshRequest(path, { ...agent, method: 'PATCH', body: { description } }),
-        );
+        const options = { ...agent, method: 'PATCH', body: { description } };
+        const url = `${proxy.url}/api/v1/servers/changed`;
+        const patched = await untilServedInTime(() => freshRequest(url, options));
         assert.equal(patched.status, 200, `${patched.text}\n${logs()}`);
         await asPerson('PUT', '/servers/changed/secrets/TOKEN', { value });
         lastStored = { secret: value, description };
       }),
       repeat('sessions', async () => {
-        await asPerson('GET', '/session');
-        await asPerson('GET', '/servers');
-        await asPerson('GET', '/servers/stored');
+        for (const path of ['/session', '/servers', '/servers/stored']) await asPerson('GET', path);
       }),
     ]);
     /** Waits until each kind of work has succeeded often with the current processes. */
     const waitForNextStep = async () => {
       const before = { ...counts };
-      const isDone = () =>
-        ['calls', 'keys', 'refreshed', 'logins', 'changes', 'sessions'].every(
-          (kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + minSuccessesPerStep,
-        );
+      const kinds = ['calls', 'keys', 'refreshed', 'logins', 'changes', 'sessions'];
+      const isDone = () => kinds.every((kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + minSuccessesPerStep);
       while (!isDone() && !over) await delay(loadPauseMs);
     };
+    const runNextStep = () => Promise.race([load, waitForNextStep()]);
     const running = new Set([old]);
     try {
-      await Promise.race([load, waitForNextStep()]);
+      await runNextStep();
       const first = await startReplica();
       running.add(first);
-      await Promise.race([load, waitForNextStep()]);
+      await runNextStep();
       await assertLaterFieldsRefused(agent.key, [old, first]);
       await stopReplica(old);
       running.delete(old);
-      await Promise.race([load, waitForNextStep()]);
+      await runNextStep();
       // The older version starts on the database of the newer one again.
       const olderAgain = await startReplica(previous.program);
       running.add(olderAgain);
       await stopReplica(first);
       running.delete(first);
-      await Promise.race([load, waitForNextStep()]);
+      await runNextStep();
     } finally {
       over = true;
       await Promise.allSettled([load]);
       for (const replica of running) await stopReplica(replica);
     }
     await load;
-    assert.equal((await getCallRecords('stored')).length, callCounts.stored);
-    assert.equal((await getCallRecords('people')).length, callCounts.people);
+    for (const slug of ['stored', 'people']) {
+      const records = await queryDatabase(`select id from calls where slug = $1 and outcome = 'ok'`, [slug]);
+      assert.equal(records.length, callCounts[slug]);
+    }
     const end = await startReplica();
     const { server } = await asPerson('GET', '/servers/changed');
     assert.equal((server as Json).description, lastStored.description);
@@ -298,13 +275,11 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
       assert.equal(reply.status, 201, reply.text);
       return reply.body;
     };
-    const known = Object.keys(
-      (await freshRequest(`${older.url}/schema/server.json`, { headers })).body.properties as Json,
-    );
+    const schema = await freshRequest(`${older.url}/schema/server.json`, { headers });
+    const known = Object.keys(schema.body.properties as Json);
     await create('/servers', buildServerAt('later', upstream.url, stored));
-    await queryDatabase(
-      `update servers set config = replace(config, '{"name"', '{"futuristic":1,"name"') where slug = 'later'`,
-    );
+    const addField = `config = replace(config, '{"name"', '{"futuristic":1,"name"')`;
+    await queryDatabase(`update servers set ${addField} where slug = 'later'`);
     const assertResponse = async (replica: Replica, slug: string, status: number, pattern: RegExp, token = key) => {
       await eventually(async () => {
         const reply = await freshCall(replica.url, slug, { key: token, headers });
@@ -315,7 +290,8 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
     for (const replica of [older, newer]) await assertResponse(replica, 'later', 503, /futuristic/);
     for (const [field, value] of Object.entries(laterFields)) {
       const slug = `later-${field}`;
-      await create('/servers', buildServerAt(slug, upstream.url, { ...withToken, [field]: value }));
+      const authentication = { type: 'Bearer', token: 'of-the-server' };
+      await create('/servers', buildServerAt(slug, upstream.url, { authentication, [field]: value }));
       await assertResponse(newer, slug, 200, /something/);
       if (known.includes(field)) await assertResponse(older, slug, 200, /something/);
       else await assertResponse(older, slug, 503, new RegExp(field));
@@ -333,7 +309,4 @@ describe(`version ${commit} and this one on one PostgreSQL database`, () => {
       await client.end();
     }
   }
-
-  const getCallRecords = (slug: string) =>
-    queryDatabase(`select id from calls where slug = $1 and outcome = 'ok'`, [slug]);
 });
