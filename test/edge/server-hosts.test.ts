@@ -55,9 +55,8 @@ describe('the host of a server (SERVER_HOSTS)', () => {
       const { body } = await sendRequest(toHost(slug), path);
       assert.deepEqual([body.resource, body.authorization_servers], [toUrl(slug), [world.issuer(slug)]]);
     }
-    for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp']) {
+    for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp'])
       assert.equal((await sendRequest(toHost(slug), path)).body.issuer, world.issuer(slug));
-    }
     const { host } = new URL(world.toolhost.url);
     const below = await sendRequest(host, `/.well-known/oauth-protected-resource/mcp/${slug}`);
     assert.equal(below.body.resource, world.issuer(slug));

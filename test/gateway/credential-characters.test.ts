@@ -27,13 +27,12 @@ describe('an upstream credential of any visible characters', () => {
   const { toolhost, upstream } = useToolhostWithUpstream();
   const slugs: string[] = [];
   before(async () => {
-    for (const [authentication] of schemes) {
+    for (const [authentication] of schemes)
       for (const overrides of [{}, { oauth }]) {
         const slug = `any-${slugs.length}`;
         await toolhost.createServer(buildServerAt(slug, upstream.url, { authentication, ...overrides }));
         slugs.push(slug);
       }
-    }
   });
   beforeEach(() => void upstream.take());
 

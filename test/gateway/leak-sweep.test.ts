@@ -186,12 +186,11 @@ describe('[sec A10] the search for leaked secrets', () => {
     for (const [slug, overrides] of [
       ['with-token', {}],
       ['with-secret', { headers: { 'X-Service': '{{KEY}}' } }],
-    ] as const) {
+    ] as const)
       for (const path of ['/fine', '/echo']) {
         await rest('PATCH', `/servers/${slug}`, { tools: [buildToolAt(`${upstream.url}${path}`, overrides)] });
         assert.equal((await call(slug, callKey)).status, 200);
       }
-    }
     for (const [slug, token] of [
       ['forwarding', callerToken],
       ['by-query', queryToken],

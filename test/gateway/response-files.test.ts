@@ -163,12 +163,11 @@ describe('the content type of a tool result', () => {
   it('[conf 5] handles two Content-Type headers, raw deflate, and blank text', async () => {
     const headers = { ['content-type' as string]: ['text/html', 'application/json'] };
     assert.equal(await getText({ headers, body: '{ "a": 1 }' }), '{"a":1}');
-    for (const deflate of [deflateRawSync, deflateSync]) {
+    for (const deflate of [deflateRawSync, deflateSync])
       for (const json of ['{"a":1}', JSON.stringify({ a: 'x'.repeat(100_000) })]) {
         const compressed = buildResponse('application/json', deflate(json), { 'content-encoding': 'deflate' });
         assert.deepEqual((await call(compressed)).content, text(json));
       }
-    }
     const blank = text('The response contains only 4 whitespace characters.');
     for (const type of ['text/plain', 'application/json', ''])
       assert.deepEqual(await callForContent(type, ' \n\t '), blank);

@@ -47,19 +47,16 @@ describe('the tool search of real APIs', () => {
   });
 
   it('ranks a tool first if the query is its name [agent 1]', async () => {
-    for (const api of ['slack', 'asana'] as const) {
-      for (const { name } of buildTools(api, 'https://api.example.com')) {
+    for (const api of ['slack', 'asana'] as const)
+      for (const { name } of buildTools(api, 'https://api.example.com'))
         assert.equal((await searchNames(api, String(name)))[0], name);
-      }
-    }
   });
 
   it('tolerates a typo, a word prefix, and arbitrary characters [agent 1]', async () => {
     assert.ok((await searchNames('github', 'create a relese')).slice(0, 3).includes('repos_create_release'));
     assert.ok((await searchNames('stripe', 'subscr')).length > 0);
-    for (const query of ['的问题', '💥💥', '((((', '\u202e', 'a', '____', 'the of', 'x'.repeat(500)]) {
+    for (const query of ['的问题', '💥💥', '((((', '\u202e', 'a', '____', 'the of', 'x'.repeat(500)])
       await searchNames('github', query);
-    }
   });
 
   it('needs fewer than 1,500 tokens of tool definitions per API [agent 1]', async () => {

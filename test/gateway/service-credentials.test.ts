@@ -73,9 +73,8 @@ describe('a credential of this service, plain or in one layer of encoding', () =
   };
   const assertRejectedEverywhere = async (wrapped: string) => {
     for (const slug of forwardingServers) await assertRejected(slug, { authorization: `Bearer ${wrapped}` });
-    for (const slug of ['own-3', 'own-4']) {
+    for (const slug of ['own-3', 'own-4'])
       for (const scheme of ['', 'Bearer ', 'Basic ']) await assertRejected(slug, { apikey: scheme + wrapped });
-    }
   };
 
   it('[find B3] is sent to no upstream as a wrapped API key, and the 401 explains why', async () => {

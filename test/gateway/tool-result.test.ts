@@ -72,13 +72,12 @@ describe('the content of a tool result', () => {
       ['text/plain', '[1,2] ', '[1,2] '],
       ['text/csv', '42', '42'],
     ];
-    for (const [type, json, structured] of responses) {
+    for (const [type, json, structured] of responses)
       for (const result of await callInAllVersions(await serve(buildResponse(type, json)))) {
         assert.deepEqual(result.content, text(json));
         if (result.revision === statelessRevision) assert.equal(result.structuredContent, undefined);
         else assert.ok(result.raw.includes(`"structuredContent":{"result":${structured}}`), result.raw.slice(-300));
       }
-    }
     for (const words of ['[WARN] all [is] well]', '"a" and "b"', 'trueish', '12 apples'])
       assert.deepEqual(await getContent(buildResponse('text/plain', words)), text(words));
   });
