@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { callerToken } from '../support/one-tool.ts';
 import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+import { useOneTool } from '../support/use-one-tool.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, oauthConfig } from '../support/valid-configs.ts';
 
 /** Returns spellings of one character that some receiver still understands. */
@@ -56,6 +57,11 @@ const authorizationParams = [
 const tokenParams = ['grant_type', 'code', 'redirect_uri', 'client_id', 'client_secret', 'code_verifier'];
 
 const optional = { type: 'string', optional: true };
+const inHeader = { type: 'string', in: 'header' };
+const queryParam = { authentication: { type: 'QueryParam' } };
+/** Returns the names of the parts of a multipart body. */
+const listPartNames = ({ body }: RecordedRequest) =>
+  [...body.toString().matchAll(/name="([^"]*)"/g)].map(([, name]) => name);
 /** Names that some receiver reads as `account`. */
 const similarNames = ['Account', 'ACCOUNT', 'account[]', 'account[0]', 'account.x', 'account[x]'];
 /** Names that no receiver reads as `account`. */
@@ -64,67 +70,54 @@ const fields = (names: readonly string[], more: Json = optional): Json =>
   Object.fromEntries(names.map((name) => [name, more]));
 const createArguments = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 'mine']));
 const form = { method: 'POST', body: 'form' };
+const multipart = { method: 'POST', body: 'multipart' };
 const bearer = { authentication: { type: 'Bearer' } };
 
 describe('parameter names that could be mistaken for another one', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
-
-  const getProblems = async (config: Json) => (await checkConfiguration(oneTool.toolhost, config)).problems.join('\n');
+  const oneTool = useOneTool();
+  const { send } = oneTool;
+  const check = (fields: Json) => checkConfiguration(oneTool.toolhost, buildServerConfig(fields));
+  const checkTool = (tool: Json, more: Json = {}) => check({ tools: [buildToolConfig(tool)], ...more });
+  const getToolProblems = async (tool: Json, more?: Json) => (await checkTool(tool, more)).problems.join('\n');
   const getUrlProblems = (query: string, authentication: Json) =>
-    getProblems(
-      buildServerConfig({
-        authentication,
-        tools: [buildToolConfig({ url: `https://api.example.com/v1/things?${query}` })],
-      }),
-    );
-  const getOauthProblems = (fields: Json) => getProblems(buildServerConfig({ oauth: { ...oauthConfig, ...fields } }));
+    getToolProblems({ url: `https://api.example.com/v1/things?${query}` }, { authentication });
+  const getOauthProblems = async (fields: Json) =>
+    (await check({ oauth: { ...oauthConfig, ...fields } })).problems.join('\n');
+  /** Checks a property of each name in any spelling. */
+  const assertSpellings = (
+    names: readonly string[],
+    runs: number,
+    assertRefused: (spelled: { name: string; spelling: string }) => Promise<void>,
+  ) => fc.assert(fc.asyncProperty(anyNameWithSpelling(names), assertRefused), { numRuns: getRunCount(runs) });
 
   it("[find B5] rejects every spelling of the credential's name in a tool URL", async () => {
-    await fc.assert(
-      fc.asyncProperty(anyNameWithSpelling(['api_key', 'access.token', 'key']), async ({ name, spelling }) => {
-        const problems = await getUrlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
-        assert.match(problems, /^tools\[0\]\.url: the query has .*, which carries the credential/);
-      }),
-      { numRuns: getRunCount(300) },
-    );
+    await assertSpellings(['api_key', 'access.token', 'key'], 300, async ({ name, spelling }) => {
+      const problems = await getUrlProblems(`a=1&${spelling}=x`, { type: 'QueryParam', query_key: name });
+      assert.match(problems, /^tools\[0\]\.url: the query has .*, which carries the credential/);
+    });
     assert.match(await getUrlProblems('a=1;API_KEY=x', { type: 'QueryParam' }), /carries the credential/);
   });
 
   it("[find B5] rejects every spelling of the service's OAuth parameters in extra_params and provider URLs", async () => {
-    await fc.assert(
-      fc.asyncProperty(anyNameWithSpelling(authorizationParams), async ({ spelling }) => {
-        const authorization_url = `${oauthConfig.authorization_url}?tenant=a&${spelling}=x`;
-        assert.match(
-          await getOauthProblems({ authorization_url }),
-          /^oauth\.authorization_url: contains the parameter/,
-        );
-        const raw = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
-        // Texts with NUL and names of more than 100 characters have their own errors. U+FFFD is no longer a spelling.
-        const names = [spelling, raw].filter((text) => !/[\0\ufffd]/.test(text) && text.length <= 100);
-        for (const name of names) {
-          assert.match(
-            await getOauthProblems({ extra_params: { [name]: 'x' } }),
-            /: the service sets this parameter itself/,
-          );
-        }
-      }),
-      { numRuns: getRunCount(200) },
-    );
-    await fc.assert(
-      fc.asyncProperty(anyNameWithSpelling(tokenParams), async ({ spelling }) => {
-        const token_url = `${oauthConfig.token_url}?${spelling}=x`;
-        assert.match(await getOauthProblems({ token_url }), /^oauth\.token_url: contains the parameter/);
-        const name = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
-        if (/[\0\ufffd]/.test(name) || name.length > 100) return;
-        const tokenProblems = await getOauthProblems({ token_params: { [name]: 'x' } });
-        assert.match(tokenProblems, /^oauth\.token_params\..*: the service sets this parameter itself/s);
-      }),
-      { numRuns: getRunCount(100) },
-    );
+    // Texts with NUL and names of more than 100 characters have their own errors. U+FFFD is no longer a spelling.
+    const isName = (text: string) => !/[\0\ufffd]/.test(text) && text.length <= 100;
+    const readName = (spelling: string) => new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
+    await assertSpellings(authorizationParams, 200, async ({ spelling }) => {
+      const authorization_url = `${oauthConfig.authorization_url}?tenant=a&${spelling}=x`;
+      assert.match(await getOauthProblems({ authorization_url }), /^oauth\.authorization_url: contains the parameter/);
+      for (const name of [spelling, readName(spelling)].filter(isName)) {
+        const problems = await getOauthProblems({ extra_params: { [name]: 'x' } });
+        assert.match(problems, /: the service sets this parameter itself/);
+      }
+    });
+    await assertSpellings(tokenParams, 100, async ({ spelling }) => {
+      const token_url = `${oauthConfig.token_url}?${spelling}=x`;
+      assert.match(await getOauthProblems({ token_url }), /^oauth\.token_url: contains the parameter/);
+      for (const name of [readName(spelling)].filter(isName)) {
+        const problems = await getOauthProblems({ token_params: { [name]: 'x' } });
+        assert.match(problems, /^oauth\.token_params\..*: the service sets this parameter itself/s);
+      }
+    });
   });
 
   it('[find B5] omits arguments whose name could be read as the credential', async () => {
@@ -133,104 +126,66 @@ describe('parameter names that could be mistaken for another one', () => {
       ...['aPi_kEy[a]'],
     ];
     const harmless = ['api_key_id', 'my_api_key', 'apikey', 'key', 'my[api_key]'];
-    const input_schema = Object.fromEntries(
-      [...names, ...harmless].map((name) => [name, { type: 'string', optional: true }]),
-    );
-    const args = Object.fromEntries([...names, ...harmless].map((name) => [name, 'mine']));
-    const expected = [...harmless.map((name) => [name, 'mine']), ['api_key', callerToken]];
+    const input_schema = fields([...names, ...harmless]);
+    const args = createArguments([...names, ...harmless]);
+    const sentPairs = harmless.map((name) => [name, 'mine']);
     for (const array_format of ['repeat', 'brackets']) {
-      const slug = await oneTool.createToolServer(
-        { input_schema, array_format },
-        { authentication: { type: 'QueryParam' } },
-      );
-      const { url } = await oneTool.captureRequest(slug, args);
-      assert.deepEqual([...new URL(url, oneTool.upstream.url).searchParams], expected);
+      const { url } = await send({ input_schema, array_format }, args, queryParam);
+      const pairs = [...new URL(url, oneTool.upstream.url).searchParams];
+      assert.deepEqual(pairs, [...sentPairs, ['api_key', callerToken]]);
     }
-    const fields = harmless.map((name) => [name, 'mine']);
-    const form = { method: 'POST', body: 'form', input_schema };
-    const sent = await oneTool.captureRequest(
-      await oneTool.createToolServer(form, { authentication: { type: 'QueryParam' } }),
-      args,
-    );
-    assert.deepEqual([...new URLSearchParams(sent.body.toString())], fields);
-    const multipart = { method: 'POST', body: 'multipart', input_schema };
-    const { body } = await oneTool.captureRequest(
-      await oneTool.createToolServer(multipart, { authentication: { type: 'QueryParam' } }),
-      args,
-    );
-    const parts = [...body.toString().matchAll(/name="([^"]*)"/g)].map(([, name]) => name);
-    assert.deepEqual(parts, harmless);
+    const { body } = await send({ ...form, input_schema }, args, queryParam);
+    assert.deepEqual([...new URLSearchParams(body.toString())], sentPairs);
+    assert.deepEqual(listPartNames(await send({ ...multipart, input_schema }, args, queryParam)), harmless);
   });
 
   it('[find B5] warns about arguments that the credential replaces', async () => {
     const input_schema = { 'Api.Key': text, other: text };
-    const config = (tool: Json) =>
-      buildServerConfig({
-        authentication: { type: 'QueryParam' },
-        tools: [buildToolConfig({ input_schema, ...tool })],
-      });
     const getWarnings = async (tool: Json) =>
-      (await checkConfiguration(oneTool.toolhost, config(tool))).warnings.join('\n');
+      (await checkTool({ input_schema, ...tool }, queryParam)).warnings.join('\n');
     assert.match(
       await getWarnings({}),
       /^tools\[0\]\.input_schema\.Api\.Key: could be read as the credential in the query/,
     );
-    assert.match(await getWarnings({ method: 'POST', body: 'form' }), /so it is sent nowhere$/);
+    assert.match(await getWarnings(form), /so it is sent nowhere$/);
   });
 
   it('[find B5] rejects headers that CGI could read as the credential, or that HTTP or the service sets', async () => {
-    const getHeaderProblems = (headers: Json, more: Json) =>
-      getProblems(buildServerConfig({ tools: [buildToolConfig({ headers, ...more })] }));
     const authentication = { type: 'ApiKey', header: 'X-Api-Key' };
     for (const name of ['x_api_key', 'X.Api-Key', 'x-API_key', 'X!Api~Key']) {
-      const withHeader = buildServerConfig({ authentication, tools: [buildToolConfig({ headers: { [name]: 'x' } })] });
-      assert.match(await getProblems(withHeader), /authentication sets this header/);
-      const input_schema = { x_api_key: { type: 'string', in: 'header' } };
-      assert.match(
-        await getProblems(buildServerConfig({ authentication, tools: [buildToolConfig({ input_schema })] })),
-        /already set/,
-      );
+      const problems = await getToolProblems({ headers: { [name]: 'x' } }, { authentication });
+      assert.match(problems, /authentication sets this header/);
     }
+    const argument = (name: string) => ({ input_schema: { [name]: inHeader } });
+    assert.match(await getToolProblems(argument('x_api_key'), { authentication }), /already set/);
     for (const name of [
       ...['Content_Length', 'transfer_encoding', 'X_Forwarded_For', 'proxy_authorization', 'Mcp.Name'],
       ...['toolhost_hop'],
-    ]) {
-      assert.match(await getHeaderProblems({ [name]: 'x' }, {}), /set by the service or by HTTP itself/, name);
-    }
-    assert.match(await getHeaderProblems({ 'X-A': '1', X_A: '2' }, {}), /set twice/);
-    const argument = (name: string) => ({ input_schema: { [name]: { type: 'string', in: 'header' } } });
-    assert.match(await getHeaderProblems({ 'X-A': '1' }, argument('x_a')), /already set/);
-    assert.match(await getHeaderProblems({}, argument('Content_Type')), /the body determines this header/);
-    for (const header of ['Content-Type', 'accept', 'User_Agent']) {
-      assert.match(
-        await getProblems(buildServerConfig({ authentication: { type: 'ApiKey', header } })),
-        /name another one/,
-      );
-    }
-    assert.equal(await getHeaderProblems({ 'X-A': '1' }, argument('x_ab')), '');
+    ])
+      assert.match(await getToolProblems({ headers: { [name]: 'x' } }), /set by the service or by HTTP itself/, name);
+    const headers = { 'X-A': '1' };
+    assert.match(await getToolProblems({ headers: { ...headers, X_A: '2' } }), /set twice/);
+    assert.match(await getToolProblems({ headers, ...argument('x_a') }), /already set/);
+    assert.match(await getToolProblems(argument('Content_Type')), /the body determines this header/);
+    for (const header of ['Content-Type', 'accept', 'User_Agent'])
+      assert.match(await getToolProblems({}, { authentication: { type: 'ApiKey', header } }), /name another one/);
+    assert.equal(await getToolProblems({ headers, ...argument('x_ab') }), '');
   });
 
   it("replaces the service's descriptive headers by arguments of the same name", async () => {
-    const input_schema = { Accept: { type: 'string', in: 'header' }, user_agent: { type: 'string', in: 'header' } };
-    const { headers, rawHeaders } = await oneTool.captureRequest(await oneTool.createToolServer({ input_schema }), {
-      Accept: 'text/csv',
-      user_agent: 'me',
-    });
+    const input_schema = { Accept: inHeader, user_agent: inHeader };
+    const { headers, rawHeaders } = await send({ input_schema }, { Accept: 'text/csv', user_agent: 'me' });
     assert.equal(headers.accept, 'text/csv');
-    assert.deepEqual(rawHeaders.filter((name) => /^(accept|user.agent)$/i.test(name)).toSorted(), [
-      'Accept',
-      'User-Agent',
-    ]);
+    const names = rawHeaders.filter((name) => /^(accept|user.agent)$/i.test(name));
+    assert.deepEqual(names.toSorted(), ['Accept', 'User-Agent']);
   });
 
   it('[find B5] merges a header that CGI reads as one of the service into that header, also in the sent request', async () => {
     const sendDescribed = async (tool: Json) => {
-      const slug = await oneTool.createToolServer({ method: 'POST', input_schema: { a: text }, ...tool });
-      const { rawHeaders, body } = await oneTool.captureRequest(slug, { a: 'x' });
+      const { rawHeaders, body } = await send({ method: 'POST', input_schema: { a: text }, ...tool }, { a: 'x' });
+      const isDescribed = (name: string) => /^(accept|user.agent|content.type)$/i.test(name);
       const lines = rawHeaders.flatMap((name, index) =>
-        index % 2 === 0 && /^(accept|user.agent|content.type)$/i.test(name)
-          ? [`${name}: ${rawHeaders[index + 1]}`]
-          : [],
+        index % 2 === 0 && isDescribed(name) ? [`${name}: ${rawHeaders[index + 1]}`] : [],
       );
       return { lines: lines.toSorted(), body: body.toString() };
     };
@@ -239,48 +194,34 @@ describe('parameter names that could be mistaken for another one', () => {
       lines: ['Accept: application/json', `Content-Type: ${json}`, 'User-Agent: mine'],
       body: '{"a":"x"}',
     });
-    const form = 'application/x-www-form-urlencoded';
-    assert.equal((await sendDescribed({ headers: { 'content.type': form } })).body, 'a=x');
+    const formType = 'application/x-www-form-urlencoded';
+    assert.equal((await sendDescribed({ headers: { 'content.type': formType } })).body, 'a=x');
     const { lines } = await sendDescribed({ body: 'multipart', headers: { Content_Type: 'multipart/form-data' } });
     assert.match(lines.join(), /^Accept[^,]+,Content-Type: multipart\/form-data; boundary=[^,]+,User-Agent: [^,]+$/);
-    const config = { method: 'POST', input_schema: { a: text }, headers: { Content_Type: 'text/xml' } };
-    assert.match(
-      await getProblems(buildServerConfig({ tools: [buildToolConfig(config)] })),
-      /headers\.Content_Type: found "text\/xml", but the arguments are sent as JSON/,
-    );
+    const xml = { method: 'POST', input_schema: { a: text }, headers: { Content_Type: 'text/xml' } };
+    const problem = /headers\.Content_Type: found "text\/xml", but the arguments are sent as JSON/;
+    assert.match(await getToolProblems(xml), problem);
   });
 
   it('[find B5] accepts names that only resemble reserved ones', async () => {
     const extra_params = {
-      access_type: 'offline',
-      prompt: 'consent',
-      user_scope: 'x',
-      audience: 'https://api.example.com',
-      login_hint: 'a@b',
-      resource: 'https://api.example.com',
-      nonce: 'n-1',
-      claims: '{"id_token":{"a":{"b":null}}}',
-      state_of_mind: 'x',
-      'odd name': 'x',
+      ...{ access_type: 'offline', prompt: 'consent', user_scope: 'x', login_hint: 'a@b', nonce: 'n-1' },
+      ...{ audience: 'https://api.example.com', resource: 'https://api.example.com', state_of_mind: 'x' },
+      ...{ claims: '{"id_token":{"a":{"b":null}}}', 'odd name': 'x' },
     };
     const authorization_url = `${oauthConfig.authorization_url}?tenant=a&scopes=b&client=c&codes=d&p=B2C_1&%F0%9F%98%80=x`;
-    assert.equal(
-      await getOauthProblems({ extra_params, authorization_url, token_url: `${oauthConfig.token_url}?p=B2C_1` }),
-      '',
-    );
-    assert.equal(
-      await getUrlProblems('api_key_id=1&apikey=2&x%5Bapi_key%5D=3&%C3%A4=4&a[b]=5', { type: 'QueryParam' }),
-      '',
-    );
+    const token_url = `${oauthConfig.token_url}?p=B2C_1`;
+    assert.equal(await getOauthProblems({ extra_params, authorization_url, token_url }), '');
+    const pairs = 'api_key_id=1&apikey=2&x%5Bapi_key%5D=3&%C3%A4=4&a[b]=5';
+    assert.equal(await getUrlProblems(pairs, { type: 'QueryParam' }), '');
     assert.equal(await getUrlProblems('API_KEY=x', { type: 'Bearer' }), '');
   });
 
   it('[find E5] reports a login that could not work as a problem, or as a warning with the reason', async () => {
-    const checkLogin = async (fields: Json, authentication: Json | undefined = { type: 'Bearer' }) =>
-      checkConfiguration(
-        oneTool.toolhost,
-        buildServerConfig({ ...(authentication && { authentication }), oauth: { ...oauthConfig, ...fields } }),
-      );
+    const checkLogin = (fields: Json, server: Json = bearer) =>
+      check({ ...server, oauth: { ...oauthConfig, ...fields } });
+    const tokenUrl = `${oneTool.toolhost.url}/mcp/things/token`;
+    const many = Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`p${i}`, 'x']));
     const problems: [Json, RegExp][] = [
       [{ extra_params: { response_mode: 'form_post' } }, /^oauth\.extra_params\.response_mode: the service sets this/],
       [{ client_secret: '{{SECRET}}' }, /^oauth\.client_secret: \{\{NAME\}\} is not replaced here.*encrypted/],
@@ -295,44 +236,30 @@ describe('parameter names that could be mistaken for another one', () => {
       [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not replaced/],
       [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not replaced/],
       [{ scopes: ['read write'] }, /^oauth\.scopes\[0\]: .*without spaces/],
-      [
-        { token_url: `${oneTool.toolhost.url}/mcp/things/token` },
-        /^oauth\.token_url: a hosted server cannot call this/,
-      ],
-      [
-        { extra_params: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`p${i}`, 'x'])) },
-        /at most 50 parameters/,
-      ],
+      [{ token_url: tokenUrl }, /^oauth\.token_url: a hosted server cannot call this/],
+      [{ extra_params: many }, /at most 50 parameters/],
     ];
     for (const [fields, expected] of problems) assert.match((await checkLogin(fields)).problems.join('\n'), expected);
-    const warnings: [Json, Json | undefined, RegExp][] = [
-      [{}, undefined, /^authentication: is missing, so the login token is never sent/],
-      [{ token_mode: 'passthrough' }, undefined, /^authentication: is missing/],
-      [{ token_url: oauthConfig.authorization_url }, { type: 'Bearer' }, /^oauth\.token_url: is the same URL/],
-      [{ client_secret: 'a-secret\n' }, { type: 'Bearer' }, /^oauth\.client_secret: begins or ends with white space/],
+    const warnings: [Json, Json, RegExp][] = [
+      [{}, {}, /^authentication: is missing, so the login token is never sent/],
+      [{ token_mode: 'passthrough' }, {}, /^authentication: is missing/],
+      [{ token_url: oauthConfig.authorization_url }, bearer, /^oauth\.token_url: is the same URL/],
+      [{ client_secret: 'a-secret\n' }, bearer, /^oauth\.client_secret: begins or ends with white space/],
     ];
-    for (const [fields, authentication, expected] of warnings) {
-      const { valid, warnings: found } = await checkConfiguration(
-        oneTool.toolhost,
-        buildServerConfig({ ...(authentication && { authentication }), oauth: { ...oauthConfig, ...fields } }),
-      );
+    for (const [fields, server, expected] of warnings) {
+      const { valid, warnings: found } = await checkLogin(fields, server);
       assert.deepEqual([valid, found.length], [true, 1], found.join('\n'));
       assert.match(found[0] ?? '', expected);
     }
-    const doubled = buildServerConfig({ authentication: { type: 'Bearer', token: 'Bearer abc' } });
-    assert.match(
-      (await checkConfiguration(oneTool.toolhost, doubled)).warnings.join('\n'),
-      /^authentication\.token: begins with "Bearer "/,
-    );
-    const inUrl = buildServerConfig({ tools: [buildToolConfig({ url: 'https://api.example.com/?{{KEY}}=1' })] });
-    assert.match(await getProblems(inUrl), /^tools\[0\]\.url: a secret is not allowed in a query name/);
+    const doubled = await check({ authentication: { type: 'Bearer', token: 'Bearer abc' } });
+    assert.match(doubled.warnings.join('\n'), /^authentication\.token: begins with "Bearer "/);
+    const inName = await getToolProblems({ url: 'https://api.example.com/?{{KEY}}=1' });
+    assert.match(inName, /^tools\[0\]\.url: a secret is not allowed in a query name/);
   });
 
   describe('with constants, fixed arguments, and query pairs of a URL', () => {
     beforeEach(() => void oneTool.upstream.take());
 
-    const checkTool = (tool: Json, more: Json = {}) =>
-      checkConfiguration(oneTool.toolhost, buildServerConfig({ tools: [buildToolConfig(tool)], ...more }));
     const parsePairs = ({ method, url, body }: RecordedRequest) =>
       new URLSearchParams(method === 'GET' ? (url.split('?')[1] ?? '') : body.toString());
     const call = (address: string, args: Json) =>
@@ -343,7 +270,7 @@ describe('parameter names that could be mistaken for another one', () => {
       );
 
     it('[find B5] rejects an argument that a receiver could read as a constant', async () => {
-      for (const tool of [{}, form, { method: 'POST', body: 'multipart' }])
+      for (const tool of [{}, form, multipart])
         for (const name of similarNames) {
           const input_schema = { account: { type: 'string', value: 'a1' }, ...fields([name, ...otherNames]) };
           const { problems } = await checkTool({ ...tool, input_schema });
@@ -352,28 +279,20 @@ describe('parameter names that could be mistaken for another one', () => {
           assert.ok(problem.startsWith(`tools[0].input_schema.${name}: `), problem);
           assert.match(problem, /could be read as "account", which is a constant/);
         }
-      const json = (name: string) => ({
-        method: 'POST',
-        input_schema: { account: { type: 'string', value: 'a1' }, ...fields([name]) },
-      });
-      assert.match((await checkTool(json('Account'))).problems.join(), /could be read as "account"/);
-      assert.deepEqual((await checkTool(json('account[]'))).problems, []);
+      const json = (name: string) =>
+        checkTool({ method: 'POST', input_schema: { account: { type: 'string', value: 'a1' }, ...fields([name]) } });
+      assert.match((await json('Account')).problems.join(), /could be read as "account"/);
+      assert.deepEqual((await json('account[]')).problems, []);
     });
 
     it('[find B5] treats parts of one parameter as independent of each other', async () => {
-      const input_schema = {
-        'page[size]': { type: 'integer', value: 100 },
-        ...fields(['page[number]', 'page[after]']),
-      };
-      assert.deepEqual((await checkTool({ input_schema })).problems, []);
-      const slug = await oneTool.createToolServer({ input_schema }, bearer);
-      const { url } = await oneTool.captureRequest(slug, { 'page[number]': '2' });
+      const size = { 'page[size]': { type: 'integer', value: 100 } };
+      const input_schema = { ...size, ...fields(['page[number]', 'page[after]']) };
+      assert.equal(await getToolProblems({ input_schema }), '');
+      const { url } = await send({ input_schema }, { 'page[number]': '2' }, bearer);
       assert.equal(decodeURIComponent(url), '/v1/things?page[size]=100&page[number]=2');
       const replaced = { ...input_schema, ...fields(['page']) };
-      assert.match(
-        (await checkTool({ input_schema: replaced })).problems.join(),
-        /input_schema\.page: .*"page\[size\]"/,
-      );
+      assert.match(await getToolProblems({ input_schema: replaced }), /input_schema\.page: .*"page\[size\]"/);
     });
 
     it('[find B5] omits an argument that could replace one that a view fixes', async () => {
@@ -391,14 +310,12 @@ describe('parameter names that could be mistaken for another one', () => {
         const all = parsePairs(await oneTool.captureRequest(slug, { account: 'a2', ...createArguments(names) }));
         assert.equal([...all].length, 1 + names.length);
       }
-      const tools = [buildToolConfig({ input_schema, name: 'run' })];
-      const { problems, warnings } = await checkConfiguration(oneTool.toolhost, buildServerConfig({ tools, views }));
+      const { problems, warnings } = await checkTool({ input_schema, name: 'run' }, { views });
       assert.deepEqual(problems, []);
-      const relatedWarnings = warnings.filter((warning) =>
-        warning.startsWith('views.support.tools[0].arguments.account: '),
-      );
-      assert.equal(relatedWarnings.length, 1, warnings.join('\n'));
-      assert.match(relatedWarnings[0] ?? '', /"Account".* is not sent in this view/);
+      const prefix = 'views.support.tools[0].arguments.account: ';
+      const [related = '', ...others] = warnings.filter((warning) => warning.startsWith(prefix));
+      assert.deepEqual(others, [], warnings.join('\n'));
+      assert.match(related, /"Account".* is not sent in this view/);
     });
 
     it('[find B5] sends an argument that could be the same as a query pair of the URL, with a warning', async () => {
@@ -407,32 +324,27 @@ describe('parameter names that could be mistaken for another one', () => {
       const { problems, warnings } = await checkTool({ url, input_schema });
       assert.deepEqual(problems, []);
       const relatedWarnings = warnings.filter((warning) => warning.includes('the URL already has'));
-      assert.deepEqual(
-        relatedWarnings.map((warning) => warning.split(': ')[0]),
-        ['tools[0].input_schema.limit', 'tools[0].input_schema.Limit[]'],
-      );
+      const paths = relatedWarnings.map((warning) => warning.split(': ')[0]);
+      assert.deepEqual(paths, ['tools[0].input_schema.limit', 'tools[0].input_schema.Limit[]']);
       assert.match(relatedWarnings[0] ?? '', /the URL already has "limit", .*"default"/);
-      const slug = await oneTool.createToolServer({ url: '/a?limit=5', input_schema: fields(['limit']) }, bearer);
-      assert.equal((await oneTool.captureRequest(slug, { limit: '9' })).url, '/a?limit=5&limit=9');
+      const limited = await send({ url: '/a?limit=5', input_schema: fields(['limit']) }, { limit: '9' }, bearer);
+      assert.equal(limited.url, '/a?limit=5&limit=9');
       assert.deepEqual((await checkTool({ ...form, url, input_schema: fields(['limit', 'offset']) })).warnings, []);
     });
 
     it("[find B5] rejects a multipart part name that without its backslashes is the credential's", async () => {
       const meta = { type: 'object', style: 'repeat' };
       const names = { quoted: { ...optional, wire_name: 'api\\_key' }, fine: { ...optional, wire_name: 'a\\pi' } };
-      const tool = { method: 'POST', body: 'multipart', input_schema: { meta, ...names } };
+      const tool = { ...multipart, input_schema: { meta, ...names } };
       const slug = await oneTool.createToolServer(tool, {
         authentication: { type: 'QueryParam', query_key: 'api_key' },
       });
-      for (const name of ['api\\_key', '\\api_key', 'api_ke\\y', 'api\\\\_key', 'Api\\.Key'])
-        assert.match(
-          await oneTool.captureRefusal(slug, { meta: { [name]: 'mine' } }),
-          /name of another parameter/,
-          name,
-        );
-      const { body } = await oneTool.captureRequest(slug, { meta: { 'x\\y': 'mine' }, quoted: 'mine', fine: 'mine' });
-      const parts = [...body.toString().matchAll(/name="([^"]*)"/g)].map(([, name]) => name);
-      assert.deepEqual(parts, ['x\\y', 'a\\pi']);
+      for (const name of ['api\\_key', '\\api_key', 'api_ke\\y', 'api\\\\_key', 'Api\\.Key']) {
+        const refusal = await oneTool.captureRefusal(slug, { meta: { [name]: 'mine' } });
+        assert.match(refusal, /name of another parameter/, name);
+      }
+      const args = { meta: { 'x\\y': 'mine' }, quoted: 'mine', fine: 'mine' };
+      assert.deepEqual(listPartNames(await oneTool.captureRequest(slug, args)), ['x\\y', 'a\\pi']);
     });
   });
 });
