@@ -6,6 +6,9 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 import { buildToolAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
+const optional = { type: 'string', optional: true };
+const named = (name: string, url: string, more: Json = {}) => ({ ...buildToolAt(url, more), name });
+
 describe('base_url, headers, and variables of a server', () => {
   let staging: RecordingUpstream;
   let production: RecordingUpstream;
@@ -24,23 +27,26 @@ describe('base_url, headers, and variables of a server', () => {
     const { body } = await toolhost.createServer({ name: 'Wide', slug, ...config });
     return { slug, warnings: body.warnings as Json[] };
   };
+  const formatFindings = (findings: unknown) =>
+    (findings as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
   const getProblems = async (config: Json) => {
-    const { status, body } = await toolhost.rest('POST', '/servers', {
-      body: { name: 'Wide', slug: 'wide-refused', ...config },
-    });
+    const refused = { name: 'Wide', slug: 'wide-refused', ...config };
+    const { status, body } = await toolhost.rest('POST', '/servers', { body: refused });
     assert.equal(status, 400, JSON.stringify(body));
-    return (body.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
+    return formatFindings(body.problems);
   };
   const changeServer = async (slug: string, body: Json) => {
     const reply = await toolhost.rest('PATCH', `/servers/${slug}`, { body });
     assert.equal(reply.status, 200, reply.text);
     return reply.body;
   };
-  const callTool = async (slug: string, name = 'get', args: Json = {}, token = key) => {
+  const setSecret = (slug: string, name: string, value: string) =>
+    toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+  const getServer = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json;
+  /** Calls a tool, and returns the one request that the upstream received. */
+  const send = async (upstream: RecordingUpstream, slug: string, name = 'get', args: Json = {}, token = key) => {
     const result = await toolhost.callTool(slug, token, name, args);
     assert.notEqual(result.isError, true, getResultText(result));
-  };
-  const takeOnlyRequest = (upstream: RecordingUpstream) => {
     const [request, ...more] = upstream.take();
     assert.deepEqual(more, []);
     return request ?? assert.fail('nothing was sent');
@@ -51,113 +57,86 @@ describe('base_url, headers, and variables of a server', () => {
     const { slug } = await createServer({
       base_url: `${staging.url}/v1/`,
       tools: [
-        buildToolAt('/things/:id?x=:x', { input_schema: { id: text, x: { type: 'string', optional: true } } }),
-        { ...buildToolAt('/other?a=b'), name: 'other' },
-        { ...buildToolAt(`${production.url}/elsewhere`), name: 'elsewhere' },
+        buildToolAt('/things/:id?x=:x', { input_schema: { id: text, x: optional } }),
+        named('other', '/other?a=b'),
+        named('elsewhere', `${production.url}/elsewhere`),
       ],
     });
-    await callTool(slug, 'get', { id: 'a/b', x: 'y' });
-    assert.equal(takeOnlyRequest(staging).url, '/v1/things/a%2Fb?x=y');
-    await callTool(slug, 'other');
-    assert.equal(takeOnlyRequest(staging).url, '/v1/other?a=b');
-    await callTool(slug, 'elsewhere');
-    assert.equal(takeOnlyRequest(production).url, '/elsewhere');
+    assert.equal((await send(staging, slug, 'get', { id: 'a/b', x: 'y' })).url, '/v1/things/a%2Fb?x=y');
+    assert.equal((await send(staging, slug, 'other')).url, '/v1/other?a=b');
+    assert.equal((await send(production, slug, 'elsewhere')).url, '/elsewhere');
     await changeServer(slug, { base_url: production.url });
-    await callTool(slug, 'get', { id: '1' });
-    assert.equal(takeOnlyRequest(production).url, '/things/1');
+    assert.equal((await send(production, slug, 'get', { id: '1' })).url, '/things/1');
     assert.deepEqual(staging.take(), []);
   });
 
   it('[conf 3] interpolates variables into the host, path, query, and headers, and shows them', async () => {
+    const ports = [getPort(staging), getPort(production)];
     const { slug } = await createServer({
       base_url: 'http://127.0.0.1:{{port}}/{{ version }}',
       variables: {
-        port: {
-          value: getPort(staging),
-          description: 'Where the API listens.',
-          enum: [getPort(staging), getPort(production)],
-        },
-        version: { value: 'v2' },
-        language: { value: 'de' },
-        id: { value: '7' },
+        port: { value: getPort(staging), description: 'Where the API listens.', enum: ports },
+        ...{ version: { value: 'v2' }, language: { value: 'de' }, id: { value: '7' } },
       },
       headers: { 'Accept-Language': '{{language}}-CH' },
       tools: [buildToolAt('/accounts/{{id}}/things?lang={{language}}', { headers: { 'X-Id': '{{id}}{{id}}' } })],
     });
-    await callTool(slug);
-    const { url, headers } = takeOnlyRequest(staging);
+    const { url, headers } = await send(staging, slug);
     assert.equal(url, '/v2/accounts/7/things?lang=de');
     assert.deepEqual([headers['accept-language'], headers['x-id']], ['de-CH', '77']);
     const { body } = await toolhost.rest('GET', `/servers/${slug}`);
     const variables = (body.config as { variables: Record<string, { value: string }> }).variables;
     assert.equal(variables.language?.value, 'de');
     await changeServer(slug, { variables: { ...variables, port: { value: getPort(production) } } });
-    await callTool(slug);
-    assert.equal(takeOnlyRequest(production).url, '/v2/accounts/7/things?lang=de');
+    assert.equal((await send(production, slug)).url, '/v2/accounts/7/things?lang=de');
   });
 
   it('[conf 3] sends server headers with every tool, unless the tool has its own', async () => {
-    const body = { input_schema: { a: { type: 'string', optional: true } } };
+    const json = 'application/vnd.api+json';
+    const own = { notion_version: '2025-01-01', Accept: 'text/csv' };
     const { slug } = await createServer({
       base_url: staging.url,
-      headers: {
-        'Notion-Version': '2022-06-28',
-        accept: 'application/vnd.api+json',
-        'Content-Type': 'application/vnd.api+json',
-      },
+      headers: { 'Notion-Version': '2022-06-28', accept: json, 'Content-Type': json },
       tools: [
         buildToolAt('/a'),
-        { ...buildToolAt('/b', { headers: { notion_version: '2025-01-01', Accept: 'text/csv' } }), name: 'own' },
-        { ...buildToolAt('/c', body), method: 'POST', name: 'post' },
+        named('own', '/b', { headers: own }),
+        named('post', '/c', { method: 'POST', input_schema: { a: optional } }),
       ],
     });
     const sendAndGetHeaders = async (name: string) => {
-      await callTool(slug, name, {}, callerToken);
-      const { headers } = takeOnlyRequest(staging);
+      const { headers } = await send(staging, slug, name, {}, callerToken);
       return [headers['notion-version'] ?? headers.notion_version, headers.accept, headers['content-type']];
     };
-    assert.deepEqual(await sendAndGetHeaders('get'), ['2022-06-28', 'application/vnd.api+json', undefined]);
+    assert.deepEqual(await sendAndGetHeaders('get'), ['2022-06-28', json, undefined]);
     assert.deepEqual(await sendAndGetHeaders('own'), ['2025-01-01', 'text/csv', undefined]);
-    assert.deepEqual(await sendAndGetHeaders('post'), [
-      '2022-06-28',
-      'application/vnd.api+json',
-      'application/vnd.api+json',
-    ]);
+    assert.deepEqual(await sendAndGetHeaders('post'), ['2022-06-28', json, json]);
   });
 
   it('[conf 3] interpolates a secret into a path segment and a query value, and never sends it to another origin', async () => {
     const { slug, warnings } = await createServer({
       base_url: 'http://127.0.0.1:{{port}}/bot{{TOKEN}}',
       variables: { port: { value: getPort(staging) } },
-      tools: [
-        buildToolAt('/sendMessage?key={{KEY}}&x=:x', { input_schema: { x: { type: 'string', optional: true } } }),
-      ],
+      tools: [buildToolAt('/sendMessage?key={{KEY}}&x=:x', { input_schema: { x: optional } })],
     });
-    assert.deepEqual(
-      warnings.map(({ path, message }) => `${path}: ${message}`),
-      [
-        'tools[0].url: {{KEY}} has no value yet; set the secret before calling',
-        'base_url: {{TOKEN}} has no value yet; set the secret before calling',
-      ],
-    );
+    assert.deepEqual(formatFindings(warnings), [
+      'tools[0].url: {{KEY}} has no value yet; set the secret before calling',
+      'base_url: {{TOKEN}} has no value yet; set the secret before calling',
+    ]);
     const unset = await toolhost.callTool(slug, key, 'get');
     assert.match(getResultText(unset), /the secret TOKEN has no value/);
-    for (const [name, value] of [
-      ['TOKEN', '1:a/b?c'],
-      ['KEY', 'k&=#ü'],
+    for (const [name, value, usedBy] of [
+      ['TOKEN', '1:a/b?c', 'base_url'],
+      ['KEY', 'k&=#ü', 'get: url'],
     ] as const) {
-      const { status, body } = await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+      const { status, body } = await setSecret(slug, name, value);
       assert.deepEqual([status, body.origins], [200, [staging.url]]);
-      assert.deepEqual(body.used_by, name === 'TOKEN' ? ['base_url'] : ['get: url']);
+      assert.deepEqual(body.used_by, [usedBy]);
     }
-    await callTool(slug);
-    assert.equal(takeOnlyRequest(staging).url, '/bot1%3Aa%2Fb%3Fc/sendMessage?key=k%26%3D%23%C3%BC');
+    assert.equal((await send(staging, slug)).url, '/bot1%3Aa%2Fb%3Fc/sendMessage?key=k%26%3D%23%C3%BC');
     const movedServer = await changeServer(slug, { variables: { port: { value: getPort(production) } } });
     assert.match(JSON.stringify(movedServer.warnings), /the secret KEY was set for [^"]*; set it again/);
-    assert.match(
-      getResultText(await toolhost.callTool(slug, key, 'get')),
-      /the secret TOKEN was set before this tool called/,
-    );
+    const refused = getResultText(await toolhost.callTool(slug, key, 'get'));
+    assert.match(refused, /the secret TOKEN was set before this tool called/);
     assert.deepEqual([staging.take(), production.take()], [[], []]);
   });
 
@@ -169,92 +148,71 @@ describe('base_url, headers, and variables of a server', () => {
       { base_url: staging.url, headers: { 'X-Key': '{{KEY}}' }, tools: [buildToolAt('/a')] },
     ]) {
       const { slug } = await createServer(config);
-      const { body } = await toolhost.rest('GET', `/servers/${slug}`);
-      assert.equal((body.server as Json).access, 'api_key');
+      assert.equal((await getServer(slug)).access, 'api_key');
       const { status } = await toolhost.rpc(slug, callerToken, 'tools/call', { name: 'get', arguments: {} });
       assert.equal(status, 401);
     }
-    const { slug } = await createServer({
-      variables: { KEY: { value: 'x' } },
-      tools: [buildToolAt(`${staging.url}/a?k={{KEY}}`)],
-    });
-    assert.equal(((await toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'caller_token');
+    const tools = [buildToolAt(`${staging.url}/a?k={{KEY}}`)];
+    const { slug } = await createServer({ variables: { KEY: { value: 'x' } }, tools });
+    assert.equal((await getServer(slug)).access, 'caller_token');
   });
 
   it('[conf 3] reports each mistake as a problem with its fix, once and at its own field', async () => {
-    const tools = [buildToolAt('/a'), { ...buildToolAt('/b'), name: 'b' }];
-    const cases: [Json, RegExp[]][] = [
-      [
-        { tools: [buildToolAt('/a')] },
-        [/^tools\[0\]\.url: begins with a slash, which requires base_url; set base_url/],
-      ],
-      [{ tools, base_url: '/v1' }, [/^base_url: not a URL; allowed: https/]],
-      [{ tools, base_url: 'https://api.example/v1?x=1' }, [/^base_url: has a query; allowed: /]],
-      [{ tools, base_url: 'https://api.example/v1#x' }, [/^base_url: a request URL must not have a #fragment/]],
-      [{ tools, base_url: 'https://10.0.0.1/v1' }, [/^base_url: /]],
-      [{ tools, base_url: 'https://u:p@api.example/v1' }, [/^base_url: .*user name/]],
+    const tools = [buildToolAt('/a'), named('b', '/b')];
+    const server = { tools, base_url: 'https://api.example' };
+    const at = (url: string) => ({ tools: [buildToolAt(url)] });
+    const authentication = { type: 'ApiKey', header: 'apikey' };
+    const cases: [Json, ...RegExp[]][] = [
+      [at('/a'), /^tools\[0\]\.url: begins with a slash, which requires base_url; set base_url/],
+      [{ tools, base_url: '/v1' }, /^base_url: not a URL; allowed: https/],
+      [{ tools, base_url: 'https://api.example/v1?x=1' }, /^base_url: has a query; allowed: /],
+      [{ tools, base_url: 'https://api.example/v1#x' }, /^base_url: a request URL must not have a #fragment/],
+      [{ tools, base_url: 'https://10.0.0.1/v1' }, /^base_url: /],
+      [{ tools, base_url: 'https://u:p@api.example/v1' }, /^base_url: .*user name/],
       [
         { tools, base_url: 'https://{{HOST}}/v1' },
-        [/^base_url: {{HOST}} is in the host, where only variables are allowed/],
+        /^base_url: {{HOST}} is in the host, where only variables are allowed/,
       ],
-      [{ tools: [buildToolAt('https://api.example:{{P}}/x')] }, [/^tools\[0\]\.url: {{P}} is in the host/]],
+      [at('https://api.example:{{P}}/x'), /^tools\[0\]\.url: {{P}} is in the host/],
+      [at('https://api.example/x?{{P}}=1'), /^tools\[0\]\.url: a secret is not allowed in a query name/],
+      [{ tools, base_url: 'https://{{h}}/v1', variables: { h: { value: '169.254.169.254' } } }, /^base_url: /],
+      [{ ...server, ...at('//evil.example/x') }, /^tools\[0\]\.url: begins with two slashes/],
+      [{ ...at('{{api}}/x'), variables: { api: { value: 'http://192.168.1.1' } } }, /^tools\[0\]\.url: /],
       [
-        { tools: [buildToolAt('https://api.example/x?{{P}}=1')] },
-        [/^tools\[0\]\.url: a secret is not allowed in a query name/],
-      ],
-      [{ tools, base_url: 'https://{{h}}/v1', variables: { h: { value: '169.254.169.254' } } }, [/^base_url: /]],
-      [
-        { tools: [buildToolAt('//evil.example/x')], base_url: 'https://api.example' },
-        [/^tools\[0\]\.url: begins with two slashes/],
-      ],
-      [
-        { tools: [buildToolAt('{{api}}/x')], variables: { api: { value: 'http://192.168.1.1' } } },
-        [/^tools\[0\]\.url: /],
+        { ...server, variables: { a: { value: '{{b}}' }, 'c-d': { value: 'x' } } },
+        ...[/^variables\.a\.value: contains {{ or }}/, /^variables\.c-d: allowed as a name/],
       ],
       [
-        { tools, base_url: 'https://api.example', variables: { a: { value: '{{b}}' }, 'c-d': { value: 'x' } } },
-        [/^variables\.a\.value: contains {{ or }}/, /^variables\.c-d: allowed as a name/],
+        { ...server, variables: { a: { value: 'x', enum: ['y', 'z'] } } },
+        /^variables\.a\.value: found "x"; allowed by enum: "y", "z"$/,
       ],
       [
-        { tools, base_url: 'https://api.example', variables: { a: { value: 'x', enum: ['y', 'z'] } } },
-        [/^variables\.a\.value: found "x"; allowed by enum: "y", "z"$/],
+        { ...server, variables: { a: { valu: 'x' } } },
+        ...[/^variables\.a\.value: required/, /^variables\.a\.valu: unknown field; did you mean `value`\?/],
       ],
       [
-        { tools, base_url: 'https://api.example', variables: { a: { valu: 'x' } } },
-        [/^variables\.a\.value: required/, /^variables\.a\.valu: unknown field; did you mean `value`\?/],
+        { ...server, headers: { Host: 'x', 'X-A': '{{a b}}' } },
+        ...[/^headers\.Host: this header is set by the service/, /^headers\.X-A: allowed as a placeholder: /],
       ],
       [
-        { tools, base_url: 'https://api.example', headers: { Host: 'x', 'X-A': '{{a b}}' } },
-        [/^headers\.Host: this header is set by the service/, /^headers\.X-A: allowed as a placeholder: /],
+        { ...server, headers: { 'X-A': '{{a}}' }, variables: { a: { value: 'ü→' } } },
+        /^headers\.X-A: allowed: one line of latin-1/,
       ],
-      [
-        { tools, base_url: 'https://api.example', headers: { 'X-A': '{{a}}' }, variables: { a: { value: 'ü→' } } },
-        [/^headers\.X-A: allowed: one line of latin-1/],
-      ],
+      [{ ...server, headers: { apikey: 'x' }, authentication }, /^headers\.apikey: authentication sets this header/],
       [
         {
-          tools,
-          base_url: 'https://api.example',
-          headers: { apikey: 'x' },
-          authentication: { type: 'ApiKey', header: 'apikey' },
+          ...server,
+          headers: { 'x-a': '1' },
+          tools: [buildToolAt('/a', { input_schema: { 'X-A': { ...text, in: 'header' } } })],
         },
-        [/^headers\.apikey: authentication sets this header/],
+        /^tools\[0\]\.input_schema\.X-A: this header is already set by headers, authentication, or another argument$/,
       ],
     ];
-    for (const [config, expected] of cases) {
+    for (const [config, ...expected] of cases) {
       const problems = await getProblems(config);
       assert.equal(problems.length, expected.length, problems.join('\n'));
       for (const [index, pattern] of expected.entries()) assert.match(problems[index] ?? '', pattern);
     }
-    const inHeader = { input_schema: { 'X-A': { type: 'string', in: 'header' } } };
-    assert.deepEqual(
-      await getProblems({
-        base_url: 'https://api.example',
-        headers: { 'x-a': '1' },
-        tools: [buildToolAt('/a', inHeader)],
-      }),
-      ['tools[0].input_schema.X-A: this header is already set by headers, authentication, or another argument'],
-    );
   });
 
   it('[conf 3] treats a name as either a variable or a secret', async () => {
@@ -264,15 +222,14 @@ describe('base_url, headers, and variables of a server', () => {
       tools: [buildToolAt('/x?a={{A}}')],
     });
     assert.deepEqual(warnings, [{ path: 'variables.unused', message: 'no {{unused}} refers to it' }]);
-    const refused = await toolhost.rest('PUT', `/servers/${slug}/secrets/A`, { body: { value: 'secret' } });
+    const refused = await setSecret(slug, 'A', 'secret');
     assert.equal(refused.status, 409);
     assert.match(refused.text, /A is a variable of the server/);
     await changeServer(slug, { variables: null });
-    assert.equal((await toolhost.rest('PUT', `/servers/${slug}/secrets/A`, { body: { value: 'secret' } })).status, 200);
+    assert.equal((await setSecret(slug, 'A', 'secret')).status, 200);
     const restored = await changeServer(slug, { variables: { A: { value: 'from-variable' } } });
     assert.match(JSON.stringify(restored.warnings), /is also the name of a stored secret/);
-    await callTool(slug, 'get', {}, callerToken);
-    assert.equal(takeOnlyRequest(staging).url, '/x?a=from-variable');
+    assert.equal((await send(staging, slug, 'get', {}, callerToken)).url, '/x?a=from-variable');
   });
 
   it('[conf 3] interpolates variables and secrets into constants and bodies as text, encoded for their position', async () => {
@@ -286,103 +243,86 @@ describe('base_url, headers, and variables of a server', () => {
       base_url: staging.url,
       variables: { account: { value: 'a"b&c' }, region: { value: 'eu' } },
       tools: [
-        { ...buildToolAt('/post', { input_schema }), method: 'POST' },
-        { ...buildToolAt('/template', { body_template, input_schema: { q: text } }), name: 'template', method: 'POST' },
+        buildToolAt('/post', { method: 'POST', input_schema }),
+        named('template', '/template', { method: 'POST', body_template, input_schema: { q: text } }),
       ],
     });
     const secret = 'x"{{account}}:q';
-    const set = await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: secret } });
-    assert.deepEqual(set.body.used_by, [
-      'get: input_schema.account.value',
-      'get: input_schema.nested.value',
-      'template: body_template',
-    ]);
-    await callTool(slug);
-    const { url, headers, body } = takeOnlyRequest(staging);
+    const set = await setSecret(slug, 'KEY', secret);
+    const constants = ['get: input_schema.account.value', 'get: input_schema.nested.value'];
+    assert.deepEqual(set.body.used_by, [...constants, 'template: body_template']);
+    const { url, headers, body } = await send(staging, slug);
     assert.equal(url, `/post?account=${encodeURIComponent(`a"b&c/${secret}`)}`);
     assert.equal(headers['x-region'], 'eu');
     assert.deepEqual(JSON.parse(body.toString()), { nested: { key: secret, list: ['a"b&c', 1] } });
-    await callTool(slug, 'template', { q: 'given' });
-    assert.deepEqual(JSON.parse(takeOnlyRequest(staging).body.toString()), {
+    const filled = await send(staging, slug, 'template', { q: 'given' });
+    assert.deepEqual(JSON.parse(filled.body.toString()), {
       account: 'a"b&c',
       auth: { key: secret, text: `k=${secret}; given` },
       q: 'given',
     });
-    const preview = await toolhost.rest('POST', `/servers/${slug}/tools/template/preview`, {
-      body: { arguments: { q: 'x' } },
-    });
+    const path = `/servers/${slug}/tools/template/preview`;
+    const preview = await toolhost.rest('POST', path, { body: { arguments: { q: 'x' } } });
     assert.ok(!preview.text.includes('x\\"{{'), preview.text);
   });
 
   describe('with length limits after interpolation', () => {
     const V = { V: { value: 'v'.repeat(500) } };
     const repeatVariable = (count: number) => '{{V}}'.repeat(count);
-    const createConstant = (count: number) => ({
-      input_schema: { a: { type: 'string', value: repeatVariable(count) } },
-    });
+    const createConstant = (count: number) => ({ input_schema: { a: { ...text, value: repeatVariable(count) } } });
     const tool = (more: Json = {}) => buildToolAt(`${staging.url}/thing`, more);
     const post = (more: Json = {}) => tool({ method: 'POST', ...more });
     const createTools = (length: number, createTool: (n: number) => Json) =>
       Array.from({ length }, (_, n) => ({ ...createTool(n), name: `tool_${n}` }));
     const createWithVariable = async (config: Json) => (await createServer({ variables: V, ...config })).slug;
     const getInterpolationProblems = (config: Json) => getProblems({ variables: V, ...config });
-    const createClientCredentials = (more: Json) => ({
-      tools: [tool()],
-      authentication: {
-        type: 'ClientCredentials',
-        token_url: `${staging.url}/token`,
-        client_id: 'me',
-        client_secret: '{{S}}',
-        ...more,
-      },
-    });
+    const credentials = { type: 'ClientCredentials', client_id: 'me', client_secret: '{{S}}' };
     const formatTooLong = (length: number, max: number) =>
       `has ${length} characters after {{NAME}} is replaced; allowed: ${max}`;
+    /** Checks how the first problem begins. */
+    const assertFirst = async (config: Json, start: string) => {
+      const [first = ''] = await getInterpolationProblems(config);
+      assert.equal(first.slice(0, start.length), start);
+    };
 
     it('[conf 3] reject a value that is too long in every field, and name the field', async () => {
-      assert.deepEqual(
-        (await getInterpolationProblems({ headers: { 'x-0': repeatVariable(490) }, tools: [tool()] })).slice(0, 1),
-        [`headers.x-0: ${formatTooLong(245_000, 16_384)}`],
-      );
+      const longHeader = { headers: { 'x-0': repeatVariable(490) }, tools: [tool()] };
+      const [inHeader] = await getInterpolationProblems(longHeader);
+      assert.equal(inHeader, `headers.x-0: ${formatTooLong(245_000, 16_384)}`);
       const headers = Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`x-${n}`, repeatVariable(30)]));
-      assert.match(
-        (await getInterpolationProblems({ headers, tools: [tool()] }))[0] ?? '',
-        /^headers: variables insert 75000 /,
-      );
+      await assertFirst({ headers, tools: [tool()] }, 'headers: variables insert 75000 ');
+      const url = `${staging.url}/${repeatVariable(5)}`;
+      const tooLongUrl = formatTooLong(staging.url.length + 2501, 2048);
+      const body_template = [{ a: repeatVariable(66) }, repeatVariable(66)];
       const toolCases: [Json, string][] = [
         [{ headers: { 'x-0': repeatVariable(33) } }, `headers.x-0: ${formatTooLong(16_500, 16_384)}`],
-        [{ url: `${staging.url}/${repeatVariable(5)}` }, `url: ${formatTooLong(staging.url.length + 2501, 2048)}`],
+        [{ url }, `url: ${tooLongUrl}`],
         [createConstant(132), 'input_schema: variables insert 66000 characters; allowed: 65536'],
-        [
-          { body_template: [{ a: repeatVariable(66) }, repeatVariable(66)] },
-          'body_template: variables insert 66000 characters',
-        ],
+        [{ body_template }, 'body_template: variables insert 66000 characters'],
       ];
       for (const [more, expected] of toolCases) {
         const [found = '', ...others] = await getInterpolationProblems({ tools: [post(more)] });
         assert.deepEqual([others, found.slice(0, `tools[0].${expected}`.length)], [[], `tools[0].${expected}`]);
       }
       const credentialCases: [Json, string][] = [
-        [
-          { token_url: `${staging.url}/${repeatVariable(5)}` },
-          `token_url: ${formatTooLong(staging.url.length + 2501, 2048)}`,
-        ],
+        [{ token_url: url }, `token_url: ${tooLongUrl}`],
         [{ audience: repeatVariable(3) }, `audience: ${formatTooLong(1500, 1000)}`],
         [{ resource: repeatVariable(3) }, `resource: ${formatTooLong(1500, 1000)}`],
         [{ client_id: repeatVariable(2) }, `client_id: ${formatTooLong(1000, 500)}`],
         [{ scopes: ['a', repeatVariable(1)] }, `scopes[1]: ${formatTooLong(500, 200)}`],
         [{ extra_params: { a: repeatVariable(3) } }, `extra_params.a: ${formatTooLong(1500, 1000)}`],
       ];
-      for (const [more, expected] of credentialCases)
-        assert.deepEqual(await getInterpolationProblems(createClientCredentials(more)), [`authentication.${expected}`]);
+      for (const [more, expected] of credentialCases) {
+        const authentication = { ...credentials, token_url: `${staging.url}/token`, ...more };
+        const problems = await getInterpolationProblems({ tools: [tool()], authentication });
+        assert.deepEqual(problems, [`authentication.${expected}`]);
+      }
       const view = (value: string) => ({
         tools: [post({ input_schema: { a: text } })],
         views: { one: { tools: [{ name: 'get', arguments: { a: value } }] } },
       });
-      assert.match(
-        (await getInterpolationProblems(view(repeatVariable(132))))[0] ?? '',
-        /^views\.one.*a: variables insert 66000 characters/,
-      );
+      const [tooLong = ''] = await getInterpolationProblems(view(repeatVariable(132)));
+      assert.match(tooLong, /^views\.one.*a: variables insert 66000 characters/);
       await createWithVariable({ ...view(repeatVariable(131)), headers: { 'x-0': repeatVariable(32) } });
     });
 
@@ -390,30 +330,26 @@ describe('base_url, headers, and variables of a server', () => {
       const createFullServer = (tools: number) => ({ tools: createTools(tools, () => post(createConstant(131))) });
       const slug = await createWithVariable(createFullServer(64));
       const totalProblem = 'variables and base_url insert 4257500 characters in total; allowed: 4194304';
-      assert.ok((await getInterpolationProblems(createFullServer(65)))[0]?.startsWith(`: ${totalProblem}`));
+      await assertFirst(createFullServer(65), `: ${totalProblem}`);
       const added = await toolhost.rest('POST', `/servers/${slug}/tools`, { body: post(createConstant(131)) });
       assert.deepEqual([added.status, added.text.includes(totalProblem)], [400, true], added.text);
       const base = { base_url: `${staging.url}/${'b'.repeat(1900)}` };
       await createWithVariable({ ...base, tools: createTools(300, (n) => buildToolAt(`/${n}`)) });
       const overLimit = { variables: { V: { value: '' } }, tools: createTools(51, () => post(createConstant(990))) };
-      assert.deepEqual(await getInterpolationProblems(overLimit), [
-        ': has 50490 placeholders {{NAME}} in total; allowed: 50000',
-      ]);
+      const placeholders = await getInterpolationProblems(overLimit);
+      assert.deepEqual(placeholders, [': has 50490 placeholders {{NAME}} in total; allowed: 50000']);
     });
 
     it('[conf 3] reject a call in which secrets make a header or a credential too long', async () => {
-      const secrets = { S: 's'.repeat(6000) };
+      const long = '{{S}}{{S}}{{S}}';
+      const authentication = { type: 'Bearer', token: long };
       const failingCases: [Json, RegExp][] = [
-        [{ tools: [tool({ headers: { 'x-0': '{{S}}{{S}}{{S}}' } })] }, /header x-0 is longer than 16384 characters/],
-        [
-          { tools: [tool()], authentication: { type: 'Bearer', token: '{{S}}{{S}}{{S}}' } },
-          /token has more than 16384 characters/,
-        ],
+        [{ tools: [tool({ headers: { 'x-0': long } })] }, /header x-0 is longer than 16384 characters/],
+        [{ tools: [tool()], authentication }, /token has more than 16384 characters/],
       ];
       for (const [config, expected] of failingCases) {
         const slug = await createWithVariable(config);
-        for (const [name, value] of Object.entries(secrets))
-          await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+        await setSecret(slug, 'S', 's'.repeat(6000));
         const result = await toolhost.callTool(slug, key, 'get');
         assert.equal(result.isError, true);
         assert.match(getResultText(result), expected);
@@ -423,14 +359,14 @@ describe('base_url, headers, and variables of a server', () => {
 
     it('[sec M8] keep an error readable where a request contains a secret many times', async () => {
       const slug = await createWithVariable({ tools: [post({ body_template: Array(150).fill('{{S}}') })] });
-      const body = { value: 'a-secret-of-this-test' };
-      await toolhost.rest('PUT', `/servers/${slug}/secrets/S`, { body });
-      const said = `no ${body.value} here, ${'because of this and that. '.repeat(240)}`;
+      const secret = 'a-secret-of-this-test';
+      await setSecret(slug, 'S', secret);
+      const said = `no ${secret} here, ${'because of this and that. '.repeat(240)}`;
       staging.on('POST /thing', () => ({ status: 422, body: { said } }));
       const text = getResultText(await toolhost.callTool(slug, key, 'get'));
       staging.take();
       assert.match(text, /no \[redacted\] here, because of this and that/);
-      assert.ok(!text.includes(body.value));
+      assert.ok(!text.includes(secret));
     });
   });
 });

@@ -24,20 +24,7 @@ function anySpelling(character: string): fc.Arbitrary<string> {
 /** Text that receivers remove before and after a name. */
 const lead = fc.constantFrom('', '', '%20', '+', '[', '%5B', '%09', '%E2%80%8B');
 const tail = fc.constantFrom(
-  '',
-  '',
-  '[]',
-  '%5B%5D',
-  '[0]',
-  '[a][b]',
-  '[',
-  '%20',
-  '+',
-  '%00',
-  '%00x',
-  '%2500',
-  '.x',
-  '%0A',
+  ...['', '', '[]', '%5B%5D', '[0]', '[a][b]', '[', '%20', '+', '%00', '%00x', '%2500', '.x', '%0A'],
 );
 
 /** Returns another spelling of a name, as it appears in a query. */
