@@ -34,24 +34,31 @@ export function addSchema(context: GeneratorContext, schema: Json, suffix = ''):
   return { $ref: `#/components/schemas/${name}` };
 }
 
+export const string: JsonObject = { type: 'string' };
+export const integer: JsonObject = { type: 'integer' };
+export const arrayOf = (items: Json): JsonObject => ({ type: 'array', items });
+export const objectOf = (properties: JsonObject, required?: Json[]): JsonObject => ({
+  type: 'object',
+  properties,
+  ...(required && { required }),
+});
+export const orNullType = (schema: JsonObject): JsonObject => ({ anyOf: [schema, { type: 'null' }] });
+
 type Make = (context: GeneratorContext) => JsonObject;
 
 const text: Make = ({ random }) =>
   random.pick<JsonObject>([
-    { type: 'string' },
-    { type: 'string', minLength: 1, maxLength: 40 },
-    { type: 'string', format: 'date-time' },
-    { type: 'string', format: 'date' },
-    { type: 'string', format: 'uuid' },
-    { type: 'string', format: 'email' },
-    { type: 'string', pattern: '^[a-z]{2,8}$' },
-    { type: 'string', format: 'uri', maxLength: 200 },
+    string,
+    { ...string, minLength: 1, maxLength: 40 },
+    ...['date-time', 'date', 'uuid', 'email'].map((format) => ({ ...string, format })),
+    { ...string, pattern: '^[a-z]{2,8}$' },
+    { ...string, format: 'uri', maxLength: 200 },
   ]);
 
 const number: Make = ({ random, framework }) => {
   const common: JsonObject[] = [
-    { type: 'integer' },
-    { type: 'integer', format: 'int64', minimum: 1, maximum: 500 },
+    integer,
+    { ...integer, format: 'int64', minimum: 1, maximum: 500 },
     { type: 'number', exclusiveMinimum: 0 },
     { type: 'number', multipleOf: 0.5 },
   ];
@@ -66,14 +73,12 @@ const flag: Make = () => ({ type: 'boolean' });
 
 const choice: Make = (context) => {
   const { random, framework } = context;
-  const letters: JsonObject = {
-    type: 'string',
-    enum: random.pick([
-      ['draft', 'open', 'done'],
-      ['asc', 'desc'],
-      ['A', 'B', 'C', 'D'],
-    ]),
-  };
+  const enums: Json[][] = [
+    ['draft', 'open', 'done'],
+    ['asc', 'desc'],
+    ['A', 'B', 'C', 'D'],
+  ];
+  const letters = { ...string, enum: random.pick(enums) };
   if (framework === 'aspnet')
     return random.pick([
       { type: 'integer', enum: [0, 1, 2], 'x-enum-varnames': ['Off', 'On', 'Auto'] },
@@ -86,25 +91,22 @@ const choice: Make = (context) => {
       'x-spec-enum-id': 'a1b2c3',
     };
   if (framework === 'fastapi') return random.pick([addSchema(context, letters), { const: 'fixed', default: 'fixed' }]);
-  return random.pick([
-    letters,
-    {
-      oneOf: [
-        { const: 'draft', title: 'Draft' },
-        { const: 'open', title: 'Open' },
-      ],
-    },
-  ]);
+  const titled = ['draft', 'open'].map((value) => ({
+    const: value,
+    title: `${value[0]?.toUpperCase()}${value.slice(1)}`,
+  }));
+  return random.pick([letters, { oneOf: titled }]);
 };
 
 /** Returns a nullable schema as the framework writes it. */
 function orNull(context: GeneratorContext, schema: JsonObject): JsonObject {
   const { random, framework } = context;
+  const withNullType = (): JsonObject =>
+    typeof schema.type === 'string'
+      ? { ...schema, type: [schema.type, 'null'] }
+      : { oneOf: [schema, { type: 'null' }] };
   if (framework === 'drf') {
-    if (!('enum' in schema || 'allOf' in schema))
-      return typeof schema.type === 'string'
-        ? { ...schema, type: [schema.type, 'null'] }
-        : { oneOf: [schema, { type: 'null' }] };
+    if (!('enum' in schema || 'allOf' in schema)) return withNullType();
     context.components.NullEnum = { enum: [null] };
     context.components.BlankEnum = { enum: [''] };
     return { oneOf: [schema, { $ref: '#/components/schemas/BlankEnum' }, { $ref: '#/components/schemas/NullEnum' }] };
@@ -113,18 +115,12 @@ function orNull(context: GeneratorContext, schema: JsonObject): JsonObject {
     return typeof schema.type === 'string'
       ? { ...schema, type: ['null', schema.type] }
       : { oneOf: [{ type: 'null' }, schema] };
-  if (framework === 'fastapi') return { anyOf: [schema, { type: 'null' }], title: 'Optional' };
-  return random.pick([
-    { anyOf: [schema, { type: 'null' }] },
-    typeof schema.type === 'string'
-      ? { ...schema, type: [schema.type, 'null'] }
-      : { oneOf: [schema, { type: 'null' }] },
-  ]);
+  if (framework === 'fastapi') return { ...orNullType(schema), title: 'Optional' };
+  return random.pick([orNullType(schema), withNullType()]);
 }
 
 const list: Make = (context) => ({
-  type: 'array',
-  items: makeSimple(context),
+  ...arrayOf(makeSimple(context)),
   ...(context.random.chance(0.3) && { minItems: 1 }),
   ...(context.random.chance(0.3) && { maxItems: 5 }),
   ...(context.framework === 'fastapi' && context.random.chance(0.2) && { uniqueItems: true }),
@@ -144,7 +140,7 @@ const map: Make = (context) => ({
 
 const labels: Make = () => ({
   type: 'object',
-  patternProperties: { '^x-[a-z]+$': { type: 'string' } },
+  patternProperties: { '^x-[a-z]+$': string },
   additionalProperties: false,
 });
 
@@ -152,13 +148,13 @@ const anyValue: Make = ({ framework }) => (framework === 'drf' ? {} : { title: '
 
 const base64: Make = ({ framework }) =>
   framework === 'springdoc'
-    ? { type: 'string', format: 'byte' }
-    : { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' };
+    ? { ...string, format: 'byte' }
+    : { ...string, contentEncoding: 'base64', contentMediaType: 'image/png' };
 
 const amount: Make = () => ({
   anyOf: [
     { type: 'number', minimum: 0 },
-    { type: 'string', pattern: '^\\d{1,6}(\\.\\d{2})?$' },
+    { ...string, pattern: '^\\d{1,6}(\\.\\d{2})?$' },
   ],
 });
 
@@ -200,60 +196,41 @@ export function makeModel(context: GeneratorContext, depth = 2): JsonObject {
   return random.pick<(model: JsonObject, writing: GeneratorContext) => JsonObject>(variations)(open, context);
 }
 
+const addProperties = (model: JsonObject, properties: JsonObject): JsonObject => ({
+  ...model,
+  properties: { ...(model.properties as JsonObject), ...properties },
+});
+
 /** Discriminated unions, inheritance, and conditional schemas. */
 const variations: readonly ((model: JsonObject, context: GeneratorContext) => JsonObject)[] = [
   (model, context) => {
     const branches = ['cat', 'dog'].map((kind) =>
-      addSchema(context, {
-        type: 'object',
-        properties: { kind: { type: 'string', const: kind }, [`${kind}_age`]: { type: 'integer' } },
-        required: ['kind'],
-      }),
+      addSchema(context, objectOf({ kind: { ...string, const: kind }, [`${kind}_age`]: integer }, ['kind'])),
     );
     const mapping = { cat: (branches[0] as JsonObject).$ref as Json, dog: (branches[1] as JsonObject).$ref as Json };
-    return {
-      ...model,
-      properties: {
-        ...(model.properties as JsonObject),
-        pet: { oneOf: branches, discriminator: { propertyName: 'kind', mapping } },
-      },
-    };
+    return addProperties(model, { pet: { oneOf: branches, discriminator: { propertyName: 'kind', mapping } } });
   },
-  (model, context) => ({
-    allOf: [
-      addSchema(context, { type: 'object', properties: { kind: { type: 'string' } }, required: ['kind'] }, 'Base'),
-      model,
-    ],
-  }),
+  (model, context) => ({ allOf: [addSchema(context, objectOf({ kind: string }, ['kind']), 'Base'), model] }),
   (model) => ({
-    ...model,
-    properties: { ...(model.properties as JsonObject), method: { type: 'string', enum: ['card', 'bank'] } },
+    ...addProperties(model, { method: { ...string, enum: ['card', 'bank'] } }),
     required: ['method'],
     if: { properties: { method: { const: 'card' } } },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-    then: { properties: { number: { type: 'string', pattern: '^[0-9]{4}$' } }, required: ['number'] },
-    else: { properties: { iban: { type: 'string' } } },
+    then: { properties: { number: { ...string, pattern: '^[0-9]{4}$' } }, required: ['number'] },
+    else: { properties: { iban: string } },
   }),
   (model) => ({
-    ...model,
-    dependentSchemas: { coupon: { properties: { couponCode: { type: 'string' } } } },
-    properties: { ...(model.properties as JsonObject), coupon: { type: 'boolean' } },
+    ...addProperties(model, { coupon: { type: 'boolean' } }),
+    dependentSchemas: { coupon: { properties: { couponCode: string } } },
   }),
   (model) => ({ ...model, required: [...((model.required as Json[] | undefined) ?? []), 'undeclared'] }),
-  (model) => ({
-    ...model,
-    properties: { ...(model.properties as JsonObject), a: { type: 'string' }, b: { type: 'string' } },
-    dependentRequired: { a: ['b'] },
-  }),
+  (model) => ({ ...addProperties(model, { a: string, b: string }), dependentRequired: { a: ['b'] } }),
   (model, context) => {
     const node = addSchema(context, true, 'Node');
-    context.components[String(node.$ref).split('/').at(-1) as string] = {
-      type: 'object',
-      properties: { title: { type: 'string' }, children: { type: 'array', items: node } },
-      required: ['title'],
-    };
-    return { ...model, properties: { ...(model.properties as JsonObject), tree: node } };
+    const tree = objectOf({ title: string, children: arrayOf(node) }, ['title']);
+    context.components[String(node.$ref).split('/').at(-1) as string] = tree;
+    return addProperties(model, { tree: node });
   },
   (model) => ({ ...model, minProperties: 1 }),
-  (model) => ({ anyOf: [model, { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] }] }),
+  (model) => ({ anyOf: [model, objectOf({ id: string }, ['id'])] }),
 ];

@@ -1,8 +1,25 @@
 /** Generates OpenAPI 3.1 and 3.2 documents in the style of five frameworks from a seed. */
 import type { Json, JsonObject } from '../json.ts';
 import type { Random } from '../random.ts';
-import { addSchema, frameworks, type GeneratorContext, makeModel, makeName, makeSimple } from './framework-schemas.ts';
+import {
+  addSchema,
+  arrayOf,
+  frameworks,
+  type GeneratorContext,
+  integer,
+  makeModel,
+  makeName,
+  makeSimple,
+  objectOf,
+  orNullType,
+  string,
+} from './framework-schemas.ts';
 import type { Source } from './sources.ts';
+
+const serverUrls = [
+  ...['https://api.example.com/v1', 'https://api.example.com', '/api', 'https://{region}.example.com/{stage}'],
+];
+const variables = { region: { default: 'eu' }, stage: { default: 'live' } };
 
 export function* generateDocuments(random: Random): Generator<Source> {
   for (let count = 1; ; count++) {
@@ -15,19 +32,7 @@ export function* generateDocuments(random: Random): Generator<Source> {
     const document: JsonObject = {
       openapi: isOpenApi32 ? '3.2.0' : '3.1.0',
       info: { title: `Generated ${count}`, version: '1.0.0' },
-      ...(documentRandom.chance(0.7) && {
-        servers: [
-          {
-            url: documentRandom.pick([
-              'https://api.example.com/v1',
-              'https://api.example.com',
-              '/api',
-              'https://{region}.example.com/{stage}',
-            ]),
-            variables: { region: { default: 'eu' }, stage: { default: 'live' } },
-          },
-        ],
-      }),
+      ...(documentRandom.chance(0.7) && { servers: [{ url: documentRandom.pick(serverUrls), variables }] }),
       paths,
       components: { schemas: context.components },
     };
@@ -52,14 +57,8 @@ function addPath(context: GeneratorContext, paths: JsonObject, isOpenApi32: bool
     item.query = makeOperation(context, { method: 'post', path: `${path}query`, parameters, isOpenApi32 });
   if (isOpenApi32 && random.chance(0.35)) {
     const method = random.pick(['COPY', 'PROPFIND', 'PURGE', 'LOCK', 'REPORT']);
-    item.additionalOperations = {
-      [method]: makeOperation(context, {
-        method: random.pick(['get', 'post']),
-        path: `${path}${method}`,
-        parameters,
-        isOpenApi32,
-      }),
-    };
+    const options = { method: random.pick(['get', 'post']), path: `${path}${method}`, parameters, isOpenApi32 };
+    item.additionalOperations = { [method]: makeOperation(context, options) };
   }
   if (!(path in paths)) paths[path] = item;
 }
@@ -69,22 +68,16 @@ const makeSegment = ({ random }: GeneratorContext) =>
 
 function makePathParameter({ random, framework }: GeneratorContext, name: string): JsonObject {
   const schema = random.pick<JsonObject>([
-    { type: 'string' },
-    { type: 'integer', format: 'int64' },
-    { type: 'string', format: 'uuid' },
-    { type: 'string', pattern: '^[a-z]{3}$' },
+    string,
+    { ...integer, format: 'int64' },
+    { ...string, format: 'uuid' },
+    { ...string, pattern: '^[a-z]{3}$' },
   ]);
-  if (framework === 'springdoc' && random.chance(0.1))
-    return { name, in: 'path', required: true, style: 'matrix', schema: { type: 'string' } };
+  const place = { name, in: 'path', required: true };
+  if (framework === 'springdoc' && random.chance(0.1)) return { ...place, style: 'matrix', schema: string };
   if (random.chance(0.05))
-    return {
-      name,
-      in: 'path',
-      required: true,
-      style: random.pick(['simple', 'label']),
-      schema: { type: 'array', items: { type: 'string' }, minItems: 1 },
-    };
-  return { name, in: 'path', required: true, schema };
+    return { ...place, style: random.pick(['simple', 'label']), schema: { ...arrayOf(string), minItems: 1 } };
+  return { ...place, schema };
 }
 
 type OperationOptions = { method: string; path: string; parameters: JsonObject[]; isOpenApi32: boolean };
@@ -122,113 +115,68 @@ const makeQuerystring = (context: GeneratorContext): JsonObject => ({
   in: 'querystring',
   ...(context.random.chance(0.5) && { required: true }),
   content: context.random.chance(0.75)
-    ? {
-        'application/x-www-form-urlencoded': {
-          schema: {
-            type: 'object',
-            properties: {
-              area: { type: 'string' },
-              years: { type: 'array', items: { type: 'integer' } },
-              isOpen: { type: 'boolean' },
-            },
-          },
-        },
-      }
-    : { 'application/json': { schema: makeModel(context, 0) } },
+    ? { 'application/x-www-form-urlencoded': { schema: objectOf(querystringFields) } }
+    : jsonContent(makeModel(context, 0)),
 });
+
+const querystringFields = { area: string, years: arrayOf(integer), isOpen: { type: 'boolean' } };
+const jsonContent = (schema: Json): JsonObject => ({ 'application/json': { schema } });
 
 type Kind = (context: GeneratorContext, isOpenApi32: boolean) => JsonObject;
 
 const optional = (context: GeneratorContext) => (context.random.chance(0.3) ? { required: true } : {});
 const nullable = (context: GeneratorContext, schema: JsonObject): JsonObject =>
-  context.framework === 'fastapi' && context.random.chance(0.6) ? { anyOf: [schema, { type: 'null' }] } : schema;
-const letters: JsonObject = { type: 'array', items: { type: 'string' } };
+  context.framework === 'fastapi' && context.random.chance(0.6) ? orNullType(schema) : schema;
+const letters = arrayOf(string);
+const inQuery = (name: string, more: JsonObject) => ({ name, in: 'query', ...more });
+const page = { page: { ...integer, minimum: 0 }, size: { ...integer, minimum: 1 }, sort: string };
 
-const query: Kind = (context) => ({
-  name: makeName(context),
-  in: 'query',
-  ...optional(context),
-  schema: nullable(context, makeSimple(context)),
-});
+const query: Kind = (context) =>
+  inQuery(makeName(context), { ...optional(context), schema: nullable(context, makeSimple(context)) });
 
 const kinds: readonly Kind[] = [
-  query,
-  query,
-  query,
-  (context) => ({
-    name: makeName(context),
-    in: 'query',
-    ...optional(context),
-    schema: nullable(context, { type: 'array', items: makeSimple(context) }),
-  }),
-  (context) => ({ name: makeName(context), in: 'query', style: 'form', explode: false, schema: letters }),
-  (context) => ({
-    name: makeName(context),
-    in: 'query',
-    style: context.random.pick(['pipeDelimited', 'spaceDelimited']),
-    explode: false,
-    schema: letters,
-  }),
-  (context) => ({
-    name: 'filter',
-    in: 'query',
-    style: 'deepObject',
-    explode: true,
-    schema: {
-      type: 'object',
-      properties: { status: { type: 'string' }, min: { type: 'integer' } },
-      ...(context.random.chance(0.3) && { additionalProperties: { type: 'string' } }),
-    },
-  }),
-  (context) => ({
-    name: 'pageable',
-    in: 'query',
-    required: context.random.chance(0.5),
-    schema: addSchema(
-      context,
-      {
-        type: 'object',
-        properties: {
-          page: { type: 'integer', minimum: 0 },
-          size: { type: 'integer', minimum: 1 },
-          sort: { type: 'string' },
-        },
-      },
-      'Pageable',
-    ),
-  }),
-  (context) => ({ name: 'where', in: 'query', content: { 'application/json': { schema: makeModel(context, 1) } } }),
+  ...[query, query, query],
+  (context) =>
+    inQuery(makeName(context), { ...optional(context), schema: nullable(context, arrayOf(makeSimple(context))) }),
+  (context) => inQuery(makeName(context), { style: 'form', explode: false, schema: letters }),
+  (context) => {
+    const name = makeName(context);
+    const style = context.random.pick(['pipeDelimited', 'spaceDelimited']);
+    return inQuery(name, { style, explode: false, schema: letters });
+  },
+  (context) => {
+    const more = context.random.chance(0.3) && { additionalProperties: string };
+    const schema = { ...objectOf({ status: string, min: integer }), ...more };
+    return inQuery('filter', { style: 'deepObject', explode: true, schema });
+  },
+  (context) => {
+    const required = context.random.chance(0.5);
+    return inQuery('pageable', { required, schema: addSchema(context, objectOf(page), 'Pageable') });
+  },
+  (context) => inQuery('where', { content: jsonContent(makeModel(context, 1)) }),
   (context) => ({
     name: context.random.pick(['X-Request-Id', 'If-Match', 'x-token', 'X-Api-Version', 'Accept-Language']),
     in: 'header',
     ...optional(context),
-    schema: nullable(context, { type: 'string' }),
+    schema: nullable(context, string),
   }),
-  (context) => ({
-    name: 'X-Tags',
-    in: 'header',
-    ...optional(context),
-    schema: { type: 'array', items: { type: 'integer' } },
-  }),
+  (context) => ({ name: 'X-Tags', in: 'header', ...optional(context), schema: arrayOf(integer) }),
   (context, isOpenApi32) => ({
     name: context.random.pick(['session', 'ads_id']),
     in: 'cookie',
     ...(isOpenApi32 && { style: 'cookie' }),
-    schema: nullable(context, { type: 'string' }),
+    schema: nullable(context, string),
   }),
-  (context, isOpenApi32) => ({
-    name: 'path',
-    in: 'query',
-    ...(isOpenApi32 && { allowReserved: true }),
-    ...optional(context),
-    schema: { type: 'string' },
-  }),
-  (context) => ({
-    name: context.random.pick(['$filter', 'ids[]', 'filter[name]', 'order-by', 'größe']),
-    in: 'query',
-    schema: context.random.chance(0.5) ? { type: 'string' } : letters,
-  }),
+  (context, isOpenApi32) =>
+    inQuery('path', { ...(isOpenApi32 && { allowReserved: true }), ...optional(context), schema: string }),
+  (context) => {
+    const name = context.random.pick(['$filter', 'ids[]', 'filter[name]', 'order-by', 'größe']);
+    return inQuery(name, { schema: context.random.chance(0.5) ? string : letters });
+  },
 ];
+
+const binary = { ...string, format: 'binary' };
+const octets = { ...string, contentMediaType: 'application/octet-stream' };
 
 function makeBody(context: GeneratorContext, isOpenApi32: boolean): JsonObject {
   const { random, framework } = context;
@@ -237,70 +185,50 @@ function makeBody(context: GeneratorContext, isOpenApi32: boolean): JsonObject {
       ? addSchema(context, makeModel(context), framework === 'drf' ? 'Request' : '')
       : makeModel(context);
   const content = random.pick<() => JsonObject>([
-    () => makeJsonContent(context, model()),
-    () => makeJsonContent(context, model()),
-    () => makeJsonContent(context, model()),
-    () => ({
-      'application/json': {
-        schema: random.pick<Json>([
-          { type: 'array', items: model() },
-          { type: 'string' },
-          { type: 'array', items: { type: 'integer' } },
-          { type: 'object', additionalProperties: { type: 'integer' } },
+    ...Array(3).fill(() => makeJsonContent(context, model())),
+    () =>
+      jsonContent(
+        random.pick<Json>([
+          ...[arrayOf(model()), string, arrayOf(integer), { type: 'object', additionalProperties: integer }],
         ]),
-      },
-    }),
+      ),
     () => ({ 'application/x-www-form-urlencoded': makeForm(context) }),
-    () => ({ 'multipart/form-data': makeMultipart(context) }),
-    () => ({ 'multipart/form-data': makeMultipart(context) }),
+    ...Array(2).fill(() => ({ 'multipart/form-data': makeMultipart(context) })),
     () => ({
       [random.pick(['application/octet-stream', 'image/png', '*/*', 'image/*'])]: {
-        schema: random.pick<JsonObject>([
-          { type: 'string', format: 'binary' },
-          {},
-          { type: 'string', contentMediaType: 'application/octet-stream' },
-        ]),
+        schema: random.pick<JsonObject>([binary, {}, octets]),
       },
     }),
-    () => ({ [random.pick(['text/plain', 'text/csv'])]: { schema: { type: 'string' } } }),
-    () => ({
-      [random.pick(['application/merge-patch+json', 'application/vnd.api+json', 'application/problem+json'])]: {
-        schema: model(),
-      },
-    }),
-    ...(isOpenApi32
-      ? [() => ({ 'multipart/mixed': makeMultipart(context) })]
-      : [() => ({ 'multipart/related': makeMultipart(context) })]),
+    () => ({ [random.pick(['text/plain', 'text/csv'])]: { schema: string } }),
+    () => {
+      const types = ['application/merge-patch+json', 'application/vnd.api+json', 'application/problem+json'];
+      return { [random.pick(types)]: { schema: model() } };
+    },
+    () => ({ [isOpenApi32 ? 'multipart/mixed' : 'multipart/related']: makeMultipart(context) }),
   ])();
   return { ...(random.chance(0.8) && { required: true }), content };
 }
 
 function makeJsonContent({ framework, random }: GeneratorContext, schema: JsonObject): JsonObject {
+  const forTypes = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema }]));
   if (framework === 'aspnet' && random.chance(0.6))
-    return Object.fromEntries(
-      ['application/json', 'text/json', 'application/*+json'].map((type) => [type, { schema }]),
-    );
+    return forTypes('application/json', 'text/json', 'application/*+json');
   if (framework === 'drf' && random.chance(0.7))
-    return Object.fromEntries(
-      ['application/json', 'application/x-www-form-urlencoded', 'multipart/form-data'].map((type) => [
-        type,
-        { schema },
-      ]),
-    );
-  if (framework === 'springdoc' && random.chance(0.2))
-    return { 'application/json': { schema }, 'application/xml': { schema } };
-  return { 'application/json': { schema } };
+    return forTypes('application/json', 'application/x-www-form-urlencoded', 'multipart/form-data');
+  if (framework === 'springdoc' && random.chance(0.2)) return forTypes('application/json', 'application/xml');
+  return jsonContent(schema);
 }
+
+const withEncoding = (schema: JsonObject, encoding: JsonObject): JsonObject => ({
+  schema,
+  ...(Object.keys(encoding).length > 0 && { encoding }),
+});
 
 /** Returns a form of simple values, lists, and objects, with encodings for some. */
 function makeForm(context: GeneratorContext): JsonObject {
   const { random } = context;
-  const properties: JsonObject = {
-    [makeName(context)]: makeSimple(context),
-    tags: { type: 'array', items: { type: 'string' } },
-  };
-  if (random.chance(0.5))
-    properties.address = { type: 'object', properties: { city: { type: 'string' }, zip: { type: 'string' } } };
+  const properties: JsonObject = { [makeName(context)]: makeSimple(context), tags: letters };
+  if (random.chance(0.5)) properties.address = objectOf({ city: string, zip: string });
   const encoding: JsonObject = {};
   if (random.chance(0.4)) encoding.tags = { style: 'form', explode: random.chance(0.5) };
   if (properties.address && random.chance(0.5))
@@ -308,46 +236,42 @@ function makeForm(context: GeneratorContext): JsonObject {
       { style: 'deepObject', explode: true },
       { contentType: 'application/json' },
     ]);
-  return {
-    schema: { type: 'object', properties, required: Object.keys(properties).slice(0, 1) },
-    ...(Object.keys(encoding).length > 0 && { encoding }),
-  };
+  return withEncoding({ ...objectOf(properties), required: Object.keys(properties).slice(0, 1) }, encoding);
 }
 
 /** Returns a multipart body of fields, JSON parts, and files, as each framework describes uploads. */
 function makeMultipart(context: GeneratorContext): JsonObject {
   const { random, framework } = context;
-  const file: JsonObject =
-    framework === 'fastapi' && random.chance(0.6)
-      ? { type: 'string', contentMediaType: 'application/octet-stream' }
-      : { type: 'string', format: 'binary' };
+  const file = framework === 'fastapi' && random.chance(0.6) ? octets : binary;
   const properties: JsonObject = { [makeName(context)]: makeSimple(context) };
   const encoding: JsonObject = {};
   const add = (name: string, schema: JsonObject, one?: JsonObject) => {
     properties[name] = schema;
     if (one) encoding[name] = one;
   };
-  if (random.chance(0.8))
+  const sometimes = (probability: number, one: () => JsonObject) => (random.chance(probability) ? one() : undefined);
+  if (random.chance(0.8)) {
+    const schema = random.chance(0.3) ? orNullType(file) : file;
+    const fileTypes = ['image/png', 'image/png, image/jpeg', 'application/pdf'];
     add(
       'file',
-      random.chance(0.3) ? { anyOf: [file, { type: 'null' }] } : file,
-      random.chance(0.3)
-        ? { contentType: random.pick(['image/png', 'image/png, image/jpeg', 'application/pdf']) }
-        : undefined,
+      schema,
+      sometimes(0.3, () => ({ contentType: random.pick(fileTypes) })),
     );
-  if (random.chance(0.3)) add('files', { type: 'array', items: file });
-  if (random.chance(0.4))
+  }
+  if (random.chance(0.3)) add('files', arrayOf(file));
+  if (random.chance(0.4)) {
+    const schema = addSchema(context, makeModel(context, 1));
     add(
       'metadata',
-      addSchema(context, makeModel(context, 1)),
-      random.chance(0.6) ? { contentType: 'application/json' } : undefined,
+      schema,
+      sometimes(0.6, () => ({ contentType: 'application/json' })),
     );
-  if (random.chance(0.3)) add('tags', { type: 'array', items: { type: 'string' } });
-  if (random.chance(0.2)) add('note', { type: 'string' }, { contentType: 'text/markdown' });
+  }
+  if (random.chance(0.3)) add('tags', letters);
+  if (random.chance(0.2)) add('note', string, { contentType: 'text/markdown' });
   if (framework === 'aspnet' && random.chance(0.5))
     for (const name of Object.keys(properties)) encoding[name] = { style: 'form' };
-  return {
-    schema: { type: 'object', properties, required: Object.keys(properties).filter(() => random.chance(0.4)) },
-    ...(Object.keys(encoding).length > 0 && { encoding }),
-  };
+  const required = Object.keys(properties).filter(() => random.chance(0.4));
+  return withEncoding({ ...objectOf(properties), required }, encoding);
 }
