@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { listOf, object, text } from '../support/schemas.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 import {
   buildServerConfig,
   buildToolConfig,
@@ -11,11 +12,7 @@ import {
 } from '../support/valid-configs.ts';
 
 describe('dangerous configurations', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
-  after(() => toolhost.stop());
+  const toolhost = useFixture(startToolhost);
 
   const getProblems = (fields: Json, more?: Json) => findToolProblems(toolhost, fields, more);
   const checkConfig = (config: Json) => checkConfiguration(toolhost, config);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { getOutput } from '../support/oauth/management-agent.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 import {
   buildServerConfig,
   buildToolConfig,
@@ -41,11 +42,7 @@ const tenReports = [
 ];
 
 describe('a configuration', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
-  after(() => toolhost.stop());
+  const toolhost = useFixture(startToolhost);
 
   const getProblems = (fields: Json, more?: Json) => findToolProblems(toolhost, fields, more);
   const checkConfig = (config: Json) => checkConfiguration(toolhost, config);

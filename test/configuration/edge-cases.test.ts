@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { startOneTool } from '../support/one-tool.ts';
 import { listOf, number, pluck } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 describe('[conf 6] configuration edge cases', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   const getProblems = async (tool: Json, server: Json = {}): Promise<string[]> => {
     const fullTool = {

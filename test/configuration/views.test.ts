@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { integer, text } from '../support/schemas.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 const tools = () => [
@@ -25,11 +26,7 @@ const tools = () => [
 ];
 
 describe('the views of a configuration', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-  });
-  after(() => toolhost.stop());
+  const toolhost = useFixture(startToolhost);
 
   const checkViews = (views: unknown, more: Json = {}) =>
     checkConfiguration(toolhost, buildServerConfig({ tools: tools(), views, ...more }));

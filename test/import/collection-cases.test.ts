@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Imports, importCase, startImports } from '../support/import/import-service.ts';
+import { describe, it } from 'node:test';
+import { importCase, startImports } from '../support/import/import-service.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 /** Returns the schema of an argument, in either form of `input_schema`. */
 function getArgument(tool: Json | undefined, name: string): Json {
@@ -10,11 +11,7 @@ function getArgument(tool: Json | undefined, name: string): Json {
 }
 
 describe('import of a collection', () => {
-  let imports: Imports;
-  before(async () => {
-    imports = await startImports();
-  });
-  after(() => imports.stop());
+  const imports = useFixture(startImports);
 
   const outcomes = ({ report }: { report: { outcome: string }[] }) => report.map(({ outcome }) => outcome);
 

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { callerToken, getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { integer, number, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 const optional = { type: 'string', optional: true };
 
 describe('adversarial and invalid arguments', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   const adversarialValues = [
     ...['../admin', '..%2f', '%2e%2e%2f', 'a/b', '/etc/passwd', '//evil.example', 'a?x=1', 'a#f', 'a&b=1', 'a=b'],

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { boolean, listOf, number, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 describe('argument coercion', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   /** Returns the body that the upstream receives for arguments given as JSON text, or the error. */
   const getUsedArguments = async (properties: Json, args: string, more: Json = {}): Promise<string> => {

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 describe('[conf 10] client headers that a server forwards', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   const callWithHeaders = async (slug: string, headers: Record<string, string>): Promise<ToolCallResult> => {
     const reply = await oneTool.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} }, headers);

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { callerToken, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { callerToken, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 import { findToolProblems } from '../support/valid-configs.ts';
 
 const optional = { type: 'string', optional: true };
 
 describe('methods, cookies, and whole queries', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   const getProblems = (tool: Json, more: Json = {}) =>
     findToolProblems(oneTool.toolhost, { method: 'GET', ...tool }, more);

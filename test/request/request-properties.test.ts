@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
-import { getErrorText, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { object } from '../support/schemas.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 /** Text that attackers and accidents produce: any UTF-16, including lone surrogates, and classic injections. */
 const anyText = fc.oneof(
@@ -12,25 +13,8 @@ const anyText = fc.oneof(
   fc
     .array(
       fc.constantFrom(
-        '..',
-        '.',
-        '/',
-        '\\',
-        '%2e',
-        '%2f',
-        '?',
-        '#',
-        '&',
-        '=',
-        ':',
-        ';',
-        '@',
-        '\r\n',
-        '\0',
-        ' ',
-        'a',
-        ':b',
-        '{{X}}',
+        ...['..', '.', '/', '\\', '%2e', '%2f', '?', '#', '&', '=', ':', ';', '@', '\r\n', '\0', ' ', 'a', ':b'],
+        ...['{{X}}'],
       ),
       { maxLength: 6 },
     )
@@ -40,16 +24,7 @@ const anyText = fc.oneof(
 /** Ordinary names, and names that a careless traversal would confuse with built-in properties. */
 const anyKey = fc.oneof(
   fc.constantFrom(
-    '__proto__',
-    'constructor',
-    'prototype',
-    'toString',
-    'length',
-    'rawJSON',
-    'toJSON',
-    'items',
-    'a',
-    'b',
+    ...['__proto__', 'constructor', 'prototype', 'toString', 'length', 'rawJSON', 'toJSON', 'items', 'a', 'b'],
   ),
   fc.string({ maxLength: 5 }).filter((key) => !/^\d/.test(key)),
 );
@@ -111,11 +86,7 @@ function getOwn(tree: Tree, key: string): Tree | undefined {
 }
 
 describe('requests and results (properties)', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   it('[spec 4.3.2] [sec C1] never lets an argument change the structure of a URL', async () => {
     const text = { type: 'string' };

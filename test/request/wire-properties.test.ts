@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import qs from 'qs';
 import { getRunCount } from '../sets.ts';
-import { getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 /** Texts with everything that separates, joins, or escapes in some request encoding. */
 const anyText = fc.oneof(
@@ -51,11 +52,7 @@ function withoutSingleLists(tree: unknown): unknown {
 const parseOptions = { depth: 30, arrayLimit: 1000, parameterLimit: 100_000, allowPrototypes: true, strictDepth: true };
 
 describe('upstream requests (properties)', () => {
-  let oneTool: OneToolFixture;
-  before(async () => {
-    oneTool = await startOneTool();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   /** Returns the query of a GET and the form of a POST for the same arguments. */
   const serveBoth = async (input_schema: Json) => {

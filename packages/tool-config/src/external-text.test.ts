@@ -25,16 +25,7 @@ describe('parsing of third-party URLs', () => {
     const label = fc.string({ unit: fc.constantFrom('a', 'b', '1', '-', 'é', '가', '%', 'C', '0'), maxLength: 20 });
     const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
     const before = fc.constantFrom(
-      'https://',
-      'http:',
-      'http:\\\\',
-      '//',
-      '/',
-      '',
-      'custom:',
-      'custom://',
-      ' ht\ttps://',
-      'https://u:p@',
+      ...['https://', 'http:', 'http:\\\\', '//', '/', '', 'custom:', 'custom://', ' ht\ttps://', 'https://u:p@'],
     );
     const after = fc.constantFrom('', '/', ':8080/a?b#c', '?x=@y', '/../z', '\\w');
     fc.assert(
