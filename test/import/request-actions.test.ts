@@ -1,39 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
+import { startImports } from '../support/import/import-service.ts';
 import { requestWriters } from '../support/import/request-formats.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixture.ts';
 
 describe('import of requests that share an address', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let count = 0;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  const imports = useFixture(startImports);
 
-  /**
-   * Imports a document, and returns the names of its tools and a function that calls a tool and returns the request
-   * sent.
-   */
+  /** Imports a document. `send` returns the request of a tool, and `post` its JSON body. */
   async function importDocument(document: string) {
-    const slug = `actions-${++count}`;
-    const body = { mode: 'create', document, include: ['*'], server: upstream.url, slug };
-    const reply = await toolhost.rest('POST', '/import', { body });
-    assert.equal(reply.status, 200, reply.text.slice(0, 800));
-    const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as { config: { tools: Json[] } };
-    const sendRequest = async (tool: string, args: Json = {}) => {
-      upstream.take();
-      const result = await toolhost.callTool(slug, 'caller-token', tool, args);
-      const [request] = upstream.take();
-      return request ?? assert.fail(`${tool}: ${JSON.stringify(result.content)}`);
-    };
-    return { names: config.tools.map(({ name }) => name), text: JSON.stringify(config), sent: sendRequest, slug };
+    const { names, config, callTool: send } = await imports.importDocument(document);
+    const post = async (tool: string, args: Json) => JSON.parse((await send(tool, args)).body.toString()) as unknown;
+    return { names: names as string[], text: JSON.stringify(config), send, post };
   }
 
   const url = 'https://gates.example.com/api/index.php';
@@ -45,12 +24,12 @@ describe('import of requests that share an address', () => {
 
   it('[imp 2] creates one tool per action when the query names the action', async () => {
     for (const [format, write] of Object.entries(requestWriters)) {
-      const { names, sent: sendRequest } = await importDocument(write(gates));
+      const { names, send } = await importDocument(write(gates));
       const expected = format === 'Postman' ? ['list_gates', 'open_a_gate', 'list_users'] : ['list', 'open', 'users'];
       assert.deepEqual(names, expected, format);
-      const [list, open] = expected as [string, string];
-      assert.equal((await sendRequest(list)).url, '/api/index.php?m=list', format);
-      assert.equal((await sendRequest(open, { gate: 'south' })).url, '/api/index.php?m=open&gate=south', format);
+      const [list = '', open = ''] = expected;
+      assert.equal((await send(list)).url, '/api/index.php?m=list', format);
+      assert.equal((await send(open, { gate: 'south' })).url, '/api/index.php?m=open&gate=south', format);
     }
   });
 
@@ -65,19 +44,15 @@ describe('import of requests that share an address', () => {
       { method: 'GET', url: `${at}/api?module=contract&action=getabi&address=0xa`, name: 'ABI' },
     ];
     for (const [format, write] of Object.entries(requestWriters)) {
-      const { names, sent: sendRequest } = await importDocument(write(requests));
+      const { names, send, post } = await importDocument(write(requests));
       assert.equal(names.length, 6, `${format}: ${names}`);
-      const [start, status, click, , balance] = names as string[];
-      assert.equal((await sendRequest(start as string, { pump: 4 })).body.toString(), 'cmd=start&pump=4', format);
-      assert.equal((await sendRequest(status as string)).body.toString(), 'cmd=status', format);
-      const clicked = await sendRequest(click as string, { x: 7 });
-      assert.deepEqual(JSON.parse(clicked.body.toString()), { type: 'click', x: 7 }, format);
-      const searchParams = new URL((await sendRequest(balance as string, { address: '0xb' })).url, at).searchParams;
-      assert.deepEqual(
-        Object.fromEntries(searchParams),
-        { action: 'balance', module: 'account', address: '0xb' },
-        format,
-      );
+      const [start = '', status = '', click = '', , balance = ''] = names;
+      assert.equal((await send(start, { pump: 4 })).body.toString(), 'cmd=start&pump=4', format);
+      assert.equal((await send(status)).body.toString(), 'cmd=status', format);
+      assert.deepEqual(await post(click, { x: 7 }), { type: 'click', x: 7 }, format);
+      const { searchParams } = new URL((await send(balance, { address: '0xb' })).url, at);
+      const expected = { action: 'balance', module: 'account', address: '0xb' };
+      assert.deepEqual(Object.fromEntries(searchParams), expected, format);
     }
   });
 
@@ -102,28 +77,23 @@ describe('import of requests that share an address', () => {
       { ...post, url: `${at}/service.asmx`, headers: xml('DropUser'), body: soap('DropUser') },
     ];
     for (const [format, write] of Object.entries(requestWriters)) {
-      const { names, sent: sendRequest, text } = await importDocument(write(requests));
+      const { names, send, post, text } = await importDocument(write(requests));
       assert.deepEqual(names, ['get_user', 'drop', 'user_get', 'user_drop', names[4], 'drop_user'], format);
-      const got = await sendRequest('get_user', { variables: { id: '9', first: 3 } });
-      assert.deepEqual(JSON.parse(got.body.toString()), { query, variables: { id: '9', first: 3 } }, format);
-      const called = await sendRequest('user_get', { params: { name: 'ann' } });
-      assert.deepEqual(JSON.parse(called.body.toString()), { ...rpc('user.get', { name: 'ann' }), id: 1 }, format);
-      const request = await sendRequest('drop_user', { body: soap('DropUser') });
-      assert.equal(request.headers.soapaction, '"http://b.example.com/DropUser"', format);
-      assert.deepEqual(
-        [request.body.toString(), request.headers['content-type']],
-        [soap('DropUser'), 'text/xml; charset=utf-8'],
-      );
+      const variables = { id: '9', first: 3 };
+      assert.deepEqual(await post('get_user', { variables }), { query, variables }, format);
+      const called = await post('user_get', { params: { name: 'ann' } });
+      assert.deepEqual(called, { ...rpc('user.get', { name: 'ann' }), id: 1 }, format);
+      const { headers, body } = await send('drop_user', { body: soap('DropUser') });
+      assert.equal(headers.soapaction, '"http://b.example.com/DropUser"', format);
+      assert.deepEqual([body.toString(), headers['content-type']], [soap('DropUser'), 'text/xml; charset=utf-8']);
       assert.match(text, /<DropUser><id>5<\/id>/);
       assert.doesNotMatch(text, /zq-1/);
     }
     const graphql = { query, variables: '{"id": {{user}}}' };
-    const item = [
-      { name: 'A user', request: { method: 'POST', url: `${at}/graphql`, body: { mode: 'graphql', graphql } } },
-    ];
-    const { sent } = await importDocument(JSON.stringify({ info: { name: 'Calls' }, item }));
-    const { body } = await sent('a_user', { variables: { id: '9' } });
-    assert.deepEqual(JSON.parse(body.toString()), { query, variables: { id: '9' } });
+    const request = { method: 'POST', url: `${at}/graphql`, body: { mode: 'graphql', graphql } };
+    const item = [{ name: 'A user', request }];
+    const { post: sendUser } = await importDocument(JSON.stringify({ info: { name: 'Calls' }, item }));
+    assert.deepEqual(await sendUser('a_user', { variables: { id: '9' } }), { query, variables: { id: '9' } });
   });
 
   it('[imp 2] creates a single tool with the inputs of all requests when no value names an action', async () => {
@@ -135,25 +105,16 @@ describe('import of requests that share an address', () => {
       { method: 'POST', url: at, body: { note: 'x' }, headers: { 'X-Region': 'us' } },
     ];
     for (const [format, write] of Object.entries(requestWriters)) {
-      const { names, sent: sendRequest, text } = await importDocument(write(requests));
+      const { names, send, post: postOrder, text } = await importDocument(write(requests));
       assert.deepEqual(names, ['create_order'], format);
-      const body = { name: 'bo', lines: [{ sku: 'b', count: 1 }], note: 'y' };
-      const request = await sendRequest('create_order', {
-        status: 'new',
-        page: 1,
-        ids: [3, 4],
-        'X-Region': 'jp',
-        ...body,
-      });
-      assert.equal(request.url, '/orders?status=new&page=1&ids=3&ids=4', format);
-      assert.equal(request.headers['x-region'], 'jp', format);
-      assert.deepEqual(JSON.parse(request.body.toString()), body, format);
+      const order = { name: 'bo', lines: [{ sku: 'b', count: 1 }], note: 'y' };
+      const args = { status: 'new', page: 1, ids: [3, 4], 'X-Region': 'jp', ...order };
+      const { url, headers: sentHeaders, body } = await send('create_order', args);
+      assert.equal(url, '/orders?status=new&page=1&ids=3&ids=4', format);
+      assert.equal(sentHeaders['x-region'], 'jp', format);
+      assert.deepEqual(JSON.parse(body.toString()), order, format);
       assert.match(text, /For example open, closed/);
-      assert.deepEqual(
-        JSON.parse((await sendRequest('create_order', { note: 5 })).body.toString()),
-        { note: 5 },
-        format,
-      );
+      assert.deepEqual(await postOrder('create_order', { note: 5 }), { note: 5 }, format);
     }
     const kinds = [
       { method: 'POST', url: at, body: { a: 1 } },
@@ -169,11 +130,14 @@ describe('import of requests that share an address', () => {
       "curl https://d.example.com/d --data-urlencode 'text=a&b=c'",
       'curl https://d.example.com/e -d @order.json',
     ].join('\n');
-    const { names, sent: sendRequest } = await importDocument(text);
+    const { names, send } = await importDocument(text);
     assert.deepEqual(names, ['list_a', 'list_b', 'replace_c', 'create_d', 'create_e']);
-    assert.equal((await sendRequest('list_b', { q: '1' })).url, '/b?q=1');
-    assert.equal((await sendRequest('replace_c', { file: 'aGVsbG8=' })).body.toString(), 'hello');
-    assert.equal((await sendRequest('create_d', { text: 'z' })).body.toString(), 'text=z');
-    assert.equal((await sendRequest('create_e', { body: [1] })).body.toString(), '[1]');
+    assert.equal((await send('list_b', { q: '1' })).url, '/b?q=1');
+    for (const [tool, args, body] of [
+      ['replace_c', { file: 'aGVsbG8=' }, 'hello'],
+      ['create_d', { text: 'z' }, 'text=z'],
+      ['create_e', { body: [1] }, '[1]'],
+    ] as const)
+      assert.equal((await send(tool, args)).body.toString(), body);
   });
 });

@@ -30,18 +30,12 @@ describe('adversarial and invalid arguments', () => {
       assert.equal(decodeURIComponent(segments[2] ?? ''), value);
       assert.equal(decodeURIComponent(segments[4] ?? ''), `x-${value}`);
       const pairs = query.split('&').map((pair) => pair.split('='));
-      assert.deepEqual(
-        pairs.map(([name]) => name),
-        ['q', 'fixed', 'auto'],
-      );
-      assert.deepEqual(
-        pairs.map((pair) => pair.length),
-        [2, 2, 2],
-      );
-      assert.deepEqual(
-        pairs.map(([, part]) => decodeURIComponent(part ?? '')),
-        [`eq.${value}`, 'a/b', value],
-      );
+      const parts = pairs.map(([name, part, ...others]) => [name, decodeURIComponent(part ?? ''), ...others]);
+      assert.deepEqual(parts, [
+        ['q', `eq.${value}`],
+        ['fixed', 'a/b'],
+        ['auto', value],
+      ]);
     }
   });
 
@@ -60,12 +54,9 @@ describe('adversarial and invalid arguments', () => {
 
   it('[sec C1] cannot end a header and start another one', async () => {
     const slug = await oneTool.createToolServer({ input_schema: { 'X-Note': { ...optional, in: 'header' } } });
-    for (const value of ['a\r\nX-Evil: 1', 'a\nb', 'a\0', 'snow ☃', ' outer', 'outer ']) {
-      assert.match(
-        await oneTool.captureRefusal(slug, { 'X-Note': value }),
-        /^the value of the header X-Note contains characters/,
-      );
-    }
+    const refusal = /^the value of the header X-Note contains characters/;
+    for (const value of ['a\r\nX-Evil: 1', 'a\nb', 'a\0', 'snow ☃', ' outer', 'outer '])
+      assert.match(await oneTool.captureRefusal(slug, { 'X-Note': value }), refusal);
     assert.equal((await oneTool.captureRequest(slug, { 'X-Note': 'a b\tc' })).headers['x-note'], 'a b\tc');
     assert.equal((await oneTool.captureRequest(slug)).headers['x-note'], undefined);
   });
@@ -106,30 +97,20 @@ describe('adversarial and invalid arguments', () => {
       who: { type: 'object', properties: { name: text }, required: ['name'], optional: true },
     };
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
-    const getMessages = async (args: Json) =>
-      (await oneTool.captureRefusal(slug, args)).replace('The arguments are invalid: ', '').split('; ');
-    assert.deepEqual(await getMessages({}), ['status: is missing']);
-    assert.deepEqual(
-      await getMessages({ status: 'open' }),
-      ['status: found "open"; allowed: "active", "archived"'].join('; ').split('; '),
-    );
-    assert.deepEqual(await getMessages({ status: 'active', coutn: 2 }), [
-      'coutn: unknown argument',
-      'did you mean `count`?',
-    ]);
-    assert.deepEqual(await getMessages({ status: 'active', zzzzzz: 2 }), [
-      'zzzzzz: unknown argument',
-      'allowed: status, count, day, tags, who',
-    ]);
+    const getMessage = async (args: Json) =>
+      (await oneTool.captureRefusal(slug, args)).replace('The arguments are invalid: ', '');
+    const allowed = 'allowed: status, count, day, tags, who';
+    assert.equal(await getMessage({}), 'status: is missing');
+    assert.equal(await getMessage({ status: 'open' }), 'status: found "open"; allowed: "active", "archived"');
+    const misspelled = await getMessage({ status: 'active', coutn: 2 });
+    assert.equal(misspelled, 'coutn: unknown argument; did you mean `count`?');
+    assert.equal(await getMessage({ status: 'active', zzzzzz: 2 }), `zzzzzz: unknown argument; ${allowed}`);
     const wrong = { status: 5, count: 0, day: 'tomorrow', tags: ['ok', 'long', null], who: {}, extra: 1 };
-    assert.deepEqual(
-      (await oneTool.captureRefusal(slug, wrong)).replace('The arguments are invalid: ', '').split('; ').sort(),
-      [
-        ...['allowed: "active", "archived"', 'allowed: status, count, day, tags, who', 'allowed: string'],
-        ...['count: found 0', 'extra: unknown argument', 'maxLength 3 is not met', 'minimum 1 is not met'],
-        ...['status: found "5"', 'tags.1: found "long"', 'tags.2: found null', 'who.name: is missing'],
-      ],
-    );
+    assert.deepEqual((await getMessage(wrong)).split('; ').sort(), [
+      ...['allowed: "active", "archived"', allowed, 'allowed: string', 'count: found 0', 'extra: unknown argument'],
+      ...['maxLength 3 is not met', 'minimum 1 is not met', 'status: found "5"', 'tags.1: found "long"'],
+      ...['tags.2: found null', 'who.name: is missing'],
+    ]);
     const fresh = await oneTool.createToolServer({ method: 'POST', input_schema: {} });
     assert.match(await oneTool.captureRefusal(fresh, { a: 1 }), /a: unknown argument; the tool takes no arguments$/);
   });
@@ -146,23 +127,17 @@ describe('adversarial and invalid arguments', () => {
       required: ['kind'],
     };
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
-    const getMessage = async (args: Json) =>
-      (await oneTool.captureRefusal(slug, args)).replace('The arguments are invalid: ', '');
-    assert.equal(await getMessage({ kind: 'c' }), 'kind: found "c"; allowed: "a", "b"');
-    assert.equal(
-      await getMessage({ kind: 'a', id: 'long' }),
-      'id: found "long"; allowed: integer; id: found "long"; maxLength 2 is not met',
-    );
-    assert.equal(
-      await getMessage({ kind: 'a', open: { iner: 1 } }),
-      'open.iner: unknown property; did you mean `inner`?',
-    );
-    assert.equal(await getMessage({ kind: 'a', other: 1 }), 'other: unknown argument; allowed: kind, id, open');
-    assert.equal(await getMessage({ other: 1 }), 'other: unknown argument; allowed: kind, id, open; kind: is missing');
-    assert.equal(
-      (await oneTool.captureRequest(slug, { kind: 'a', id: 'ok', open: { inner: null } })).body.toString(),
-      '{"kind":"a","id":"ok","open":{"inner":null}}',
-    );
+    const cases: [args: Json, message: string][] = [
+      [{ kind: 'c' }, 'kind: found "c"; allowed: "a", "b"'],
+      [{ kind: 'a', id: 'long' }, 'id: found "long"; allowed: integer; id: found "long"; maxLength 2 is not met'],
+      [{ kind: 'a', open: { iner: 1 } }, 'open.iner: unknown property; did you mean `inner`?'],
+      [{ kind: 'a', other: 1 }, 'other: unknown argument; allowed: kind, id, open'],
+      [{ other: 1 }, 'other: unknown argument; allowed: kind, id, open; kind: is missing'],
+    ];
+    for (const [args, message] of cases)
+      assert.equal(await oneTool.captureRefusal(slug, args), `The arguments are invalid: ${message}`);
+    const { body } = await oneTool.captureRequest(slug, { kind: 'a', id: 'ok', open: { inner: null } });
+    assert.equal(body.toString(), '{"kind":"a","id":"ok","open":{"inner":null}}');
   });
 
   it('[sec C7] are rejected if no request can carry them: 1e999, lone surrogates in values and names', async () => {
@@ -192,22 +167,15 @@ describe('adversarial and invalid arguments', () => {
     const closed = object({ o: { type: 'object', additionalProperties: false } });
     const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
     const strict = await oneTool.createToolServer({ method: 'POST', input_schema: closed });
-    assert.equal(
-      await oneTool.captureRefusal(slug, { list: Array(50_000).fill(1) }),
-      'The arguments are invalid: list.0: found 1; allowed: string',
-    );
+    const numbers = await oneTool.captureRefusal(slug, { list: Array(50_000).fill(1) });
+    assert.equal(numbers, 'The arguments are invalid: list.0: found 1; allowed: string');
     const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`x${i}`, 1]));
-    assert.match(
-      await oneTool.captureRefusal(slug, unknown),
-      /^The arguments are invalid: x0: unknown argument; .*; and \d+ more$/,
-    );
+    const many = await oneTool.captureRefusal(slug, unknown);
+    assert.match(many, /^The arguments are invalid: x0: unknown argument; .*; and \d+ more$/);
     assert.ok((await oneTool.captureRefusal(strict, { o: unknown })).length < 2000);
     assert.ok((await oneTool.captureRefusal(slug, { ['n'.repeat(500_000)]: 1 })).length < 2000);
-    const tooLong = await oneTool.toolhost.rpc(slug, callerToken, 'tools/call', {
-      name: 'run',
-      arguments: { list: ['x'.repeat(2_000_000)] },
-    });
-    assert.equal(tooLong.status, 413);
+    const call = { name: 'run', arguments: { list: ['x'.repeat(2_000_000)] } };
+    assert.equal((await oneTool.toolhost.rpc(slug, callerToken, 'tools/call', call)).status, 413);
     assert.equal(getResultText(await oneTool.call(slug, { list: ['x'] })).length > 0, true);
   });
 });
