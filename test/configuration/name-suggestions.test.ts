@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { engines, getRunCount } from '../sets.ts';
+import { engines } from '../sets.ts';
+import { assertAlways } from '../support/properties.ts';
 import { pluck } from '../support/schemas.ts';
 import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -81,16 +82,12 @@ for (const engine of engines) {
         const cut = at % slug.length;
         return `${slug.slice(0, cut)}${more}${slug.slice(cut + 1)}`;
       });
-      await fc.assert(
-        fc.asyncProperty(typed, fc.constantFrom(...keys), async (slug, key) => {
-          const { errorMessage } = await getDetail('GET', `/servers/${slug}`, key === undefined ? {} : { key });
-          const named = /`([^`]*)`/.exec(errorMessage)?.[1];
-          const allowed =
-            key === undefined ? ['github-read', 'projects', 'weather'] : key === limited ? ['weather'] : [];
-          assert.ok(named === undefined || allowed.includes(named), errorMessage);
-        }),
-        { numRuns: getRunCount(200) },
-      );
+      await assertAlways(200, [typed, fc.constantFrom(...keys)], async (slug, key) => {
+        const { errorMessage } = await getDetail('GET', `/servers/${slug}`, key === undefined ? {} : { key });
+        const named = /`([^`]*)`/.exec(errorMessage)?.[1];
+        const allowed = key === undefined ? ['github-read', 'projects', 'weather'] : key === limited ? ['weather'] : [];
+        assert.ok(named === undefined || allowed.includes(named), errorMessage);
+      });
       const unverifiedReply = await toolhost.rest('GET', '/servers/gihub-read', { key: 'thk_nonsense' });
       assert.equal(unverifiedReply.status, 401);
       assert.ok(!unverifiedReply.text.includes('github-read'));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
 import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
+import { assertAlways } from '../support/properties.ts';
 import { object } from '../support/schemas.ts';
 import { useFixture } from '../support/use-fixture.ts';
 
@@ -100,56 +100,48 @@ describe('requests and results (properties)', () => {
       { a: anyText, b: anyText, q: anyText, p: anyText, auto: anyText },
       { requiredKeys: ['a', 'b'] },
     );
-    await fc.assert(
-      fc.asyncProperty(args, async (arguments_) => {
-        oneTool.upstream.take();
-        const result = await oneTool.call(slug, arguments_);
-        const [request, ...more] = oneTool.upstream.take();
-        assert.deepEqual(more, []);
-        if (result.isError) {
-          assert.equal(request, undefined);
-          assert.match(getResultText(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|produces a)/);
-          return;
-        }
-        const [path = '', query = '', ...rest] = (request?.url ?? '').split('?');
-        assert.deepEqual(rest, []);
-        const [, v1, a, go, b, end, ...deeper] = path.split('/');
-        assert.deepEqual([v1, go, end, deeper.length], ['v1', 'x:go', 'end', 0]);
-        assert.equal(decodeURIComponent(a ?? ''), arguments_.a);
-        assert.equal(decodeURIComponent(b ?? ''), `.${arguments_.b}.json`);
-        const expected = [
-          ...(arguments_.q === undefined ? [] : [['q', `eq.${arguments_.q}`]]),
-          ['fixed', 'a+b'],
-          [':'],
-          ...(arguments_.p === undefined && arguments_.q === undefined
-            ? []
-            : [['p', `${arguments_.p}-${arguments_.q}`]]),
-          ...(arguments_.auto === undefined ? [] : [['auto', arguments_.auto]]),
-        ];
-        assert.deepEqual(
-          query.split('&').map((pair) => pair.split('=').map(decodeURIComponent)),
-          expected,
-        );
-      }),
-      { numRuns: getRunCount(300) },
-    );
+    await assertAlways(300, [args], async (arguments_) => {
+      oneTool.upstream.take();
+      const result = await oneTool.call(slug, arguments_);
+      const [request, ...more] = oneTool.upstream.take();
+      assert.deepEqual(more, []);
+      if (result.isError) {
+        assert.equal(request, undefined);
+        assert.match(getResultText(result), /\b(a|b|q|p|auto): (must not|is missing|is not well-formed|produces a)/);
+        return;
+      }
+      const [path = '', query = '', ...rest] = (request?.url ?? '').split('?');
+      assert.deepEqual(rest, []);
+      const [, v1, a, go, b, end, ...deeper] = path.split('/');
+      assert.deepEqual([v1, go, end, deeper.length], ['v1', 'x:go', 'end', 0]);
+      assert.equal(decodeURIComponent(a ?? ''), arguments_.a);
+      assert.equal(decodeURIComponent(b ?? ''), `.${arguments_.b}.json`);
+      const expected = [
+        ...(arguments_.q === undefined ? [] : [['q', `eq.${arguments_.q}`]]),
+        ['fixed', 'a+b'],
+        [':'],
+        ...(arguments_.p === undefined && arguments_.q === undefined ? [] : [['p', `${arguments_.p}-${arguments_.q}`]]),
+        ...(arguments_.auto === undefined ? [] : [['auto', arguments_.auto]]),
+      ];
+      assert.deepEqual(
+        query.split('&').map((pair) => pair.split('=').map(decodeURIComponent)),
+        expected,
+      );
+    });
   });
 
   it('[sec C1] sends any header text unchanged, or rejects it and sends nothing', async () => {
     const slug = await oneTool.createToolServer({ input_schema: { 'X-Value': { type: 'string', in: 'header' } } });
-    await fc.assert(
-      fc.asyncProperty(anyText, async (value) => {
-        oneTool.upstream.take();
-        const result = await oneTool.call(slug, { 'X-Value': value });
-        const requests = oneTool.upstream.take();
-        assert.equal(requests.length, result.isError ? 0 : 1);
-        for (const { rawHeaders, headers } of requests) {
-          assert.equal(headers['x-value'], value);
-          assert.equal(rawHeaders.filter((name) => name.toLowerCase() === 'x-value').length, 1);
-        }
-      }),
-      { numRuns: getRunCount(100) },
-    );
+    await assertAlways(100, [anyText], async (value) => {
+      oneTool.upstream.take();
+      const result = await oneTool.call(slug, { 'X-Value': value });
+      const requests = oneTool.upstream.take();
+      assert.equal(requests.length, result.isError ? 0 : 1);
+      for (const { rawHeaders, headers } of requests) {
+        assert.equal(headers['x-value'], value);
+        assert.equal(rawHeaders.filter((name) => name.toLowerCase() === 'x-value').length, 1);
+      }
+    });
   });
 
   it('[spec 4.3.5] sends any JSON argument in the body with every digit', async () => {
@@ -158,22 +150,19 @@ describe('requests and results (properties)', () => {
       input_schema: object({ payload: {} }),
       body: 'payload',
     });
-    await fc.assert(
-      fc.asyncProperty(anyTree, async (tree) => {
-        oneTool.upstream.take();
-        const result = await oneTool.callText(slug, `{"payload":${formatTree(tree, ' ')}}`);
-        const [request] = oneTool.upstream.take();
-        if (result.isError) {
-          assert.equal(request, undefined);
-          assert.match(getResultText(result), /not well-formed Unicode|number is too large/);
-        } else {
-          const text = formatTree(tree, '');
-          const isText = text.startsWith('"');
-          assert.equal(request?.body.toString(), isText ? JSON.parse(text) : text);
-        }
-      }),
-      { numRuns: getRunCount(200) },
-    );
+    await assertAlways(200, [anyTree], async (tree) => {
+      oneTool.upstream.take();
+      const result = await oneTool.callText(slug, `{"payload":${formatTree(tree, ' ')}}`);
+      const [request] = oneTool.upstream.take();
+      if (result.isError) {
+        assert.equal(request, undefined);
+        assert.match(getResultText(result), /not well-formed Unicode|number is too large/);
+      } else {
+        const text = formatTree(tree, '');
+        const isText = text.startsWith('"');
+        assert.equal(request?.body.toString(), isText ? JSON.parse(text) : text);
+      }
+    });
   });
 
   it('[behaviour The tool result] returns any JSON response completely, compact, and with every digit', async () => {
@@ -181,18 +170,15 @@ describe('requests and results (properties)', () => {
     const space = fc.constantFrom('', ' ', '  ', '\n\t', '\r\n ');
     let responseBody = '';
     oneTool.upstream.on('GET /whole', () => ({ headers: { 'content-type': 'application/json' }, body: responseBody }));
-    await fc.assert(
-      fc.asyncProperty(anyTree, space, space, async (tree, inner, outer) => {
-        responseBody = `${outer}${formatTree(tree, inner)}${outer}`;
-        const { text } = await oneTool.toolhost.statelessRpc(slug, 'caller-token', 'tools/call', {
-          name: 'run',
-          arguments: {},
-        });
-        const expected = toPassedOnText(formatTree(tree, ''));
-        assert.equal(getResultText(JSON.parse(text).result), expected);
-      }),
-      { numRuns: getRunCount(200) },
-    );
+    await assertAlways(200, [anyTree, space, space], async (tree, inner, outer) => {
+      responseBody = `${outer}${formatTree(tree, inner)}${outer}`;
+      const { text } = await oneTool.toolhost.statelessRpc(slug, 'caller-token', 'tools/call', {
+        name: 'run',
+        arguments: {},
+      });
+      const expected = toPassedOnText(formatTree(tree, ''));
+      assert.equal(getResultText(JSON.parse(text).result), expected);
+    });
   });
 
   it('[sec C9] extracts the data at any path of any JSON response with every digit, or returns an error with the path', async () => {
@@ -211,20 +197,17 @@ describe('requests and results (properties)', () => {
         const keys = paths[index]?.split('.') ?? [];
         return [index, plant ? keys.reduceRight<Tree>((inner, key) => ({ entries: [[key, inner]] }), tree) : tree];
       });
-    await fc.assert(
-      fc.asyncProperty(plantedTree, async ([index, tree]) => {
-        responseBody = formatTree(tree, '');
-        const path = paths[index] ?? '';
-        const expected = path.split('.').reduce<Tree | undefined>((inner, key) => inner && getOwn(inner, key), tree);
-        const result = await oneTool.call(slugs[index] ?? '');
-        if (expected) {
-          assert.notEqual(result.isError, true, getResultText(result));
-          assert.equal(getResultText(result), toPassedOnText(formatTree(expected, '')));
-        } else
-          assert.ok(getErrorText(result).startsWith(`response_transform "${path}" does not exist in the response: `));
-      }),
-      { numRuns: getRunCount(400) },
-    );
+    await assertAlways(400, [plantedTree], async ([index, tree]) => {
+      responseBody = formatTree(tree, '');
+      const path = paths[index] ?? '';
+      const expected = path.split('.').reduce<Tree | undefined>((inner, key) => inner && getOwn(inner, key), tree);
+      const result = await oneTool.call(slugs[index] ?? '');
+      if (expected) {
+        assert.notEqual(result.isError, true, getResultText(result));
+        assert.equal(getResultText(result), toPassedOnText(formatTree(expected, '')));
+      } else
+        assert.ok(getErrorText(result).startsWith(`response_transform "${path}" does not exist in the response: `));
+    });
   });
 
   it('[sec C9] keeps only own properties of any JSON response with response_fields', async () => {
@@ -232,28 +215,25 @@ describe('requests and results (properties)', () => {
     const slug = await oneTool.createToolServer({ url: '/fields', response_fields: fields });
     let responseBody = '';
     oneTool.upstream.on('GET /fields', () => ({ headers: { 'content-type': 'application/json' }, body: responseBody }));
-    await fc.assert(
-      fc.asyncProperty(anyTree, async (tree) => {
-        responseBody = formatTree(tree, '');
-        const result = await oneTool.call(slug);
-        const text = getResultText(result);
-        if (result.isError)
-          return assert.match(
-            text,
-            /^response_fields (?:selects fields of an object .* is a single value|".+" does not exist)/,
-          );
-        // Every remaining scalar was in the response, character by character.
-        for (const [scalar] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))
-          assert.ok(toPassedOnText(responseBody).includes(scalar), scalar);
-        if ('entries' in tree) {
-          const names = Object.keys(JSON.parse(text));
-          assert.deepEqual(
-            names.filter((name) => !['__proto__', 'a', 'constructor', 'items', 'b'].includes(name)),
-            [],
-          );
-        }
-      }),
-      { numRuns: getRunCount(150) },
-    );
+    await assertAlways(150, [anyTree], async (tree) => {
+      responseBody = formatTree(tree, '');
+      const result = await oneTool.call(slug);
+      const text = getResultText(result);
+      if (result.isError)
+        return assert.match(
+          text,
+          /^response_fields (?:selects fields of an object .* is a single value|".+" does not exist)/,
+        );
+      // Every remaining scalar was in the response, character by character.
+      for (const [scalar] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g))
+        assert.ok(toPassedOnText(responseBody).includes(scalar), scalar);
+      if ('entries' in tree) {
+        const names = Object.keys(JSON.parse(text));
+        assert.deepEqual(
+          names.filter((name) => !['__proto__', 'a', 'constructor', 'items', 'b'].includes(name)),
+          [],
+        );
+      }
+    });
   });
 });

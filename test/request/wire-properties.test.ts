@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import qs from 'qs';
 import { getRunCount } from '../sets.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
+import { assertAlways } from '../support/properties.ts';
 import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { useFixture } from '../support/use-fixture.ts';
@@ -80,15 +81,12 @@ describe('upstream requests (properties)', () => {
   for (const [style, anyValue, expected] of styles) {
     it(`[conf 1] encodes nested arguments in the style ${style} so that qs restores them`, async () => {
       const sent = await serveBoth({ o: { type: 'object', style, wire_name: 'data' } });
-      await fc.assert(
-        fc.asyncProperty(anyValue, async (o) => {
-          for (const text of await sent({ o })) {
-            const { data } = qs.parse(text, parseOptions) as { data: unknown };
-            assert.deepEqual(style === 'deep' ? withoutSingleLists(data) : data, expected(o), text);
-          }
-        }),
-        { numRuns: getRunCount(60) },
-      );
+      await assertAlways(60, [anyValue], async (o) => {
+        for (const text of await sent({ o })) {
+          const { data } = qs.parse(text, parseOptions) as { data: unknown };
+          assert.deepEqual(style === 'deep' ? withoutSingleLists(data) : data, expected(o), text);
+        }
+      });
     });
   }
 
@@ -107,46 +105,37 @@ describe('upstream requests (properties)', () => {
   for (const [style, read, separator = '\0'] of lists) {
     it(`[conf 1] encodes a list of texts in the style ${style} so that an independent parser restores it`, async () => {
       const sent = await serveBoth({ a: { type: 'array', style } });
-      await fc.assert(
-        fc.asyncProperty(anyList, async (entries) => {
-          const a = entries.map((text) => text.replaceAll(separator, '_'));
-          for (const text of await sent({ a })) assert.deepEqual(read(text), a, text);
-        }),
-        { numRuns: getRunCount(40) },
-      );
+      await assertAlways(40, [anyList], async (entries) => {
+        const a = entries.map((text) => text.replaceAll(separator, '_'));
+        for (const text of await sent({ a })) assert.deepEqual(read(text), a, text);
+      });
     });
   }
 
   it('[conf 1] sends any value under any name, or rejects the name with the configuration', async () => {
-    await fc.assert(
-      fc.asyncProperty(anyText, anyText, async (wire_name, value) => {
-        const tool = { url: '/q', input_schema: { a: { type: 'string', wire_name } } };
-        const isName = wire_name !== '' && wire_name === wire_name.trim() && !/\p{Cc}/u.test(wire_name);
-        const slug = await oneTool.createToolServer(tool).catch((error: unknown) => {
-          assert.equal(isName, false, String(error));
-        });
-        if (slug === undefined) return;
-        assert.equal(isName, true);
-        const { url } = await oneTool.captureRequest(slug, { a: value });
-        assert.deepEqual([...new URLSearchParams(url.slice(3))], [[wire_name, value]]);
-      }),
-      { numRuns: getRunCount(40) },
-    );
+    await assertAlways(40, [anyText, anyText], async (wire_name, value) => {
+      const tool = { url: '/q', input_schema: { a: { type: 'string', wire_name } } };
+      const isName = wire_name !== '' && wire_name === wire_name.trim() && !/\p{Cc}/u.test(wire_name);
+      const slug = await oneTool.createToolServer(tool).catch((error: unknown) => {
+        assert.equal(isName, false, String(error));
+      });
+      if (slug === undefined) return;
+      assert.equal(isName, true);
+      const { url } = await oneTool.captureRequest(slug, { a: value });
+      assert.deepEqual([...new URLSearchParams(url.slice(3))], [[wire_name, value]]);
+    });
   });
 
   it('[conf 1] encodes JSON in a header as ASCII that restores the value', async () => {
     const slug = await oneTool.createToolServer({
       input_schema: { arg: { type: 'object', in: 'header', wire_name: 'Dropbox-API-Arg', style: 'json' } },
     });
-    await fc.assert(
-      fc.asyncProperty(anyObject, async (arg) => {
-        const { headers } = await oneTool.captureRequest(slug, { arg });
-        const text = String(headers['dropbox-api-arg']);
-        assert.match(text, /^[\x20-\x7e]*$/);
-        assert.deepEqual(JSON.parse(text), arg);
-      }),
-      { numRuns: getRunCount(60) },
-    );
+    await assertAlways(60, [anyObject], async (arg) => {
+      const { headers } = await oneTool.captureRequest(slug, { arg });
+      const text = String(headers['dropbox-api-arg']);
+      assert.match(text, /^[\x20-\x7e]*$/);
+      assert.deepEqual(JSON.parse(text), arg);
+    });
   });
 
   /** Names as written in JSON, and their values. */
@@ -267,22 +256,19 @@ describe('upstream requests (properties)', () => {
         oneTool.createToolServer({ url: '/q', input_schema: { api: { type: 'object', style } } }, { authentication }),
       ),
     );
-    await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...slugs), anyOdd, async (slug, api) => {
-        oneTool.upstream.take();
-        const result = await oneTool.call(slug, { api });
-        const [request] = oneTool.upstream.take();
-        if (!request) {
-          assert.match(getResultText(result), /^api: (a property|an entry)/);
-          return;
-        }
-        const query = request.url.slice(3);
-        const names = [...new URLSearchParams(query)].map(([name]) => name.replace(/\[.*$/s, ''));
-        const folded = names.map((name) => name.trim().toLowerCase().replaceAll(/[ .]/g, '_'));
-        assert.equal(folded.filter((name) => name === 'api_key').length, 1, query);
-        assert.equal(typeof qs.parse(query, parseOptions).api_key, 'string', query);
-      }),
-      { numRuns: getRunCount(150) },
-    );
+    await assertAlways(150, [fc.constantFrom(...slugs), anyOdd], async (slug, api) => {
+      oneTool.upstream.take();
+      const result = await oneTool.call(slug, { api });
+      const [request] = oneTool.upstream.take();
+      if (!request) {
+        assert.match(getResultText(result), /^api: (a property|an entry)/);
+        return;
+      }
+      const query = request.url.slice(3);
+      const names = [...new URLSearchParams(query)].map(([name]) => name.replace(/\[.*$/s, ''));
+      const folded = names.map((name) => name.trim().toLowerCase().replaceAll(/[ .]/g, '_'));
+      assert.equal(folded.filter((name) => name === 'api_key').length, 1, query);
+      assert.equal(typeof qs.parse(query, parseOptions).api_key, 'string', query);
+    });
   });
 });

@@ -4,9 +4,8 @@ import { Validator } from '@cfworker/json-schema';
 import { toExactNumber } from '@toolhost/json/json';
 import { readJson } from '@toolhost/json/json-reader';
 import fc from 'fast-check';
-import { getRunCount } from '../../../test/sets.ts';
-import { compileSchema } from './compile-schema.ts';
-import { StepBudget, StepLimitExceeded } from './step-budget.ts';
+import { getRunCount } from '../sets.ts';
+import { assertAlwaysSync } from '../support/properties.ts';
 
 const scalars = fc.constantFrom<unknown>(
   ...[null, true, false, 0, 1, -1, 1.5, 0.3, 10, 'a', 'ab', '😀', '', '2024-02-29', 'x@y.z'],
@@ -88,19 +87,16 @@ const withDefinitions = fc.tuple(schema, schema, schema).map(([root, one, two]) 
 describe('validation against a JSON Schema', () => {
   it('agrees with another validator for any schema and value', () => {
     const outcomeCounts = { true: 0, false: 0 };
-    fc.assert(
-      fc.property(withDefinitions, value, (root, instance) => {
-        const expected = new Validator(structuredClone(root) as never, '2020-12').validate(instance).valid;
-        const compiled = compileSchema(root);
-        outcomeCounts[`${expected}`]++;
-        assert.equal(compiled.isValid(instance, new StepBudget(1e6)), expected);
-        const violationLists = (['first fault', 'faults'] as const).map((faults) =>
-          compiled.violations(instance, new StepBudget(1e6), faults),
-        );
-        for (const faults of violationLists) assert.equal(faults.length === 0, expected, JSON.stringify(faults));
-      }),
-      { numRuns: getRunCount(4000) },
-    );
+    assertAlwaysSync(4000, [withDefinitions, value], (root, instance) => {
+      const expected = new Validator(structuredClone(root) as never, '2020-12').validate(instance).valid;
+      const compiled = compileSchema(root);
+      outcomeCounts[`${expected}`]++;
+      assert.equal(compiled.isValid(instance, new StepBudget(1e6)), expected);
+      const violationLists = (['first fault', 'faults'] as const).map((faults) =>
+        compiled.violations(instance, new StepBudget(1e6), faults),
+      );
+      for (const faults of violationLists) assert.equal(faults.length === 0, expected, JSON.stringify(faults));
+    });
     assert.ok(
       outcomeCounts.true > getRunCount(300) && outcomeCounts.false > getRunCount(300),
       JSON.stringify(outcomeCounts),
@@ -137,13 +133,10 @@ describe('JSON parsing with exact numbers', () => {
   }));
 
   it('returns the original text, and the values that JSON.parse returns', () => {
-    fc.assert(
-      fc.property(text, (json) => {
-        const value = readJson(` ${json}\n`, toExactNumber);
-        assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, reviveWithSource)));
-      }),
-      { numRuns: getRunCount(3000) },
-    );
+    assertAlwaysSync(3000, [text], (json) => {
+      const value = readJson(` ${json}\n`, toExactNumber);
+      assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, reviveWithSource)));
+    });
   });
 
   it('rejects the texts that JSON.parse rejects', () => {

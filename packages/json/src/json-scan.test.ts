@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { getRunCount } from '../../../test/sets.ts';
-import { scanJson } from './json-scan.ts';
-import { sourceHash } from './json-wasm.ts';
+import { sourceHash } from '../../packages/json/src/json-wasm.ts';
+import { getRunCount } from '../sets.ts';
+import { assertAlwaysSync } from '../support/properties.ts';
 
 const isJson = (text: string) => {
   try {
@@ -31,14 +31,15 @@ function measureShape(value: unknown): { depth: number; elements: number; names:
 
 describe('JSON validation without parsing', () => {
   it('accepts the texts that JSON.parse accepts, and counts the same as a walk over the value', () => {
-    fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t', '\r\n  '), (value, indent) => {
+    assertAlwaysSync(
+      1000,
+      [fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t', '\r\n  ')],
+      (value, indent) => {
         const text = JSON.stringify(value, undefined, indent);
         const scanned = scan(text);
         const compact = text === JSON.stringify(value);
         assert.deepEqual(scanned, { ...measureShape(value), isCompact: compact });
-      }),
-      { numRuns: getRunCount(1000) },
+      },
     );
   });
 
@@ -76,17 +77,14 @@ describe('JSON validation without parsing', () => {
 
   it('escapes compact text like JSON.stringify, at any length', () => {
     const texts = fc.tuple(fc.jsonValue({ maxDepth: 4 }), fc.nat(70_000), fc.string({ unit: 'binary' }));
-    fc.assert(
-      fc.property(texts, ([value, length, oddText]) => {
-        const text = JSON.stringify([value, '"'.repeat(length % 300), 'x'.repeat(length), oddText]);
-        const chunks: Buffer[] = [];
-        const add = (bytes: Buffer, length: number) => chunks.push(Buffer.from(bytes.subarray(0, length)));
-        assert.ok(scanJson(Buffer.from(text), 1000, { add }));
-        assert.equal(`"${Buffer.concat(chunks)}"`, JSON.stringify(text));
-        assert.equal(chunks.length, Math.ceil(Buffer.byteLength(text) / 65_536));
-      }),
-      { numRuns: getRunCount(300) },
-    );
+    assertAlwaysSync(300, [texts], ([value, length, oddText]) => {
+      const text = JSON.stringify([value, '"'.repeat(length % 300), 'x'.repeat(length), oddText]);
+      const chunks: Buffer[] = [];
+      const add = (bytes: Buffer, length: number) => chunks.push(Buffer.from(bytes.subarray(0, length)));
+      assert.ok(scanJson(Buffer.from(text), 1000, { add }));
+      assert.equal(`"${Buffer.concat(chunks)}"`, JSON.stringify(text));
+      assert.equal(chunks.length, Math.ceil(Buffer.byteLength(text) / 65_536));
+    });
   });
 
   it('runs the module that npm run wasm compiled from its source', () => {

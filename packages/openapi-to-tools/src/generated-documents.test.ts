@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { getRunCount } from '../../../test/sets.ts';
-import { getValidConfig, openApi, planDocument } from '../../../test/support/import/import-plans.ts';
-import { type ExampleRequest, requestWriters } from '../../../test/support/import/request-formats.ts';
-import { boolean, integer, listOf, text } from '../../../test/support/schemas.ts';
-import type { Json } from '../../../test/support/toolhost/toolhost.ts';
-import type { ImportPlan } from './plan/plan-import.ts';
+import type { ImportPlan } from '../../packages/openapi-to-tools/src/plan/plan-import.ts';
+import { getValidConfig, openApi, planDocument } from '../support/import/import-plans.ts';
+import { type ExampleRequest, requestWriters } from '../support/import/request-formats.ts';
+import { assertAlwaysSync } from '../support/properties.ts';
+import { boolean, integer, listOf, text } from '../support/schemas.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Tool = { name: string; method: string; url: string; headers?: Json; body?: string; input_schema: Json };
 type Argument = { wire: string; location: string; schema: Json; required: boolean; value: unknown };
@@ -333,39 +333,33 @@ function findLostParts(one: DescribedOperation, plan: ImportPlan, isSwagger: boo
 describe('import of generated documents', () => {
   for (const [format, write] of Object.entries(requestWriters))
     it(`[imp 2] creates a tool for every request of a ${format} document that can send it unchanged`, () => {
-      fc.assert(
-        fc.property(fc.array(request, { minLength: 1, maxLength: 5 }), (requests) => {
-          const plan = planDocument(write(requests));
-          assert.deepEqual(
-            plan.all.flatMap(({ outcome, notes }) => (outcome === 'skipped' || outcome === 'partial' ? notes : [])),
-            [],
-          );
-          const tools = getTools(plan);
-          for (const sent of requests) {
-            const reasons = tools.map((tool) => findObstacle(tool, sent));
-            assert.ok(reasons.includes(undefined), JSON.stringify({ sent, reasons, tools }));
-          }
-        }),
-        { numRuns: getRunCount(600) },
-      );
+      assertAlwaysSync(600, [fc.array(request, { minLength: 1, maxLength: 5 })], (requests) => {
+        const plan = planDocument(write(requests));
+        assert.deepEqual(
+          plan.all.flatMap(({ outcome, notes }) => (outcome === 'skipped' || outcome === 'partial' ? notes : [])),
+          [],
+        );
+        const tools = getTools(plan);
+        for (const sent of requests) {
+          const reasons = tools.map((tool) => findObstacle(tool, sent));
+          assert.ok(reasons.includes(undefined), JSON.stringify({ sent, reasons, tools }));
+        }
+      });
     });
 
   for (const [format, write] of Object.entries(descriptions))
     it(`[imp 2] puts every operation, parameter, value, and field of a ${format} document into a tool or its report`, () => {
-      fc.assert(
-        fc.property(operations, (all) => {
-          const plan = planDocument(write(all));
-          getTools(plan);
-          for (const one of all) {
-            const lost = findLostParts(one, plan, format === 'Swagger 2');
-            assert.deepEqual(
-              lost,
-              [],
-              JSON.stringify({ one, made: plan.all.map(({ notes, tool }) => ({ notes, tool })) }),
-            );
-          }
-        }),
-        { numRuns: getRunCount(600) },
-      );
+      assertAlwaysSync(600, [operations], (all) => {
+        const plan = planDocument(write(all));
+        getTools(plan);
+        for (const one of all) {
+          const lost = findLostParts(one, plan, format === 'Swagger 2');
+          assert.deepEqual(
+            lost,
+            [],
+            JSON.stringify({ one, made: plan.all.map(({ notes, tool }) => ({ notes, tool })) }),
+          );
+        }
+      });
     });
 });
