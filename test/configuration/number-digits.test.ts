@@ -48,9 +48,10 @@ describe('[conf 9] number digits in a configuration', () => {
     assert.ok(reply.status < 300, reply.text);
     return reply;
   };
-  /** Stores a configuration. */
   const create = (slug: string, tools: readonly Json[], more: Json = {}) =>
     requestServers('POST', '', { name: 'Digits', slug, tools, ...more });
+  const takeBodies = () => oneTool.upstream.take().map((request) => request.body.toString());
+  const other = '1092839482938472940';
 
   it('reach the upstream in constants, defaults, and templates, from either form of a schema', async () => {
     await create('forms', [createTool()]);
@@ -79,9 +80,8 @@ describe('[conf 9] number digits in a configuration', () => {
     await create('changed', [createTool({ input_schema: {}, url: `${oneTool.upstream.url}/old` })]);
     await requestServers('PATCH', '/changed', { tools: [createTool()] });
     assert.equal(await send('changed'), body);
-    await requestServers('PATCH', '/changed/tools/run', {
-      input_schema: { n: { type: 'integer', value: toNumber(`${id}0`) } },
-    });
+    const input_schema = { n: { type: 'integer', value: toNumber(`${id}0`) } };
+    await requestServers('PATCH', '/changed/tools/run', { input_schema });
     assert.equal(await send('changed', {}), `{"n":${id}0}`);
     const { text } = await requestServers('GET', '/changed');
     assert.match(text, new RegExp(`"value":${id}0`));
@@ -90,11 +90,8 @@ describe('[conf 9] number digits in a configuration', () => {
     assert.equal(await send('changed'), body);
     const preview = await requestServers('POST', '/changed/tools/run/preview', { arguments: { text: 'hi' } });
     assert.match(preview.text, new RegExp(id));
-    await requestServers(
-      'PUT',
-      '/changed',
-      JSON.parse((await requestServers('GET', '/changed')).text, reviveWithDigits).config,
-    );
+    const shown = JSON.parse((await requestServers('GET', '/changed')).text, reviveWithDigits) as { config: Json };
+    await requestServers('PUT', '/changed', shown.config);
     assert.equal(await send('changed'), body);
   });
 
@@ -103,28 +100,24 @@ describe('[conf 9] number digits in a configuration', () => {
     await create('viewed', [createTool()], { views });
     oneTool.upstream.take();
     await oneTool.toolhost.callTool('viewed/part', 'caller-token-0123456789', 'run', { text: 'hi' });
-    assert.equal(oneTool.upstream.take()[0]?.body.toString(), `{"text":"hi","channel":${id},"price":2.50}`);
+    assert.deepEqual(takeBodies(), [`{"text":"hi","channel":${id},"price":2.50}`]);
     const { text } = await oneTool.toolhost.rpc('viewed', 'caller-token-0123456789', 'tools/list');
     assert.match(text, /"default":1\.10,"minimum":1\.0/);
   });
 
   it('decide if an argument is among the enum values of a schema', async () => {
     const values = [toNumber(id), toNumber('1.0')];
-    const slug = await oneTool.createToolServer({
-      method: 'POST',
-      input_schema: { n: { type: 'number', enum: values } },
-    });
+    const input_schema = { n: { type: 'number', enum: values } };
+    const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
     const callWithDigits = async (digits: string) => getResultText(await oneTool.callText(slug, `{"n":${digits}}`));
+    const listed = [id, '1.0', '1', '1.00'];
     oneTool.upstream.take();
-    for (const digits of [id, '1.0', '1', '1.00']) await callWithDigits(digits);
+    for (const digits of listed) await callWithDigits(digits);
     assert.deepEqual(
-      oneTool.upstream.take().map((request) => request.body.toString()),
-      [id, '1.0', '1', '1.00'].map((digits) => `{"n":${digits}}`),
+      takeBodies(),
+      listed.map((digits) => `{"n":${digits}}`),
     );
-    assert.match(
-      await callWithDigits('1092839482938472940'),
-      new RegExp(`found 1092839482938472940; allowed: ${id}, 1.0`),
-    );
+    assert.match(await callWithDigits(other), new RegExp(`found ${other}; allowed: ${id}, 1.0`));
   });
 
   it('decide within combinations, references, and conditions too', async () => {
@@ -134,21 +127,17 @@ describe('[conf 9] number digits in a configuration', () => {
       { anyOf: [text, listed] },
       { oneOf: [listed, text] },
       { $ref: '#/$defs/listed' },
-      { not: { enum: [toNumber('1092839482938472940')] } },
+      { not: { enum: [toNumber(other)] } },
       { if: listed, else: false },
     ];
     for (const schema of schemas) {
-      const input_schema = { type: 'object', properties: { n: schema }, $defs: { listed } };
+      const input_schema = { ...object({ n: schema }), $defs: { listed } };
       const slug = await oneTool.createToolServer({ method: 'POST', input_schema });
       const callWithDigits = (digits: string) => oneTool.callText(slug, `{"n":${digits}}`);
       oneTool.upstream.take();
       await callWithDigits(id);
-      assert.equal((await callWithDigits('1092839482938472940')).isError, true, JSON.stringify(schema));
-      assert.deepEqual(
-        oneTool.upstream.take().map((request) => request.body.toString()),
-        [`{"n":${id}}`],
-        JSON.stringify(schema),
-      );
+      assert.equal((await callWithDigits(other)).isError, true, JSON.stringify(schema));
+      assert.deepEqual(takeBodies(), [`{"n":${id}}`], JSON.stringify(schema));
     }
   });
 
@@ -161,12 +150,8 @@ describe('[conf 9] number digits in a configuration', () => {
     await call('createMcpServer', { name: 'Digits', slug: 'managed', tools: [createTool()] });
     assert.equal(await send('managed'), body);
     assert.match(await call('getMcpServer', { slug: 'managed' }), new RegExp(`"value\\\\":${id}`));
-    await call('updateTool', {
-      slug: 'managed',
-      tool: 'run',
-      body_template: { id: toNumber(`${id}1`) },
-      input_schema: {},
-    });
+    const changed = { body_template: { id: toNumber(`${id}1`) }, input_schema: {} };
+    await call('updateTool', { slug: 'managed', tool: 'run', ...changed });
     assert.equal(await send('managed', {}), `{"id":${id}1}`);
   });
 
@@ -210,16 +195,14 @@ paths:
         - { name: channel, in: query, schema: { type: integer, enum: [${enumValue}, 1] } }
       responses: { '200': { description: ok } }
 `;
-    const imported = await oneTool.toolhost.rest('POST', '/import', {
-      body: { document: description(id), slug: 'imported', mode: 'create' },
-    });
-    assert.ok(imported.status < 300, imported.text);
-    assert.match((await requestServers('GET', '/imported')).text, new RegExp(`"enum":\\[${id},1\\]`));
-    const reimported = await oneTool.toolhost.rest('POST', '/servers/imported/import', {
-      body: { document: description('1092839482938472930'), mode: 'apply' },
-    });
-    assert.ok(reimported.status < 300, reimported.text);
-    assert.match((await requestServers('GET', '/imported')).text, /"enum":\[1092839482938472930,1\]/);
+    const importFrom = async (path: string, enumValue: string, more: Json) => {
+      const body = { document: description(enumValue), ...more };
+      const reply = await oneTool.toolhost.rest('POST', path, { body });
+      assert.ok(reply.status < 300, reply.text);
+      assert.match((await requestServers('GET', '/imported')).text, new RegExp(`"enum":\\[${enumValue},1\\]`));
+    };
+    await importFrom('/import', id, { slug: 'imported', mode: 'create' });
+    await importFrom('/servers/imported/import', '1092839482938472930', { mode: 'apply' });
   });
 });
 
