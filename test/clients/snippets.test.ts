@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import type { ClientConnection } from '@toolhost/mcp-clients/client';
 import { type ClientSnippet, clients, createSnippets } from '@toolhost/mcp-clients/clients';
@@ -12,7 +12,7 @@ import { parse as parseToml } from 'smol-toml';
 import { parse as parseYaml } from 'yaml';
 import { root } from '../files.ts';
 import { getRunCount } from '../sets.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const run = promisify(execFile);
 const key = 'tlh_key-of-the-test_0123456789';
@@ -38,15 +38,10 @@ function collectTexts(value: unknown): string[] {
 }
 
 describe('client snippets', () => {
-  let folder: string;
-  before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-snippets-'));
-    for (const program of ['claude', 'gemini', 'qwen', 'curl']) {
-      const script = `#!${process.execPath}\nconsole.log(JSON.stringify(process.argv.slice(2)));\n`;
-      writeFileSync(join(folder, program), script);
-      chmodSync(join(folder, program), 0o755);
-    }
-  });
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-snippets-'));
+  const script = `#!${process.execPath}\nconsole.log(JSON.stringify(process.argv.slice(2)));\n`;
+  for (const program of ['claude', 'gemini', 'qwen', 'curl'])
+    writeFileSync(join(folder, program), script, { mode: 0o755 });
   after(() => rmSync(folder, { recursive: true }));
 
   /** Returns the texts that the client reads from a snippet, after parsing its format. */
@@ -71,18 +66,15 @@ describe('client snippets', () => {
     type Local = { args?: string[]; env?: Record<string, string> };
     const local = [withKey, withLogin, withSpecialCharacters].flatMap((connection) =>
       createSnippets(connection).flatMap(({ format, code }) => {
-        const { mcpServers = {} } = (format === 'json' ? JSON.parse(code) : {}) as {
-          mcpServers?: Record<string, Local>;
-        };
-        return Object.values(mcpServers).flatMap(({ args, env }) => (args ? [{ args, env, connection }] : []));
+        const config = (format === 'json' ? JSON.parse(code) : {}) as { mcpServers?: Record<string, Local> };
+        return Object.values(config.mcpServers ?? {}).flatMap(({ args, env }) =>
+          args ? [{ args, env, connection }] : [],
+        );
       }),
     );
     assert.ok(local.length >= 3);
     for (const { args, env, connection } of local) {
-      assert.deepEqual(
-        args.filter((argument) => /\s/.test(argument)),
-        [],
-      );
+      assert.ok(!args.some((argument) => /\s/.test(argument)), args.join('\n'));
       assert.deepEqual(Object.values(env ?? {}), connection.token === undefined ? [] : [`Bearer ${connection.token}`]);
     }
   });
@@ -92,31 +84,20 @@ describe('client snippets', () => {
     writeFileSync(file, code);
     if (format === 'ts') await run(process.execPath, ['--check', file]);
     // The tests do not require Python.
-    else if (await isInstalled('python3'))
+    else if (await run('python3', ['--version']).catch(() => undefined))
       await run('python3', ['-c', 'import ast, sys; ast.parse(open(sys.argv[1]).read())', file]);
   }
 
-  const isInstalled = (program: string) =>
-    run(program, ['--version']).then(
-      () => true,
-      () => false,
-    );
-
-  for (const [kind, to] of Object.entries({
-    'a login': withLogin,
-    'a token with special characters': withSpecialCharacters,
-  })) {
+  const connections = { 'a login': withLogin, 'a token with special characters': withSpecialCharacters };
+  for (const [kind, to] of Object.entries(connections)) {
     for (const snippet of createSnippets(to)) {
       it(`[ship 6] parses the ${snippet.name} snippet for a server with ${kind}, and finds the URL and the credential`, async () => {
         const texts = await parseSnippet(snippet);
         assert.ok(texts.includes(url), JSON.stringify(texts));
         const bearers = texts.filter((text) => /^(Authorization: )?Bearer /.test(text) && !text.endsWith('of-openai'));
         if (to.token === undefined) {
-          assert.ok(
-            bearers.every((text) => text.endsWith('of-the-login') || text === 'Bearer '),
-            JSON.stringify(bearers),
-          );
-          return;
+          const hasNoKey = bearers.every((text) => text.endsWith('of-the-login') || text === 'Bearer ');
+          return assert.ok(hasNoKey, JSON.stringify(bearers));
         }
         // Codex and the hosted tools take the bare token.
         const sentValues = [...bearers.map((text) => text.replace(/^(Authorization: )?Bearer /, '')), ...texts];
@@ -139,17 +120,12 @@ describe('client snippets', () => {
   });
 
   it('[ship 6] puts the name and the URL into links', () => {
-    const links = Object.fromEntries(
-      createSnippets(withLogin).flatMap(({ id, install }) => (install ? [[id, new URL(install.href)]] : [])),
-    ) as Record<string, URL>;
-    const { claude, cursor, vscode, goose } = links;
+    const links = new Map(createSnippets(withLogin).map(({ id, install }) => [id, new URL(install?.href ?? url)]));
+    const [claude, cursor, vscode, goose] = ['claude', 'cursor', 'vscode', 'goose'].map((id) => links.get(id));
     assert.equal(claude?.searchParams.get('connectorUrl'), url);
     assert.deepEqual(JSON.parse(Buffer.from(cursor?.searchParams.get('config') ?? '', 'base64').toString()), { url });
-    assert.deepEqual(JSON.parse(decodeURIComponent(vscode?.search.slice(1) ?? '')), {
-      name: 'my-server',
-      type: 'http',
-      url,
-    });
+    const vscodeConfig = JSON.parse(decodeURIComponent(vscode?.search.slice(1) ?? ''));
+    assert.deepEqual(vscodeConfig, { name: 'my-server', type: 'http', url });
     assert.deepEqual([goose?.searchParams.get('url'), goose?.searchParams.get('type')], [url, 'streamable_http']);
     const installUrl = new URL(createSnippets(withKey).find(({ id }) => id === 'vscode')?.install?.href ?? '');
     const { headers, inputs } = JSON.parse(decodeURIComponent(installUrl.search.slice(1))) as Record<string, unknown>;
@@ -171,31 +147,20 @@ describe('client snippets', () => {
   it("[ship 6] gives Claude and ChatGPT the server's own host, and only for a server with a login", () => {
     const hostUrl = 'https://my-server.tools.example.com/mcp';
     const hosted = createSnippets({ ...withLogin, hostUrl }).filter(({ format }) => format === 'address');
-    assert.deepEqual(
-      hosted.map(({ name, code }) => [name, code]),
-      [
-        ['Claude', hostUrl],
-        ['ChatGPT', hostUrl],
-      ],
-    );
-    assert.deepEqual(
-      createSnippets(withKey).filter(({ format }) => format === 'address'),
-      [],
-    );
+    const shown = hosted.map(({ name, code }) => `${name} ${code}`);
+    assert.deepEqual(shown, [`Claude ${hostUrl}`, `ChatGPT ${hostUrl}`]);
+    assert.ok(createSnippets(withKey).every(({ format }) => format !== 'address'));
   });
 
   it('[ship 6] gives each form fields for a key or for a login, and the server name', () => {
     const formsFor = (to: ClientConnection) => createSnippets(to).filter(({ format }) => format === 'form');
     const name = 'Server-with-a-name-of-many-letters';
     const [keyed, withoutKey] = [formsFor({ ...withKey, name }), formsFor({ ...withLogin, name })];
-    assert.deepEqual(
-      keyed.map((snippet) => snippet.name),
-      ['n8n', 'Dify', 'Open WebUI', 'Copilot Studio', 'Le Chat', 'Perplexity'],
-    );
-    assert.deepEqual(
-      withoutKey.map(({ id, code }) => [id, code.includes(key), /OAuth|Dynamic/.test(code)]),
-      keyed.map(({ id }) => [id, false, true]),
-    );
+    const names = keyed.map((snippet) => snippet.name);
+    assert.deepEqual(names, ['n8n', 'Dify', 'Open WebUI', 'Copilot Studio', 'Le Chat', 'Perplexity']);
+    const loginForms = withoutKey.map(({ id, code }) => [id, code.includes(key), /OAuth|Dynamic/.test(code)]);
+    const expected = keyed.map(({ id }) => [id, false, true]);
+    assert.deepEqual(loginForms, expected);
     const dify = keyed.find(({ id }) => id === 'dify')?.code ?? '';
     assert.match(dify, /^Server Identifier: [a-z0-9_-]{24}$/m);
   });
@@ -208,23 +173,15 @@ describe('client snippets', () => {
     }
   });
 
-  describe('against a server', () => {
-    let toolhost: TestToolhost;
-    before(async () => {
-      toolhost = await startToolhost({ env: { DEMO: '1' } });
-    });
+  describe('against a server', async () => {
+    const toolhost = await startToolhost({ env: { DEMO: '1' } });
     after(() => toolhost.stop());
 
     it('[ship 6] runs the TypeScript SDK program, which lists the tools', async () => {
       const connection = { name: 'projects', url: `${toolhost.url}/mcp/projects`, token: 'local-example-key' };
       const { code } = createSnippets(connection).find(({ id }) => id === 'sdk') ?? assert.fail();
-      const { stdout } = await run(
-        process.execPath,
-        ['--input-type=module-typescript', '--eval', `${code}\nawait client.close();`],
-        {
-          cwd: root,
-        },
-      );
+      const args = ['--input-type=module-typescript', '--eval', `${code}\nawait client.close();`];
+      const { stdout } = await run(process.execPath, args, { cwd: root });
       assert.match(stdout, /list_projects/);
     });
   });

@@ -20,10 +20,7 @@ describe('[find A8] model requests', async () => {
   const upstream = await startRecordingUpstream();
   upstream.on('*', () => 'hold');
   const toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  after(async () => {
-    await upstream.close();
-    await toolhost.stop();
-  });
+  after(() => Promise.all([upstream.close(), toolhost.stop()]));
 
   const getModelCounts = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
 

@@ -75,8 +75,7 @@ describe('login metrics', async () => {
   after(() => world.stop());
 
   it('count logins that are started, finished, failed, and refreshed', async () => {
-    const slug = await world.createServer();
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient();
     const { access_token } = await world.getTokens(client);
     const getLoginEvents = async () => {
       const metrics = await scrapeMetrics(world.toolhost.url);

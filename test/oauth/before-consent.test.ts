@@ -66,10 +66,7 @@ describe('authorization before consent', async () => {
   const site = await startClientDocuments();
   const world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
   const slugs = [await world.createServer(), await world.createServer({}, { token_mode: 'passthrough' }), 'manage'];
-  after(async () => {
-    await world.stop();
-    await site.close();
-  });
+  after(() => Promise.all([world.stop(), site.close()]));
 
   /** Creates a client that registered itself, and one that a document describes, with the same redirect URI. */
   async function createClients(slug: string, redirectUri: string): Promise<OAuthClient[]> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { after, describe, it } from 'node:test';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { expectTokens, type OAuthClient } from '../support/oauth/oauth-client.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 
@@ -8,28 +8,18 @@ import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 const maxCharacters = 30_000_000;
 const maxLength = 16_384;
 
-describe('logins that a process caches', () => {
-  let world: LoginWorld;
-  let slug: string;
-  before(async () => {
-    world = await startLoginWorld({ env: { REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,daily_writes=0' } });
-    slug = await world.createServer();
-  });
+describe('logins that a process caches', async () => {
+  const world = await startLoginWorld({ env: { REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,daily_writes=0' } });
+  const slug = await world.createServer();
   after(() => world.stop());
 
   /**
    * Logs in at a provider whose tokens have the maximum length, and makes a call with each of `count` access tokens.
    */
   async function callWithTokens(client: OAuthClient, count: number) {
-    world.provider.onToken(() => ({
-      body: {
-        access_token: 'a'.repeat(maxLength),
-        refresh_token: 'r'.repeat(maxLength),
-        scope: 's'.repeat(maxLength),
-        token_type: 'bearer',
-        expires_in: 86_400,
-      },
-    }));
+    const [access_token, refresh_token, scope] = ['a', 'r', 's'].map((letter) => letter.repeat(maxLength));
+    const body = { access_token, refresh_token, scope, token_type: 'bearer', expires_in: 86_400 };
+    world.provider.onToken(() => ({ body }));
     let tokens = await world.getTokens(client);
     for (let issuedCount = 1; ; issuedCount++) {
       assert.equal((await world.listTools(slug, tokens.access_token)).status, 200);
@@ -38,18 +28,11 @@ describe('logins that a process caches', () => {
     }
   }
 
-  async function getCachedCount(): Promise<number> {
-    return (await scrapeMetrics(world.toolhost.url)).value('toolhost_cache_entries', { cache: 'logins' });
-  }
-
   it('[find A5] are limited by their size', async () => {
     const clients = await Promise.all(Array.from({ length: 8 }, () => world.registerClient(slug)));
     const fittingCount = maxCharacters / (3 * maxLength);
     await Promise.all(clients.map((client) => callWithTokens(client, Math.ceil((fittingCount + 100) / 8))));
-    const cachedCount = await getCachedCount();
-    assert.ok(
-      cachedCount > fittingCount / 2 && cachedCount <= fittingCount,
-      `${cachedCount} are cached, ${fittingCount} fit`,
-    );
+    const cached = (await scrapeMetrics(world.toolhost.url)).value('toolhost_cache_entries', { cache: 'logins' });
+    assert.ok(cached > fittingCount / 2 && cached <= fittingCount, `${cached} are cached, ${fittingCount} fit`);
   });
 });

@@ -17,10 +17,7 @@ describe('clients with a metadata document', async () => {
   beforeEach(() => {
     site.take();
   });
-  after(async () => {
-    await world.stop();
-    await site.close();
-  });
+  after(() => Promise.all([world.stop(), site.close()]));
 
   const createClient = (id: string, redirect = redirectUri): OAuthClient =>
     clientWithId(id, { issuer: world.issuer(slug), redirectUri: redirect });

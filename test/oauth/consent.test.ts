@@ -15,8 +15,7 @@ const minuteMs = 60_000;
 
 describe('consent', async () => {
   const world = await startLoginWorld();
-  const slug = await world.createServer();
-  const client = await world.registerClient(slug);
+  const { slug, client } = await world.createClient();
   beforeEach(() => {
     world.provider.takeLoginRequests();
     world.provider.takeTokenRequests();

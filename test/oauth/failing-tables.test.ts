@@ -88,8 +88,7 @@ describe('login while a database table cannot be written to', async () => {
   it('[find C4] reports a temporary error to the client when the login cannot be stored after the provider has responded', async () => {
     const failed: string[] = [];
     for (const table of writtenTables) {
-      const slug = await world.createServer();
-      const client = await world.registerClient(slug);
+      const { slug, client } = await world.createClient();
       const { url, state } = client.authorization();
       const person = world.newBrowser();
       const followRedirect = await logInAtProvider({ url }, person);
@@ -119,8 +118,7 @@ describe('login while a database table cannot be written to', async () => {
 
   it('[find C4] revokes a login together with its audit event, or neither', async () => {
     for (const table of writtenTables) {
-      const slug = await world.createServer();
-      const client = await world.registerClient(slug);
+      const { slug, client } = await world.createClient();
       const { access_token } = await world.getTokens(client);
       const during = await withFailingTable(table, () => client.revoke(access_token));
       const isEnded = during.status === 200;

@@ -3,63 +3,44 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { assertOAuthError, post, registerClient } from '../support/oauth/oauth-client.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 const slug = 'passed-through';
-const oauth = {
-  token_mode: 'passthrough',
+const endpoints = {
   authorization_url: 'https://provider.example/authorize',
   token_url: 'https://provider.example/token',
-  client_id: 'toolhost',
-  client_secret: 'a-secret-of-the-client',
 };
+const client = { client_id: 'toolhost', client_secret: 'a-secret-of-the-client' };
+const oauth = { token_mode: 'passthrough', ...endpoints, ...client };
 
 /** Values in the form of a sealed value, or nearly so, that no key of the service has sealed. */
 const forgedValues = [
-  'v1.deadbeef.AAAA.AAAA',
-  'v1.cafe0123.AAAA.AAAA',
-  'v1.{"level":60,"msg":"a forged line"}.AAAA.AAAA',
-  `v1.${'x'.repeat(10_000)}.AAAA.AAAA`,
-  'v1..AAAA.AAAA',
-  'v2.deadbeef.AAAA.AAAA',
-  'deadbeef',
-  '',
+  ...['v1.deadbeef.AAAA.AAAA', 'v1.cafe0123.AAAA.AAAA', 'v1.{"level":60,"msg":"a forged line"}.AAAA.AAAA'],
+  ...[`v1.${'x'.repeat(10_000)}.AAAA.AAAA`, 'v1..AAAA.AAAA', 'v2.deadbeef.AAAA.AAAA', 'deadbeef', ''],
 ];
 
-describe('forged sealed values', () => {
-  let dataDir: string;
-  let child: ChildToolhost;
-  /** Returns the IDs of the missing keys that the log reports. */
-  const getReportedKeyIds = () =>
-    child
-      .output('stderr')
-      .split('\n')
-      .filter((line) => line.includes('master key that this process'))
-      .map((line) => (JSON.parse(line) as { keyId: string }).keyId);
+describe('forged sealed values', async () => {
   const env = { MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'error' };
-  before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-forged-'));
-    const toolhost = await startToolhost({ dataDir, env });
-    await toolhost.createServer(
-      buildServerAt(slug, 'https://api.example', { authentication: { type: 'Bearer' }, oauth }),
-    );
-    const stored = { authentication: { type: 'Bearer', token: 'stored' } };
-    await toolhost.createServer(buildServerAt('lost-key', 'https://api.example', stored));
-    const { db } = toolhost.running.app.runner;
-    const { id } = await db.selectFrom('servers').select('id').where('slug', '=', 'lost-key').executeTakeFirstOrThrow();
-    const secret = db.selectFrom('secrets').select('sealed_value').where('server_id', '=', id);
-    const { sealed_value } = await secret.executeTakeFirstOrThrow();
-    const [version, , ...rest] = sealed_value.split('.');
-    const brokenValue = [version, '0badc0de', ...rest].join('.');
-    await db.updateTable('secrets').set({ sealed_value: brokenValue }).where('server_id', '=', id).execute();
-    await toolhost.stop();
-    child = await startChildToolhost({ DATA_DIR: dataDir, ...env });
-  });
+  const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-forged-'));
+  const toolhost = await startToolhost({ dataDir, env });
+  const login = { authentication: { type: 'Bearer' }, oauth };
+  await toolhost.createServer(buildServerAt(slug, 'https://api.example', login));
+  const stored = { authentication: { type: 'Bearer', token: 'stored' } };
+  await toolhost.createServer(buildServerAt('lost-key', 'https://api.example', stored));
+  const { db } = toolhost.running.app.runner;
+  const { id } = await db.selectFrom('servers').select('id').where('slug', '=', 'lost-key').executeTakeFirstOrThrow();
+  const secret = db.selectFrom('secrets').select('sealed_value').where('server_id', '=', id);
+  const { sealed_value } = await secret.executeTakeFirstOrThrow();
+  const [version, , ...rest] = sealed_value.split('.');
+  const brokenValue = [version, '0badc0de', ...rest].join('.');
+  await db.updateTable('secrets').set({ sealed_value: brokenValue }).where('server_id', '=', id).execute();
+  await toolhost.stop();
+  const child = await startChildToolhost({ DATA_DIR: dataDir, ...env });
   after(async () => {
     await child.end();
     rmSync(dataDir, { recursive: true, force: true });
@@ -81,6 +62,9 @@ describe('forged sealed values', () => {
       assert.equal(response.status, 500, response.text);
     }
     await child.end();
-    assert.deepEqual(getReportedKeyIds(), ['0badc0de']);
+    const lines = child.output('stderr').split('\n');
+    const reports = lines.filter((line) => line.includes('master key that this process'));
+    const keyIds = reports.map((line) => (JSON.parse(line) as { keyId: string }).keyId);
+    assert.deepEqual(keyIds, ['0badc0de']);
   });
 });

@@ -18,8 +18,7 @@ describe('login check', async () => {
 
   /** Logs in at a server and checks the login. */
   async function checkLogin(oauth: Json = {}) {
-    const slug = await world.createServer({}, oauth);
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient({}, oauth);
     const { code, verifier } = await world.logIn(client);
     const reply = await check(slug, client, code, verifier);
     assert.equal(reply.status, 200, reply.text);
@@ -75,8 +74,7 @@ describe('login check', async () => {
   });
 
   it('does not end a login without its verifier and client', async () => {
-    const slug = await world.createServer();
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient();
     const { code, verifier } = await world.logIn(client);
     assert.equal((await check(slug, client, code, 'v'.repeat(43))).status, 400);
     assert.equal((await check(slug, await world.registerClient(slug), code, verifier)).status, 400);

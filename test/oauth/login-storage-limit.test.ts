@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import { maxLoginBytesPerMinute, reserveLoginBytes } from '../../apps/server/src/store/logins/grants.ts';
 import { engines } from '../sets.ts';
 import { getNextUrl } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import type { OAuthClient } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 
 const minuteMs = 60_000;
 const maxLength = 16_384;
@@ -19,17 +18,10 @@ const createLongTokens = (expires_in: number) => ({
 });
 
 for (const engine of engines) {
-  describe(`logins whose provider issues very long tokens, on ${engine}`, () => {
-    let postgres: TestPostgres | undefined;
-    let world: LoginWorld;
-    let slug: string;
-    let client: OAuthClient;
-    before(async () => {
-      postgres = engine === 'postgres' ? await startPostgres() : undefined;
-      world = await startLoginWorld(postgres && { env: { DATABASE_URL: await postgres.createDatabase() } });
-      slug = await world.createServer();
-      client = await world.registerClient(slug);
-    });
+  describe(`logins whose provider issues very long tokens, on ${engine}`, async () => {
+    const postgres = engine === 'postgres' ? await startPostgres() : undefined;
+    const world = await startLoginWorld(postgres && { env: { DATABASE_URL: await postgres.createDatabase() } });
+    const { slug, client } = await world.createClient();
     beforeEach(async () => {
       world.provider.onToken();
       await releaseAllBytes();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { type Browser, getNextUrl, getRedirectTarget, type Page } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
 
 type Token = Tokens & { generation: number };
@@ -36,19 +36,13 @@ const any = fc.nat();
 const offset = fc.constantFrom(0, 0, 0, 0, 1, 2);
 const rarely = fc.constantFrom(false, false, false, false, true);
 
-describe('[sec D] OAuth proxy, checked against a model', () => {
-  let world: LoginWorld;
-  let slugs: string[];
-  let ids: string[];
-
-  before(async () => {
-    // A fixed time, so that nothing that is valid for half a minute expires during a long run.
-    const startedAt = Date.now();
-    world = await startLoginWorld({ runtimeOptions: { now: () => startedAt } });
-    slugs = [await world.createServer(), await world.createServer()];
-    ids = [];
-    for (const client of [0, 1, 2]) ids.push((await world.registerClient(slugs[getServerIndex(client)] as string)).id);
-  });
+describe('[sec D] OAuth proxy, checked against a model', async () => {
+  // A fixed time, so that nothing that is valid for half a minute expires during a long run.
+  const startedAt = Date.now();
+  const world = await startLoginWorld({ runtimeOptions: { now: () => startedAt } });
+  const slugs = [await world.createServer(), await world.createServer()];
+  const ids: string[] = [];
+  for (const client of [0, 1, 2]) ids.push((await world.registerClient(slugs[getServerIndex(client)] as string)).id);
   after(() => world.stop());
 
   const command = (name: string, run: (logins: Login[], real: Real) => Promise<void>): Command => ({

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
-  type ClientAuth,
   ClientSecretBasic,
   ClientSecretPost,
   calculatePKCECodeChallenge,
@@ -15,22 +14,15 @@ import {
   tokenRevocation,
 } from 'openid-client';
 import { getNextUrl } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 
 const redirectUri = 'https://agent.example/callback';
 
 /** Authentication of the library, by the method that it registers with. */
-const authentications: Record<string, () => ClientAuth> = {
-  client_secret_basic: ClientSecretBasic,
-  client_secret_post: ClientSecretPost,
-};
+const authentications = { client_secret_basic: ClientSecretBasic, client_secret_post: ClientSecretPost };
 
-describe('openid-client library', () => {
-  let world: LoginWorld;
-
-  before(async () => {
-    world = await startLoginWorld();
-  });
+describe('openid-client library', async () => {
+  const world = await startLoginWorld();
   after(() => world.stop());
 
   for (const [token_endpoint_auth_method, authentication] of Object.entries(authentications))
@@ -50,9 +42,8 @@ describe('openid-client library', () => {
         state: expectedState,
         resource,
       });
-      const callback = getNextUrl(
-        await world.returnFromProvider({ url, verifier: pkceCodeVerifier, state: expectedState }),
-      );
+      const authorization = { url, verifier: pkceCodeVerifier, state: expectedState };
+      const callback = getNextUrl(await world.returnFromProvider(authorization));
       const first = await authorizationCodeGrant(client, callback, { pkceCodeVerifier, expectedState }, { resource });
       assert.equal((await world.listTools(slug, first.access_token)).status, 200);
 

@@ -8,8 +8,7 @@ import { type CannedResponse, startRecordingUpstream } from '../support/upstream
 
 describe('passthrough mode', async () => {
   const world = await startLoginWorld();
-  const slug = await world.createServer({}, { token_mode: 'passthrough' });
-  const client = await world.registerClient(slug);
+  const { slug, client } = await world.createClient({}, { token_mode: 'passthrough' });
   beforeEach(() => {
     world.provider.onToken();
     world.upstream.on('*', () => ({ body: { things: [] } }));
@@ -82,8 +81,7 @@ describe('passthrough mode', async () => {
   });
 
   it('[sec D11] accepts a wrapped refresh token only for its own server, client, and endpoints', async () => {
-    const at = await world.createServer({}, { token_mode: 'passthrough' });
-    const agent = await world.registerClient(at);
+    const { slug: at, client: agent } = await world.createClient({}, { token_mode: 'passthrough' });
     const { refresh_token } = await world.getTokens(agent);
     const [other, elsewhere] = [await world.registerClient(at), client];
     world.provider.takeTokenRequests();
@@ -114,8 +112,7 @@ describe('passthrough mode', async () => {
   });
 
   it('still revokes Toolhost tokens that were issued before the switch to passthrough', async () => {
-    const at = await world.createServer();
-    const agent = await world.registerClient(at);
+    const { slug: at, client: agent } = await world.createClient();
     const { access_token, refresh_token } = await world.getTokens(agent);
     await world.updateServer(at, { oauth: world.provider.oauth({ token_mode: 'passthrough' }) });
     assert.equal((await agent.revoke(refresh_token)).status, 200);
@@ -196,8 +193,7 @@ describe('[find B6] passthrough token that was issued before the server changed'
   }
   /** Logs a person in at a new server that calls one host. */
   async function logInAtNewServer() {
-    const slug = await world.createServer({}, { token_mode: 'passthrough' });
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient({}, { token_mode: 'passthrough' });
     return { slug, client, ...(await world.getTokens(client)) };
   }
 

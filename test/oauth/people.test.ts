@@ -1,27 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { createBrowser } from '../support/browser/browser.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 
 type GrantRecord = { id: string; person?: string };
 
-describe('person of a login', () => {
-  let provider: HonestProvider;
-  let world: LoginWorld;
-  let session: string;
-  before(async () => {
-    provider = await startHonestProvider();
-    world = await startLoginWorld({ egressPorts: [provider.port] });
-    session = await createPersonSession(world.toolhost, { name: 'Olga' });
-  });
-  after(async () => {
-    await world?.stop();
-    await provider?.close();
-  });
+describe('person of a login', async () => {
+  const provider = await startHonestProvider();
+  const world = await startLoginWorld({ egressPorts: [provider.port] });
+  const session = await createPersonSession(world.toolhost, { name: 'Olga' });
+  after(() => Promise.all([world?.stop(), provider?.close()]));
 
   async function getNewestGrant(slug: string): Promise<GrantRecord> {
     const { body } = await personRequest(world.toolhost, session, 'GET', `/grants?slug=${slug}`);
@@ -41,8 +33,7 @@ describe('person of a login', () => {
 
   it('has no name that is hidden, too long, or contains a secret, and no invalid ID token ends a login', async (t) => {
     t.after(() => world.provider.onToken());
-    const slug = await world.createServer();
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient();
     const jwt = (claims: unknown) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.e30`;
     const long = 'x'.repeat(101);
     for (const [id_token, person] of [

@@ -1,27 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { getNextUrl, getRedirectTarget } from '../support/browser/browser.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, expectTokens } from '../support/oauth/oauth-client.ts';
-import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const minuteMs = 60_000;
 
 // Runs the tests concurrently, because each waits for a deadline of ten seconds.
-describe('hosts that never respond', { concurrency: true }, () => {
-  let site: ClientDocumentSite;
-  let world: LoginWorld;
-
-  before(async () => {
-    site = await startClientDocuments();
-    world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
-    world.provider.onToken(() => 'hold');
-  });
-  after(async () => {
-    await world.stop();
-    await site.close();
-  });
+describe('hosts that never respond', { concurrency: true }, async () => {
+  const site = await startClientDocuments();
+  const world = await startLoginWorld({ runtimeOptions: site.runtimeOptions });
+  world.provider.onToken(() => 'hold');
+  after(() => Promise.all([world.stop(), site.close()]));
 
   /** Asserts that the work takes as long as the deadline, plus a tolerance for a busy machine. */
   async function assertDeadline<Result>(work: Promise<Result>): Promise<Result> {
@@ -39,10 +31,8 @@ describe('hosts that never respond', { concurrency: true }, () => {
     const departure = await browser.press(await browser.get(authorization.url), 'Allow and log in');
     const returned = getNextUrl(await browser.get(getNextUrl(departure)));
     const { searchParams } = getNextUrl(await assertDeadline(browser.get(returned)));
-    assert.deepEqual(
-      [searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')],
-      ['temporarily_unavailable', authorization.state, world.issuer(slug)],
-    );
+    const reported = ['error', 'state', 'iss'].map((name) => searchParams.get(name));
+    assert.deepEqual(reported, ['temporarily_unavailable', authorization.state, world.issuer(slug)]);
   });
 
   it('[sec D19] rejects a client whose metadata document never arrives, and does not cache the failure', async () => {
@@ -60,18 +50,16 @@ describe('hosts that never respond', { concurrency: true }, () => {
     // A separate world, because the test moves the clock.
     const ownWorld = await startLoginWorld();
     t.after(() => ownWorld.stop());
-    const slug = await ownWorld.createServer();
-    const client = await ownWorld.registerClient(slug);
+    const { slug, client } = await ownWorld.createClient();
     const { refresh_token } = await ownWorld.getTokens(client);
     ownWorld.advanceClock(55 * minuteMs);
     const { access_token } = expectTokens(await client.refresh(refresh_token));
     ownWorld.advanceClock(6 * minuteMs);
     ownWorld.provider.takeTokenRequests();
     ownWorld.provider.onToken(() => 'hold');
-    const [first, second] = await assertDeadline(
-      Promise.all([ownWorld.listTools(slug, access_token), ownWorld.listTools(slug, access_token)]),
-    );
-    assert.deepEqual([first?.status, second?.status, first?.headers.get('retry-after')], [503, 503, '5']);
+    const calls = [1, 2].map(() => ownWorld.listTools(slug, access_token));
+    for (const { status, headers } of await assertDeadline(Promise.all(calls)))
+      assert.deepEqual([status, headers.get('retry-after')], [503, '5']);
     assert.equal(ownWorld.provider.takeTokenRequests().length, 1);
   });
 });

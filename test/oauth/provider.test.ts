@@ -72,8 +72,7 @@ describe('login at the provider', async () => {
       [{ client_id, client_auth: 'none', client_secret: undefined }, undefined, { client_id }],
     ];
     for (const [oauth, authorization, expected] of cases) {
-      const slug = await world.createServer({}, oauth);
-      const client = await world.registerClient(slug);
+      const { slug, client } = await world.createClient({}, oauth);
       const { refresh_token = '' } = await world.getTokens(client);
       world.advanceClock(3_600_000);
       assert.equal((await client.refresh(refresh_token)).status, 200);
@@ -111,8 +110,7 @@ describe('login at the provider', async () => {
     const response = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };
     for (const token_path of ['authed_user', 'authed_user.access_token', '.authed_user']) {
       world.provider.onToken(() => ({ body: response }));
-      const slug = await world.createServer({}, { token_path });
-      const client = await world.registerClient(slug);
+      const { slug, client } = await world.createClient({}, { token_path });
       const tokens = await world.getTokens(client);
       world.upstream.take();
       await world.callTool(slug, tokens.access_token);
@@ -244,8 +242,7 @@ describe('login at the provider', async () => {
   }
 
   it('[sec D14] reports errors of the provider’s login page with its own messages', async () => {
-    const slug = await world.createServer();
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient();
     const sameCodes = ['access_denied', 'temporarily_unavailable', 'invalid_scope'];
     for (const error of [...sameCodes, 'login_required', markup, '', undefined]) {
       const description = { error_description: markup, error_uri: 'https://evil.example' };
@@ -275,8 +272,7 @@ describe('login at the provider', async () => {
   });
 
   it('records every login and every failure without a secret', async () => {
-    const slug = await world.createServer();
-    const client = await world.registerClient(slug);
+    const { slug, client } = await world.createClient();
     await world.logIn(client);
     world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
     await world.returnFromProvider(client.authorization());

@@ -9,8 +9,7 @@ const dayMs = 24 * 60 * 60 * secondMs;
 
 describe('Toolhost refresh tokens', async () => {
   const world = await startLoginWorld();
-  const slug = await world.createServer();
-  const client = await world.registerClient(slug);
+  const { slug, client } = await world.createClient();
   after(() => world.stop());
 
   const refresh = async (token: string): Promise<Tokens> => expectTokens(await client.refresh(token));

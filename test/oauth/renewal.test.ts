@@ -13,8 +13,7 @@ describe('renewal of the provider’s tokens', async () => {
   let token: string;
   let refreshToken: string;
   const world = await startLoginWorld();
-  const slug = await world.createServer();
-  const client = await world.registerClient(slug);
+  const { slug, client } = await world.createClient();
   beforeEach(async () => {
     world.provider.onToken();
     world.upstream.on('*', () => ({ body: { things: [] } }));
@@ -314,8 +313,7 @@ describe('renewal of the provider’s tokens', async () => {
 
   it('serves other logins while a provider does not respond for one', async () => {
     const { access_token: other } = await world.getTokens(client);
-    const unaffected = await world.createServer();
-    const otherClient = await world.registerClient(unaffected);
+    const { slug: unaffected, client: otherClient } = await world.createClient();
     world.advanceClock(nearExpiryMs);
     world.provider.onToken(() => 'hold');
     world.provider.takeTokenRequests();

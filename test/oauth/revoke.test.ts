@@ -8,8 +8,7 @@ type GrantRecord = { id: string; server: string; client: string; status: string;
 
 describe('login', async () => {
   const world = await startLoginWorld();
-  const slug = await world.createServer();
-  const client = await world.registerClient(slug);
+  const { slug, client } = await world.createClient();
   after(() => world.stop());
 
   async function assertLive(tokens: Tokens, target = slug): Promise<void> {
@@ -34,8 +33,7 @@ describe('login', async () => {
   const listStatuses = async (slug: string) => (await listGrants(slug)).map(({ status }) => status);
 
   it('is listed with its last use, without delay', async () => {
-    const used = await world.createServer();
-    const agent = await world.registerClient(used);
+    const { slug: used, client: agent } = await world.createClient();
     const tokens = await world.getTokens(agent);
     assert.equal((await listGrants(used))[0]?.last_used_at, undefined);
     const uses = [
@@ -107,8 +105,7 @@ describe('login', async () => {
   });
 
   it('ends permanently with its server', async () => {
-    const slug = await world.createServer();
-    const agent = await world.registerClient(slug);
+    const { slug, client: agent } = await world.createClient();
     const tokens = await world.getTokens(agent);
     const { code, verifier } = await world.logIn(agent);
     await world.toolhost.rest('DELETE', `/servers/${slug}`);
@@ -132,8 +129,7 @@ describe('login', async () => {
   ];
   for (const [what, change] of serverChanges) {
     it(`[sec M9] ends when ${what}`, async () => {
-      const slug = await world.createServer();
-      const agent = await world.registerClient(slug);
+      const { slug, client: agent } = await world.createClient();
       const tokens = await world.getTokens(agent);
       const { code, verifier } = await world.logIn(agent);
       await assertLive(tokens, slug);

@@ -8,8 +8,7 @@ const minuteMs = 60_000;
 
 describe('token endpoint', async () => {
   const world = await startLoginWorld();
-  const slug = await world.createServer();
-  const client = await world.registerClient(slug);
+  const { slug, client } = await world.createClient();
   beforeEach(() => {
     world.upstream.take();
   });
@@ -206,8 +205,7 @@ describe('token endpoint', async () => {
 
   it("requests the client's scopes from the provider, and always offline access", async () => {
     const scopes = ['read', 'write', 'offline_access'];
-    const wide = await world.createServer({}, { scopes });
-    const agent = await world.registerClient(wide);
+    const { client: agent } = await world.createClient({}, { scopes });
     const cases: [asked: string | undefined, granted: string][] = [
       [undefined, 'read write offline_access'],
       ['', 'read write offline_access'],

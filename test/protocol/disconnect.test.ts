@@ -1,27 +1,20 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { after, beforeEach, describe, it } from 'node:test';
 import { buildEchoConfig, buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 
-describe('a client that disconnects', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', () => 'hold');
-    upstream.on('POST /notes', () => 'hold');
-    toolhost = await startToolhost({ egressPorts: [upstream.port], env: { CONCURRENT_CALLS: '1' } });
-    await toolhost.createServer(buildEchoConfig(upstream.url));
-  });
+describe('a client that disconnects', async () => {
+  const upstream = await startRecordingUpstream();
+  upstream.on('GET /echo', () => 'hold');
+  upstream.on('POST /notes', () => 'hold');
+  const toolhost = await startToolhost({ egressPorts: [upstream.port], env: { CONCURRENT_CALLS: '1' } });
+  await toolhost.createServer(buildEchoConfig(upstream.url));
   beforeEach(() => void upstream.take());
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Starts a call and returns a function that disconnects the client. */
   const startCall = (message: Json, headers: Record<string, string> = {}) => {
@@ -47,28 +40,21 @@ describe('a client that disconnects', () => {
   /** Returns the call records, newest first. */
   const listCalls = async () => (await toolhost.rest('GET', '/servers/echo/calls')).body.calls as Json[];
 
-  for (const [name, args] of [
-    ['echo', {}],
-    ['note', { text: 'x' }],
-  ] as [string, Json][]) {
+  for (const [name, args] of Object.entries({ echo: {}, note: { text: 'x' } })) {
     it(`[mcp 29] stateless: aborts the upstream request of ${name} and frees its slot`, async () => {
       const disconnect = startStatelessCall(name, args);
       const request = await upstream.waitForRequest();
       await disconnect();
       assert.equal(await request.closed, 'aborted');
-      const secondCall = toolhost.statelessRpc('echo', token, 'tools/call', {
-        name: 'note',
-        arguments: { text: 'next' },
-      });
+      const params = { name: 'note', arguments: { text: 'next' } };
+      const secondCall = toolhost.statelessRpc('echo', token, 'tools/call', params);
       const next = await upstream.waitForRequest(2);
       assert.equal(next.body.toString(), '{"text":"next"}');
       next.release({ body: { stored: true } });
       assert.equal((await secondCall).status, 200);
       assert.equal(upstream.requests.length, 2);
-      assert.deepEqual(
-        (await listCalls()).slice(0, 2).map((call) => call.outcome),
-        ['ok', 'cancelled'],
-      );
+      const outcomes = (await listCalls()).slice(0, 2).map((call) => call.outcome);
+      assert.deepEqual(outcomes, ['ok', 'cancelled']);
     });
   }
 

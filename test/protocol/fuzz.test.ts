@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { buildEchoConfig, getRpcResult, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost, statelessMeta, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost, statelessMeta, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const errorCodes = new Set([-32700, -32600, -32601, -32602, -32020, -32022, 401]);
@@ -64,48 +64,29 @@ const headers = fc.record({
   traceparent: optional(fieldValue),
 });
 
-describe('an MCP endpoint that receives random input', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-    await toolhost.createServer(buildEchoConfig(upstream.url));
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+describe('an MCP endpoint that receives random input', async () => {
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  await toolhost.createServer(buildEchoConfig(upstream.url));
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const post = (body: string | Buffer, overrides: Record<string, string | undefined> = {}) => {
-    const headerEntries = Object.entries({
-      'content-type': 'application/json',
-      authorization: `Bearer ${token}`,
-      ...overrides,
-    });
-    const fields = Object.fromEntries(
-      headerEntries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-    );
-    return sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers: fields }, body);
+    const fields = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...overrides };
+    const headers = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+    return sendRawRequest(`${toolhost.url}/mcp/echo`, { method: 'POST', headers }, body);
   };
 
   /** Asserts that a value is either one JSON-RPC result or one JSON-RPC error with an MCP error code. */
   const assertJsonRpc = (value: Json, status: number) => {
     assert.equal(value.jsonrpc, '2.0');
-    if (value.error === undefined) {
-      assert.equal(status, 200);
-      assert.deepEqual(Object.keys(value), ['jsonrpc', 'id', 'result']);
-      return;
-    }
+    if (value.error === undefined)
+      return assert.deepEqual([status, ...Object.keys(value)], [200, 'jsonrpc', 'id', 'result']);
     assert.ok(errorCodes.has((value.error as { code: number }).code), JSON.stringify(value));
     assert.equal(value.result, undefined);
   };
-  const assertValidResponse = (reply: RawReply): void => {
+  const assertValidResponse = (reply: RawReply) => {
     assert.ok([200, 202, 400, 401, 404, 413].includes(reply.status), `${reply.status} ${reply.text}`);
-    if (reply.status === 202) {
-      assert.equal(reply.text, '');
-      return;
-    }
+    if (reply.status === 202) return assert.equal(reply.text, '');
     if (reply.headers['content-type'] === 'text/event-stream') return;
     assert.equal(reply.headers['content-type'], 'application/json');
     for (const value of [JSON.parse(reply.text) as Json | Json[]].flat()) assertJsonRpc(value, reply.status);
@@ -141,25 +122,16 @@ describe('an MCP endpoint that receives random input', () => {
   });
 
   it('[mcp 1] returns any valid id in results and errors of both protocol generations', async () => {
-    const id = fc.oneof(
-      fc.string({ unit: 'binary' }),
-      fc.maxSafeInteger(),
-      fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }),
-    );
-    const property = fc.asyncProperty(
-      id,
-      fc.constantFrom('tools/list', 'no/such'),
-      fc.boolean(),
-      async (id, method, isStateless) => {
-        const literal = typeof id === 'bigint' ? String(id) : JSON.stringify(id);
-        const params = isStateless ? `,"params":${JSON.stringify({ _meta: statelessMeta })}` : '';
-        const reply = await post(
-          `{"jsonrpc":"2.0","id":${literal},"method":"${method}"${params}}`,
-          isStateless ? mirrorHeaders(method) : {},
-        );
-        assert.ok(reply.text.startsWith(`{"jsonrpc":"2.0","id":${literal},"`), reply.text);
-      },
-    );
+    const bigId = fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n });
+    const anyId = fc.oneof(fc.string({ unit: 'binary' }), fc.maxSafeInteger(), bigId);
+    const anyMethod = fc.constantFrom('tools/list', 'no/such');
+    const property = fc.asyncProperty(anyId, anyMethod, fc.boolean(), async (id, method, isStateless) => {
+      const literal = typeof id === 'bigint' ? String(id) : JSON.stringify(id);
+      const params = isStateless ? `,"params":${JSON.stringify({ _meta: statelessMeta })}` : '';
+      const message = `{"jsonrpc":"2.0","id":${literal},"method":"${method}"${params}}`;
+      const { text } = await post(message, isStateless ? mirrorHeaders(method) : {});
+      assert.ok(text.startsWith(`{"jsonrpc":"2.0","id":${literal},"`), text);
+    });
     const bigIds = [2n ** 53n, -(2n ** 53n), 10n ** 20n, 10n ** 21n, 12345678901234567000n];
     const examples = bigIds.map((long): [bigint, 'tools/list', boolean] => [long, 'tools/list', long % 3n === 0n]);
     await fc.assert(property, { numRuns: getRunCount(100), examples });
@@ -167,17 +139,13 @@ describe('an MCP endpoint that receives random input', () => {
 
   it('[mcp 14] sends exactly the arguments of a call to the upstream, or nothing', async () => {
     upstream.on('GET /echo', ({ url }) => ({ body: { text: new URL(url, upstream.url).searchParams.get('text') } }));
-    const property = fc.asyncProperty(
-      fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary-ascii' })),
-      async (text) => {
-        const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: { text } } };
-        const reply = JSON.parse((await post(JSON.stringify(call))).text) as {
-          result: { content: { text: string }[]; isError?: boolean };
-        };
-        if (reply.result.isError) assert.equal(text.isWellFormed(), false, JSON.stringify(reply));
-        else assert.deepEqual(JSON.parse(String(reply.result.content[0]?.text)), { text });
-      },
-    );
+    const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary-ascii' }));
+    const property = fc.asyncProperty(anyText, async (text) => {
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: { text } } };
+      const { result } = JSON.parse((await post(JSON.stringify(call))).text) as { result: ToolCallResult };
+      if (result.isError) assert.equal(text.isWellFormed(), false, JSON.stringify(result));
+      else assert.deepEqual(JSON.parse(String(result.content[0]?.text)), { text });
+    });
     await fc.assert(property, { numRuns: getRunCount(200) });
   });
 });

@@ -35,10 +35,7 @@ describe('the validation of headers that mirror the body', async () => {
   const config = buildEchoConfig(upstream.url);
   await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), createMirroringTool(upstream.url)] });
   beforeEach(() => void upstream.take());
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Sends a stateless request with exactly these mirrored headers. */
   const send = (method: string, params: Json, headers: Record<string, string>) =>

@@ -33,10 +33,7 @@ describe('the MCP endpoint over HTTP', async () => {
     buildEchoConfig(upstream.url, { slug: 'guarded', authentication: { type: 'Bearer' }, oauth }),
   );
   beforeEach(() => void upstream.take());
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const call = (id: unknown = 1) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'echo' } });
   const post = (headers: Record<string, string>, body: unknown = call()) =>

@@ -23,10 +23,7 @@ describe('the stateful protocol (versions up to 2025-11-25)', async () => {
   const toolhost = await startToolhost({ egressPorts: [upstream.port] });
   await toolhost.createServer(buildEchoConfig(upstream.url));
   beforeEach(() => void upstream.take());
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const rpc = (method: string, params?: Json, headers?: Record<string, string>) =>
     toolhost.rpc('echo', token, method, params, headers);

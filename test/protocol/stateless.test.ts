@@ -15,10 +15,7 @@ describe('the stateless protocol (version 2026-07-28)', async () => {
   upstream.on('GET /echo', () => ({ body: { said: 'hello' } }));
   const toolhost = await startToolhost({ egressPorts: [upstream.port] });
   await toolhost.createServer(buildEchoConfig(upstream.url));
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   const rpc = (method: string, params: Json = {}) => toolhost.statelessRpc('echo', token, method, params);
   /** Sends a message unchanged, with the headers of a valid message. */

@@ -18,10 +18,7 @@ describe('tool handling in both protocol generations', async () => {
   const config = buildEchoConfig(upstream.url);
   await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), slow] });
   beforeEach(() => void upstream.take());
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
   /** Calls a tool in both protocol generations and asserts equal results except for the envelope. */
   const callInBothGenerations = async (name: string, args: Json, slug = 'echo'): Promise<ToolCallResult> => {

@@ -38,6 +38,8 @@ export type LoginWorld = {
   issuer(slug: string): string;
   newBrowser(): Browser;
   registerClient(slug: string, options?: Partial<ClientOptions>): Promise<OAuthClient>;
+  /** Creates a server with a login, and registers a client there. */
+  createClient(overrides?: Json, oauth?: Json): Promise<{ slug: string; client: OAuthClient }>;
   /** Allows the client and logs in. Returns the page that the provider redirects to. */
   returnFromProvider(authorization: Authorization, browser?: Browser): Promise<Page>;
   /** Completes a login, which must succeed. */
@@ -91,6 +93,20 @@ export async function startLoginWorld(options: StartOptions = {}): Promise<Login
     return { ...authorization, params, code };
   };
 
+  const registerAt: LoginWorld['registerClient'] = (slug, overrides = {}) =>
+    registerClient({ issuer: issuer(slug), address: nextAddress(), ...overrides });
+  const createServer: LoginWorld['createServer'] = async (overrides = {}, oauth = {}) => {
+    const slug = `login-${++servers}`;
+    const config = {
+      name: `Things ${servers}`,
+      slug,
+      authentication: { type: 'Bearer' },
+      oauth: provider.oauth(oauth),
+    };
+    await toolhost.createServer({ ...config, tools: [createTool(`${upstream.url}/things`)], ...overrides });
+    return slug;
+  };
+
   return {
     toolhost,
     provider,
@@ -99,18 +115,10 @@ export async function startLoginWorld(options: StartOptions = {}): Promise<Login
     advanceClock(ms) {
       offsetMs += ms;
     },
-    async createServer(overrides = {}, oauth = {}) {
-      const slug = `login-${++servers}`;
-      const authentication = { type: 'Bearer' };
-      await toolhost.createServer({
-        name: `Things ${servers}`,
-        slug,
-        authentication,
-        oauth: provider.oauth(oauth),
-        tools: [createTool(`${upstream.url}/things`)],
-        ...overrides,
-      });
-      return slug;
+    createServer,
+    async createClient(overrides, oauth) {
+      const slug = await createServer(overrides, oauth);
+      return { slug, client: await registerAt(slug) };
     },
     async updateServer(slug, fields) {
       const reply = await toolhost.rest('PATCH', `/servers/${slug}`, { body: fields });
@@ -118,8 +126,7 @@ export async function startLoginWorld(options: StartOptions = {}): Promise<Login
     },
     issuer,
     newBrowser,
-    registerClient: (slug, overrides = {}) =>
-      registerClient({ issuer: issuer(slug), address: nextAddress(), ...overrides }),
+    registerClient: registerAt,
     returnFromProvider,
     logIn,
     async getTokens(client, person) {
