@@ -38,15 +38,13 @@ describe('clients with a metadata document', async () => {
     assert.equal(page.status, 200);
     const text = visibleText(page);
     const origin = /Described by a document at agents\.example\.com:\d+/;
-    for (const part of [/“Documented agent”/, origin, /localhost:3118/, /a program on this device/]) {
+    for (const part of [/“Documented agent”/, origin, /localhost:3118/, /a program on this device/])
       assert.match(text, part);
-    }
     const { access_token } = await world.getTokens(client);
     assert.equal((await world.listTools(slug, access_token)).status, 200);
     const others = ['http://localhost:3118/other', 'http://127.0.0.1:3118/callback'];
-    for (const other of [...others, 'https://agents.example.com/callback']) {
+    for (const other of [...others, 'https://agents.example.com/callback'])
       assert.equal((await openConsentPage(createClient(client.id, other))).status, 400, other);
-    }
   });
 
   it('[sec D19] rejects a document that does not match its URL', async () => {
@@ -139,9 +137,8 @@ describe('clients with a metadata document', async () => {
 
   it('[sec D19] follows no redirect of a document', async () => {
     const target = site.publish('/target');
-    for (const status of [301, 302, 303, 307, 308]) {
+    for (const status of [301, 302, 303, 307, 308])
       await assertRefused(site.serve(`/moved-${status}`, { status, headers: { location: target } }));
-    }
     assert.ok(!site.take().includes('/target'));
   });
 
@@ -172,9 +169,8 @@ describe('clients with a metadata document', async () => {
     assert.equal(listener.connections, 0);
     // Neither an IP address nor a single-label name counts as public, nor does a port of another protocol.
     const { connections } = site;
-    for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443']) {
+    for (const host of [`127.0.0.1:${site.port}`, `localhost:${site.port}`, 'agents.example.com:22', 'intranet:8443'])
       await assertRefused(`https://${host}/agent.json`);
-    }
     assert.equal(site.connections, connections);
   });
 

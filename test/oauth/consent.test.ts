@@ -114,9 +114,8 @@ describe('consent', async () => {
     await goToProvider(victim);
     const [[name] = []] = [...attacker.cookies('127.0.0.1')].filter(([key]) => key.startsWith('toolhost-login-'));
     const values = [...victim.cookies('127.0.0.1').values()];
-    for (const value of [...values, '', 'x']) {
+    for (const value of [...values, '', 'x'])
       assertRefused(await victim.get(returned, { cookie: `${name}=${value}` }), 403);
-    }
     const own = attacker.cookies('127.0.0.1').get(name ?? '');
     assertRefused(await victim.get(returned, { cookie: `${name}=${own}; ${name}=planted` }), 403);
   });

@@ -34,9 +34,8 @@ describe('OAuth discovery', async () => {
     await world.createServer({ slug: 'no-login', oauth: undefined });
     const { status, headers } = await world.toolhost.rpc('no-login', undefined, 'tools/list');
     assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer']);
-    for (const path of ['oauth-protected-resource', 'oauth-authorization-server']) {
+    for (const path of ['oauth-protected-resource', 'oauth-authorization-server'])
       assert.equal((await fetch(`${world.toolhost.url}/.well-known/${path}/mcp/no-login`)).status, 404);
-    }
     assert.equal((await fetch(`${world.toolhost.url}/mcp/no-login/authorize`)).status, 404);
   });
 
@@ -153,9 +152,8 @@ describe('OAuth discovery', async () => {
       const { status, headers } = await fetch(`${issuer}/${endpoint}`, { method: other });
       assert.deepEqual([status, headers.get('allow')], [405, method], endpoint);
     }
-    for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
+    for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS'])
       assert.equal((await fetch(`${issuer}/nothing/here`, { method })).status, 404);
-    }
     assert.equal((await fetch(`${new URL(issuer).origin}/assets/nothing.js`, { method: 'HEAD' })).status, 404);
   });
 

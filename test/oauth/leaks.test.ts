@@ -154,14 +154,7 @@ describe('[sec A10] secrets of a login', async () => {
   const ports = [...provider.ports, upstream.port].map((port) => `127.0.0.1:${port}`);
   const master = recordSecret('master key', randomBytes(32).toString('base64'));
   const DATA_DIR = mkdtempSync(join(tmpdir(), 'toolhost-leaks-'));
-  const env = {
-    PORT: '0',
-    DEMO: '0',
-    DATA_DIR,
-    MASTER_KEY: master,
-    LOG_LEVEL: 'debug',
-    EGRESS_ALLOW: ports.join(','),
-  };
+  const env = { PORT: '0', DEMO: '0', DATA_DIR, MASTER_KEY: master, LOG_LEVEL: 'debug', EGRESS_ALLOW: ports.join(',') };
   const dataDir = DATA_DIR;
   const service = await startChildToolhost(env);
   const args = ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'];
@@ -171,9 +164,8 @@ describe('[sec A10] secrets of a login', async () => {
   issueCanaries();
   for (const slug of ['issued', 'passed-on']) await triggerErrors(await registerClient({ issuer: issuer(slug) }), slug);
   const headers = { authorization: `Bearer ${key}` };
-  for (const path of ['/servers/issued', '/grants', '/calls', '/keys', '/audit-events']) {
+  for (const path of ['/servers/issued', '/grants', '/calls', '/keys', '/audit-events'])
     responses.push([path, await (await fetch(`${service.url}/api/v1${path}`, { headers })).text()]);
-  }
   await service.end();
   const log = service.output('stderr');
   after(async () => {

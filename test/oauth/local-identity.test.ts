@@ -58,8 +58,7 @@ describe('[find B8] local identity provider', async () => {
         assert.doesNotMatch(text, /form|issuer/);
       }
     }
-    for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]']) {
+    for (const name of ['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])
       assert.equal((await sendRequest(`${name}:${url.port}`, '/.well-known/openid-configuration')).status, 200, name);
-    }
   });
 });

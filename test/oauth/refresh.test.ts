@@ -99,9 +99,8 @@ describe('Toolhost refresh tokens', async () => {
     assertOAuthError(await client.refresh(refresh_token, { resource: world.issuer('other') }), 400, 'invalid_target');
     for (const none of [undefined, ''])
       assertOAuthError(await client.refresh('', { refresh_token: none }), 400, 'invalid_request');
-    for (const wrong of [access_token, `${refresh_token}x`, 'thr_x', 'thp_v1.a.b.c']) {
+    for (const wrong of [access_token, `${refresh_token}x`, 'thr_x', 'thp_v1.a.b.c'])
       assertOAuthError(await client.refresh('', { refresh_token: wrong }), 400, 'invalid_grant');
-    }
     // None of these attempts used the token.
     await refresh(refresh_token);
   });

@@ -110,9 +110,8 @@ describe('login', async () => {
     const { code, verifier } = await world.logIn(agent);
     await world.toolhost.rest('DELETE', `/servers/${slug}`);
     assert.equal((await world.listTools(slug, tokens.access_token)).status, 404);
-    for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)]) {
+    for (const reply of [await agent.redeem(code, verifier), await agent.refresh(tokens.refresh_token)])
       assert.equal(reply.status, 404);
-    }
     assert.deepEqual(await listStatuses(slug), ['revoked', 'revoked']);
   });
 

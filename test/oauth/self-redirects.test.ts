@@ -36,9 +36,8 @@ describe('redirect URI of the service itself', async () => {
 
   it('is rejected at registration under every hostname of this machine [sec D5]', async () => {
     for (const name of ownNames) {
-      for (const path of ['/mcp/other/callback', '/login/callback', '/', '/login-check/', '/login-check?next=x']) {
+      for (const path of ['/mcp/other/callback', '/login/callback', '/', '/login-check/', '/login-check?next=x'])
         assertOAuthError(await register(`http://${name}:${port}${path}`), 400, 'invalid_redirect_uri');
-      }
     }
     const managed = await register(callback, `${world.toolhost.url}/mcp/manage`);
     assertOAuthError(managed, 400, 'invalid_redirect_uri');

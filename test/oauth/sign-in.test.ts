@@ -232,9 +232,8 @@ describe('identity provider that is down when a person returns from it', () => {
   });
 
   it('may report the outage itself [sec E6]', async () => {
-    for (const error of ['temporarily_unavailable', 'server_error']) {
+    for (const error of ['temporarily_unavailable', 'server_error'])
       assert.equal((await (await startSignIn({ changed: { error } }))()).status, 503, error);
-    }
   });
 
   it('is not considered down when it rejects the code or responds with nonsense [sec E6]', async () => {

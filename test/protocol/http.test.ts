@@ -103,9 +103,8 @@ describe('the MCP endpoint over HTTP', async () => {
     const reply = await toolhost.post('guarded', call(), { headers: { origin: allowedOrigin } });
     assert.equal(reply.status, 401);
     const exposed = (reply.headers.get('access-control-expose-headers') ?? '').split(', ');
-    for (const name of ['WWW-Authenticate', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'X-Request-Id', 'Retry-After']) {
+    for (const name of ['WWW-Authenticate', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'X-Request-Id', 'Retry-After'])
       assert.ok(exposed.includes(name), name);
-    }
   });
 
   for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS']) {
@@ -184,9 +183,8 @@ describe('the MCP endpoint over HTTP', async () => {
     assert.equal(replies[0]?.status, 200);
     const ids = new Set(replies.map((reply) => reply.headers.get('x-request-id')));
     assert.deepEqual([ids.size, ids.has(null)], [replies.length, false]);
-    for (const { headers } of replies) {
+    for (const { headers } of replies)
       assert.deepEqual([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff']);
-    }
   });
 
   it('[find B8] returns 508 for a request that already passed through a tool of this service, at every path', async () => {

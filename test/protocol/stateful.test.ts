@@ -76,9 +76,8 @@ describe('the stateful protocol (versions up to 2025-11-25)', async () => {
 
   it('[mcp 20] accepts any stateful version header or none', async () => {
     assert.equal((await rpc('tools/list')).status, 200);
-    for (const revision of statefulVersions) {
+    for (const revision of statefulVersions)
       assert.deepEqual(getRpcResult(await rpc('ping', {}, { 'mcp-protocol-version': revision })), {});
-    }
   });
 
   for (const version of ['1999-01-01', '2024-11-05', `1${'x'.repeat(49)}`]) {
@@ -115,9 +114,8 @@ describe('the stateful protocol (versions up to 2025-11-25)', async () => {
   }
 
   it('[mcp 16] rejects ids that are written with a fraction or an exponent', async () => {
-    for (const id of ['1.0', '1e2', '10000000000000000.5', '1e400']) {
+    for (const id of ['1.0', '1e2', '10000000000000000.5', '1e400'])
       assertRefused(await post(`{"jsonrpc":"2.0","method":"ping","id":${id}}`), 400, -32600, absentId);
-    }
   });
 
   for (const text of ['', '{', '{"jsonrpc":"2.0",}', "{'a':1}", '{} {}', '\ufeff{}', 'ping', 'NaN']) {
@@ -186,9 +184,8 @@ describe('the stateful protocol (versions up to 2025-11-25)', async () => {
   });
 
   it('[mcp 17] returns 400 for a batch in a version without batches', async () => {
-    for (const version of ['2025-06-18', '2025-11-25', '2026-07-28', '1999-01-01']) {
+    for (const version of ['2025-06-18', '2025-11-25', '2026-07-28', '1999-01-01'])
       assertRefused(await post([request(1, 'ping')], { 'mcp-protocol-version': version }), 400, -32600, absentId);
-    }
     assert.equal((await post([request(1, 'ping')], { 'mcp-protocol-version': '2025-03-26' })).status, 200);
   });
 

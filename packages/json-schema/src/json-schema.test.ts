@@ -4,8 +4,10 @@ import { Validator } from '@cfworker/json-schema';
 import { toExactNumber } from '@toolhost/json/json';
 import { readJson } from '@toolhost/json/json-reader';
 import fc from 'fast-check';
-import { getRunCount } from '../sets.ts';
-import { assertAlwaysSync } from '../support/properties.ts';
+import { getRunCount } from '../../../test/sets.ts';
+import { assertAlwaysSync } from '../../../test/support/properties.ts';
+import { compileSchema } from './compile-schema.ts';
+import { StepBudget, StepLimitExceeded } from './step-budget.ts';
 
 const scalars = fc.constantFrom<unknown>(
   ...[null, true, false, 0, 1, -1, 1.5, 0.3, 10, 'a', 'ab', '😀', '', '2024-02-29', 'x@y.z'],

@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { sourceHash } from '../../packages/json/src/json-wasm.ts';
-import { getRunCount } from '../sets.ts';
-import { assertAlwaysSync } from '../support/properties.ts';
+import { scanJson } from './json-scan.ts';
+import { sourceHash } from './json-wasm.ts';
+import { getRunCount } from '../../../test/sets.ts';
+import { assertAlwaysSync } from '../../../test/support/properties.ts';
 
 const isJson = (text: string) => {
   try {
