@@ -4,10 +4,9 @@ import { formatApiKey } from '@toolhost/credentials/ids';
 import { engines } from '../sets.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
-import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const perMinute = 8;
 const json = { 'content-type': 'application/json' };
@@ -37,9 +36,7 @@ const refusedRequests: [method: string, path: string, headers: Record<string, st
 
 describe('the limit of rejected requests per address', async () => {
   let clockMs = 1_000_000;
-  const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({
-    egressPorts: [upstream.port],
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream({
     env: { REFUSALS_PER_MINUTE: String(perMinute), TRUSTED_PROXIES: '1' },
     runtimeOptions: { clock: () => clockMs },
   });
@@ -47,7 +44,7 @@ describe('the limit of rejected requests per address', async () => {
   const stored = { authentication: { type: 'Bearer', token: 'stored' } };
   await toolhost.createServer(buildServerAt('keyed', upstream.url, stored));
   await toolhost.createServer(buildServerAt('forwarding', upstream.url, { authentication: { type: 'Bearer' } }));
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   let addresses = 0;
   const newAddress = () => `198.51.100.${++addresses}`;

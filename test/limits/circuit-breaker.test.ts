@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { callUntil } from '../support/tool-calls.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { type Json, startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
@@ -53,6 +54,7 @@ describe('[sec 4.1] the circuit breaker', async () => {
 
   it('opens after 20 failures, sends nothing, and reports the time of the next attempt', async () => {
     const server = await createBreakerServer(`${upstream.url}/opens`);
+    assert.equal((await scrapeMetrics(toolhost.url)).sum('toolhost_circuit_breakers'), 0);
     await failUntilOpen(server, '/opens');
     clockMs += 3000;
     const before = Date.now();
@@ -62,6 +64,10 @@ describe('[sec 4.1] the circuit breaker', async () => {
     assert.equal(countRequests('/opens'), openAfter);
     const { body } = await toolhost.rest('GET', '/calls?outcome=circuit_open', { key: server.key });
     assert.equal((body.calls as Json[]).length, 1);
+    const metrics = await scrapeMetrics(toolhost.url);
+    assert.equal(metrics.value('toolhost_circuit_breakers', { state: 'open' }), 1);
+    assert.equal(metrics.value('toolhost_circuit_breakers', { state: 'half_open' }), 0);
+    assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'circuit_open' }), 1);
     const state = await getState(server);
     assert.deepEqual([state.origin, state.state], [upstream.url, 'open']);
     const nextAt = Date.parse(String(state.next_attempt_at)) - 7000;
@@ -144,9 +150,9 @@ describe('[sec 4.1] the circuit breaker', async () => {
   }
 
   const nonFailures: [name: string, url: string, counted: number, tool?: Json][] = [
-    ...[404, 429, 500].map((status): [string, string, number] => [
-      ...([`${status}`, `${adversary.url}/status/${status}`, openAfter + 5] as const),
-    ]),
+    ['404', `${adversary.url}/status/404`, openAfter + 5],
+    ['429', `${adversary.url}/status/429`, openAfter + 5],
+    ['500', `${adversary.url}/status/500`, openAfter + 5],
     ['a response that is too large', `${adversary.url}/status/200`, openAfter + 5, { response_limit_bytes: 2 }],
     ['a call that the address guard blocks', 'https://private.example.com/x', 0],
   ];

@@ -12,15 +12,14 @@ import { ThreadPool } from '../../apps/server/src/threads/thread-pool.ts';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 describe('[find A8] model requests', async () => {
-  const upstream = await startRecordingUpstream();
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
   upstream.on('*', () => 'hold');
-  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  after(() => Promise.all([upstream.close(), toolhost.stop()]));
+  after(stop);
 
   const getModelCounts = () => toolhost.running.app.runner.concurrencyLimiters.model.getCounts();
 

@@ -1,25 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { callGetTimes, countStatus } from '../support/tool-calls.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const defaultLimits = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
 
 /** Works directly on the database of a running service. */
-describe('toolhost limits', () => {
-  let upstream: RecordingUpstream;
-  let running: TestToolhost;
-  let env: Record<string, string>;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    running = await startToolhost({ egressPorts: [upstream.port], env: defaultLimits });
-    env = { DATA_DIR: running.dataDir };
-    await running.createServer(buildServerAt('operated', upstream.url));
-  });
-  after(() => Promise.all([running.stop(), upstream.close()]));
+describe('toolhost limits', async () => {
+  const { upstream, toolhost: running, stop } = await startToolhostWithUpstream({ env: defaultLimits });
+  const env = { DATA_DIR: running.dataDir };
+  await running.createServer(buildServerAt('operated', upstream.url));
+  after(stop);
 
   const limits = (...args: string[]) => runToolhostJson<Json>(['limits', ...args], { env });
   const getJson = async (path: string) => (await running.rest('GET', path)).body;
@@ -28,21 +23,13 @@ describe('toolhost limits', () => {
     const set = await limits('set', '--calls-per-second', '1', '--concurrent-calls', '90');
     assert.deepEqual(set.calls_per_second, { limit: 1, from: 'set', set: 1 });
     assert.deepEqual((await getJson('/workspace/limits')).concurrent_calls, { limit: 90, from: 'set', set: 90 });
-    const calls = () =>
-      Promise.all(
-        Array.from({ length: 4 }, () =>
-          running.rpc('operated', 'any-token', 'tools/call', { name: 'get', arguments: {} }),
-        ),
-      );
-    await eventually(async () => assert.ok((await calls()).some((reply) => reply.status === 429)));
+    const calls = () => callGetTimes(running, 'operated', 'any-token', 4);
+    await eventually(async () => assert.ok(countStatus(await calls(), 429) > 0));
     const serverLimits = await limits('set', '--server', 'operated', '--calls-per-second', '500');
     assert.deepEqual(serverLimits.calls_per_second, { limit: 1, from: 'workspace', set: 500 });
     assert.deepEqual((await limits('reset')).calls_per_second, { limit: 300, from: 'default' });
-    assert.deepEqual((await limits('show', '--server', 'operated')).calls_per_second, {
-      limit: 300,
-      from: 'workspace',
-      set: 500,
-    });
+    const shown = (await limits('show', '--server', 'operated')).calls_per_second;
+    assert.deepEqual(shown, { limit: 300, from: 'workspace', set: 500 });
     await limits('reset', '--server', 'operated');
     assert.deepEqual((await getJson('/servers/operated/limits')).calls_per_second, { limit: 60, from: 'default' });
     const events = (await getJson('/audit')).events as Json[];
@@ -50,51 +37,42 @@ describe('toolhost limits', () => {
   });
 
   it('prints limits as text, with defaults from its environment', async () => {
-    const { stdout } = await command(['limits', 'show'], {
-      env: { ...env, CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '7' },
-    });
+    const ownEnv = { ...env, CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '7' };
+    const { stdout } = await command(['limits', 'show'], { env: ownEnv });
     assert.match(stdout, /^calls per second +none +environment default$/m);
     assert.match(stdout, /^concurrent calls +35 +environment default$/m);
   });
 
   it('lists the allowed values when an argument is invalid', async () => {
-    const [zero, nothing, slug, workspace] = await Promise.all([
-      command(['limits', 'set', '--calls-per-second', '0'], { env }),
-      command(['limits', 'set'], { env }),
-      command(['limits', 'show', '--server', 'unknown'], { env }),
-      command(['limits', 'show', '--workspace', 'wsp_none'], { env }),
-    ]);
-    assert.deepEqual(
-      [zero, nothing, slug, workspace].map((ended) => ended.code),
-      [2, 2, 1, 1],
-    );
-    assert.match(zero.stderr, /allowed: a whole number from 1 to 100000/);
-    assert.match(nothing.stderr, /pass one or more of --calls-per-second, --concurrent-calls/);
-    assert.match(slug.stderr, /there is no such server in this workspace/);
-    assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
+    for (const [args, expectedCode, message] of [
+      ['set --calls-per-second 0', 2, /allowed: a whole number from 1 to 100000/],
+      ['set', 2, /pass one or more of --calls-per-second, --concurrent-calls/],
+      ['show --server unknown', 1, /there is no such server in this workspace/],
+      ['show --workspace wsp_none', 1, /there is no workspace "wsp_none"/],
+    ] as const) {
+      const { code, stderr } = await command(['limits', ...args.split(' ')], { env });
+      assert.equal(code, expectedCode, stderr);
+      assert.match(stderr, message);
+    }
   });
 
   it('[find C6] sets quotas of a workspace, a server, and a key', async () => {
-    const run = async (...args: string[]) => {
-      const { code, stdout, stderr } = await command(args, { env });
+    const run = async (line: string) => {
+      const { code, stdout, stderr } = await command(line.split(' '), { env });
       assert.equal(code, 0, stderr);
       return stdout;
     };
-    assert.match(await run('limits', 'set', '--calls-per-day', '1000'), /^calls per day +1000 +set$/m);
-    assert.match(
-      await run('limits', 'set', '--server', 'operated', '--calls-per-minute', '7'),
-      /^calls per minute +7 +set$/m,
-    );
-    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls per day +1000 +workspace limit$/m);
-    await run('limits', 'reset');
-    assert.doesNotMatch(await run('limits', 'show'), /calls per day/);
-    await run('keys', 'create', '--name', 'k', '--scopes', 'call', '--calls-per-day', '5');
+    assert.match(await run('limits set --calls-per-day 1000'), /^calls per day +1000 +set$/m);
+    const setServerQuota = 'limits set --server operated --calls-per-minute 7';
+    assert.match(await run(setServerQuota), /^calls per minute +7 +set$/m);
+    assert.match(await run('limits show --server operated'), /^calls per day +1000 +workspace limit$/m);
+    await run('limits reset');
+    assert.doesNotMatch(await run('limits show'), /calls per day/);
+    await run('keys create --name k --scopes call --calls-per-day 5');
     const { keys } = (await running.rest('GET', '/keys?limit=200')).body as { keys: Json[] };
     const created = keys.find(({ name }) => name === 'k') as Json;
     assert.deepEqual(created.limits, { calls_per_day: 5 });
-    assert.match(
-      await run('keys', 'limit', String(created.id), '--calls-per-day', '0', '--calls-per-second', '2'),
-      /2 calls per second\./,
-    );
+    const changeKey = `keys limit ${created.id} --calls-per-day 0 --calls-per-second 2`;
+    assert.match(await run(changeKey), /2 calls per second\./);
   });
 });

@@ -4,9 +4,9 @@ import { eventually } from '../support/eventually.ts';
 import { startManagementAgent } from '../support/oauth/management-agent.ts';
 import { callGet, callGetTimes, countStatus, getErrorMessage } from '../support/tool-calls.ts';
 import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
-import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';
 const defaultLimits = { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '20' };
@@ -15,10 +15,9 @@ const noUse = { running: 0, waiting: 0, refused: 0 };
 describe('configured limits', async () => {
   let slug: string;
   let count = 0;
-  const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ egressPorts: [upstream.port], env: defaultLimits });
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream({ env: defaultLimits });
   const manager = await startManagementAgent(toolhost, await toolhost.createKey());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
   beforeEach(async () => {
     slug = `set-${++count}`;
     await toolhost.createServer(buildServerAt(slug, upstream.url));

@@ -4,6 +4,8 @@ import { after, afterEach, beforeEach, describe, it } from 'node:test';
 import { createLoopLag } from '../../apps/server/src/app/observability/loop-lag.ts';
 import { defaultRuntimeOptions } from '../../apps/server/src/process/start.ts';
 import { assertRefused } from '../support/mcp.ts';
+import { callGet, callGetTimes, countStatus } from '../support/tool-calls.ts';
+import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import {
   type Json,
   type Reply,
@@ -11,6 +13,7 @@ import {
   startToolhost,
   type TestToolhost,
 } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -39,24 +42,19 @@ describe('call limits', () => {
   let clockMs: number;
   const start = async (env: Record<string, string>, runtimeOptions: StartOptions['runtimeOptions'] = {}) => {
     clockMs = 1_000_000;
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      env,
-      runtimeOptions: { clock: () => clockMs, ...runtimeOptions },
-    });
+    const options = { env, runtimeOptions: { clock: () => clockMs, ...runtimeOptions } };
+    toolhost = await startToolhost({ ...options, egressPorts: [upstream.port] });
     for (const slug of ['busy', 'quiet']) await toolhost.createServer(buildServerAt(slug, upstream.url, stored));
   };
-  const call = (slug: string, token: string) => toolhost.rpc(slug, token, 'tools/call', { name: 'get', arguments: {} });
-  const count = (replies: readonly Reply[], status: number) =>
-    replies.filter((reply) => reply.status === status).length;
+  const call = (slug: string, token: string) => callGet(toolhost, slug, token);
 
-  it('[mcp 34] reject calls above the rate of one server with the time to wait, and no others', async () => {
+  it('[mcp 34] reject calls above the rate of one server with the time to wait, and no others, and count them in the metrics', async () => {
     await start({ CALLS_PER_SECOND: '5' });
     const token = await toolhost.createKey();
-    const replies = await Promise.all(Array.from({ length: 20 }, () => call('busy', token)));
-    const servedCount = count(replies, 200);
+    const replies = await callGetTimes(toolhost, 'busy', token, 20);
+    const servedCount = countStatus(replies, 200);
     assert.ok(servedCount >= 5 && servedCount <= 6, String(servedCount));
-    assert.equal(count(replies, 429), 20 - servedCount);
+    assert.equal(countStatus(replies, 429), 20 - servedCount);
     const stateless = await toolhost.statelessRpc('busy', token, 'tools/call', { name: 'get' });
     for (const refused of [replies.find((reply) => reply.status === 429), stateless]) {
       assert.ok(refused);
@@ -66,6 +64,12 @@ describe('call limits', () => {
     const batchReply = await toolhost.post('busy', batch, { token });
     assert.deepEqual(getOutcomes(batchReply), ['a 429', 'b 429', 'c {}']);
     assert.equal(upstream.requests.length, servedCount);
+    const metrics = await scrapeMetrics(toolhost.url);
+    const limitedCount = 23 - servedCount;
+    assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'limited' }), limitedCount);
+    assert.equal(metrics.sum('toolhost_calls_total', { outcome: 'ok' }), servedCount);
+    assert.equal(metrics.value('toolhost_limit_refusals_total', { limit: 'server_rate' }), limitedCount);
+    assert.equal(metrics.sum('toolhost_limit_refusals_total'), limitedCount);
     assert.equal((await call('quiet', token)).status, 200);
     assert.equal((await toolhost.rpc('busy', token, 'tools/list')).status, 200);
     clockMs += 1000;
@@ -89,7 +93,7 @@ describe('call limits', () => {
     await upstream.waitForRequest(52);
     second.release({ body: {} });
     const replies = await released;
-    assert.deepEqual([count(replies, 200), count(replies, 429)], [52, 2]);
+    assert.deepEqual([countStatus(replies, 200), countStatus(replies, 429)], [52, 2]);
   });
 
   it('[mcp 34] reject a call that has waited too long, and free its slot in the queue', async () => {
@@ -103,7 +107,7 @@ describe('call limits', () => {
     assert.equal(waited.headers.get('retry-after'), '2');
     upstream.on('*', () => ({ body: {} }));
     request.release({ body: {} });
-    assert.equal(count([await running, await call('busy', token)], 200), 2);
+    assert.equal(countStatus([await running, await call('busy', token)], 200), 2);
   });
 
   it('[mcp 34] limit one API key to its own share of a server', async () => {
@@ -115,7 +119,7 @@ describe('call limits', () => {
     upstream.on('*', () => ({ body: {} }));
     assert.equal((await call('busy', modest)).status, 200);
     heldRequest.release({ body: {} });
-    assert.equal(count(await Promise.all(flood), 200), 20);
+    assert.equal(countStatus(await Promise.all(flood), 200), 20);
   });
 
   it('free slots after calls of every outcome', async () => {
@@ -133,10 +137,11 @@ describe('call limits', () => {
 
 describe('[sec 4.1] an overloaded event loop', async () => {
   const lag = { ms: 0, start: () => undefined, stop: () => undefined };
-  const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ egressPorts: [upstream.port], runtimeOptions: { createLoopLag: () => lag } });
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream({
+    runtimeOptions: { createLoopLag: () => lag },
+  });
   await toolhost.createServer(buildServerAt('shed', upstream.url));
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   const call = () => toolhost.rpc('shed', 'any-token', 'tools/call', { name: 'get', arguments: {} });
 

@@ -55,11 +55,8 @@ describe('callers without a key', () => {
     await start();
     await assertUsersServed('198.51.100.1');
     const before = upstream.requests.length;
-    flood(
-      60,
-      () => unknownToken(1),
-      () => '198.51.100.1',
-    );
+    const [getToken, getAddress] = [() => unknownToken(1), () => '198.51.100.1'];
+    flood(60, getToken, getAddress);
     await upstream.waitForRequest(before + 10);
     await assertUsersServed('198.51.100.1');
     await assertUsersServed('198.51.100.2');

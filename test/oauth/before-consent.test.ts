@@ -40,19 +40,12 @@ const unredirectedErrors: [what: string, change: (url: URL, client: OAuthClient)
 
 /** Redirect URIs that anyone can register, and those that an error may be redirected to automatically. */
 const unverifiedRedirectUris = [
-  'https://evil.example/cb',
-  'https://evil.example/cb?a=1',
-  'com.evil.agent:/cb',
-  'com.evil.agent://host/cb',
-  'cursor://evil.extension/cb',
-  'vscode://file/x',
+  ...['https://evil.example/cb', 'https://evil.example/cb?a=1', 'com.evil.agent:/cb', 'com.evil.agent://host/cb'],
+  ...['cursor://evil.extension/cb', 'vscode://file/x'],
 ];
 const verifiedRedirectUris = [
-  'http://127.0.0.1:9/cb',
-  'http://localhost/cb',
-  'http://[::1]:9/cb',
-  'https://claude.ai/api/mcp/auth_callback',
-  'cursor://anysphere.cursor-mcp/oauth/callback',
+  ...['http://127.0.0.1:9/cb', 'http://localhost/cb', 'http://[::1]:9/cb'],
+  ...['https://claude.ai/api/mcp/auth_callback', 'cursor://anysphere.cursor-mcp/oauth/callback'],
 ];
 
 let nextIndex = 0;
@@ -138,14 +131,12 @@ describe('authorization before consent', async () => {
 
   it('[find B4] redirects to an unverified client for no combination of errors', async () => {
     const clients = (await Promise.all(slugs.map((slug) => createClients(slug, 'https://evil.example/cb')))).flat();
+    const otherNames = fc.constantFrom('prompt', 'error', 'max_age', 'display', 'scope', 'nonce');
     const combinations = fc.record({
       client: fc.constantFrom(...clients),
       changes: fc.subarray(redirectedErrors.map(([, changes]) => changes)),
       others: fc.subarray(unredirectedErrors.map(([, change]) => change)),
-      more: fc.dictionary(
-        fc.constantFrom('prompt', 'error', 'max_age', 'display', 'scope', 'nonce'),
-        fc.string({ maxLength: 20 }),
-      ),
+      more: fc.dictionary(otherNames, fc.string({ maxLength: 20 })),
     });
     await fc.assert(
       fc.asyncProperty(combinations, async ({ client, changes, others, more }) => {
@@ -176,12 +167,8 @@ describe('authorization before consent', async () => {
       ...['search-ms', 'ms-msdt', 'ms-settings', 'ms-word', 'mailto', 'ssh', 'ftp', 'smb', 'ldap', 'ws', 'git', 'urn'],
       ...['slack', 'zoommtg', 'facetime', 'shortcuts', 'x-apple.systempreferences', 'microsoft.windows.camera'],
       ...['com.microsoft.teams', 'teams.microsoft.com', 'com.apple.news', 'com.google.chrome.ios', 'com.slack'],
-      ...[
-        'com.googleusercontent.apps.123-abc',
-        'us.zoom.videomeetings',
-        'org.mozilla.firefox',
-        'org.telegram.messenger',
-      ],
+      ...['com.googleusercontent.apps.123-abc', 'us.zoom.videomeetings', 'org.mozilla.firefox'],
+      'org.telegram.messenger',
       ...['cursor-x', 'xcursor', 'vscodex', 'http+unix', 'a..b', '1.b', 'a.', 'x.y', 'windows.x'],
     ),
     fc.stringMatching(/^[a-z][a-z0-9+-]{0,12}$/),

@@ -30,12 +30,14 @@ describe('clients with a metadata document', async () => {
     assertOAuthError(await createClient(id).redeem('code', 'v'.repeat(43)), 401, 'invalid_client');
   }
 
-  it('[mcp 55] logs a client with a metadata document in, at a redirect URI of the document', async () => {
+  it('[mcp 55] logs a client with a metadata document in, which is fetched without anything of the caller, at its redirect URI', async () => {
     const methods = ['none', 'private_key_jwt'];
     const method = { token_endpoint_auth_method: methods[1], token_endpoint_auth_methods_supported: methods };
     const client = createClient(site.publish('/agent.json', method));
     const page = await openConsentPage(client);
     assert.equal(page.status, 200);
+    const names = Object.keys(site.requests.at(-1)?.headers ?? {}).sort();
+    assert.deepEqual(names, ['accept', 'connection', 'host', 'toolhost-hop', 'user-agent']);
     const text = visibleText(page);
     const origin = /Described by a document at agents\.example\.com:\d+/;
     for (const part of [/“Documented agent”/, origin, /localhost:3118/, /a program on this device/])
@@ -91,10 +93,8 @@ describe('clients with a metadata document', async () => {
 
   it('[mcp 60] explains the failure and the remedy on the page, without revealing which hostnames resolve', async (t) => {
     const getPageText = async (id: string) => visibleText(await openConsentPage(createClient(id)));
-    assert.match(
-      await getPageText(site.serve('/none', { status: 404 })),
-      /, cannot be used: its host returned status 404/,
-    );
+    const missing = await getPageText(site.serve('/none', { status: 404 }));
+    assert.match(missing, /, cannot be used: its host returned status 404/);
     assert.match(await getPageText(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
     assert.match(await getPageText(site.publish('/no-id', { client_id: undefined })), /client_id must be a text/);
     const listener = await startWebPortListener();
@@ -151,13 +151,6 @@ describe('clients with a metadata document', async () => {
     for (const client of [id, id, unstored, unstored])
       assert.equal((await openConsentPage(createClient(client))).status, 200);
     assert.deepEqual(site.take(), ['/late', '/late', '/late', '/unstored', '/unstored']);
-  });
-
-  it('fetches a document without credentials, cookies, or anything else of the caller', async () => {
-    await openConsentPage(createClient(site.publish('/plain')));
-    const [request] = site.requests.slice(-1);
-    const names = Object.keys(request?.headers ?? {}).sort();
-    assert.deepEqual(names, ['accept', 'connection', 'host', 'toolhost-hop', 'user-agent']);
   });
 
   it('[mcp 55] [sec B3] reaches no private address, by any name or number', async (t) => {

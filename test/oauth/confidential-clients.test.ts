@@ -42,7 +42,7 @@ describe('confidential clients', async () => {
     });
   }
 
-  it('[mcp 61] rejects codes and tokens of a confidential client without its secret', async () => {
+  it('[mcp 61] rejects codes and tokens of a confidential client without its secret, and the secret at another server', async () => {
     const client = await world.registerClient(slug, { authMethod: 'client_secret_post' });
     const another = await world.registerClient(slug, { authMethod: 'client_secret_post' });
     const { code, verifier } = await world.logIn(client);
@@ -52,6 +52,9 @@ describe('confidential clients', async () => {
       assertOAuthError(await client.refresh(refresh_token, { client_secret }), 401, 'invalid_client');
       assertOAuthError(await client.revoke(access_token, { client_secret }), 401, 'invalid_client');
     }
+    const issuer = world.issuer(await world.createServer());
+    const elsewhere = clientWithId(client.id, { issuer, authMethod: 'client_secret_basic' }, client.secret);
+    assertOAuthError(await elsewhere.refresh('thr_x'), 401, 'invalid_client');
     assert.equal((await world.listTools(slug, access_token)).status, 200);
     expectTokens(await client.redeem(code, verifier));
   });
@@ -90,12 +93,5 @@ describe('confidential clients', async () => {
     const basic = clientWithId(client.id, { issuer: world.issuer(slug), authMethod: 'client_secret_basic' }, '');
     const next = expectTokens(await basic.refresh(refresh_token));
     expectTokens(await client.refresh(next.refresh_token, { client_secret: '' }));
-  });
-
-  it("[mcp 61] rejects the client's secret at another server", async () => {
-    const client = await world.registerClient(slug, { authMethod: 'client_secret_basic' });
-    const issuer = world.issuer(await world.createServer());
-    const elsewhere = clientWithId(client.id, { issuer, authMethod: 'client_secret_basic' }, client.secret);
-    assertOAuthError(await elsewhere.refresh('thr_x'), 401, 'invalid_client');
   });
 });

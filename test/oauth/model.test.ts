@@ -66,28 +66,27 @@ describe('[sec D] OAuth proxy, checked against a model', async () => {
   });
   const at = <T>(list: readonly T[], index: number): T => list[index % list.length] as T;
 
-  const begin = fc.tuple(one, one, rarely).map(([client, browser, isAtOther]) =>
-    command(
-      `begin client=${client} browser=${browser}${isAtOther ? ' at the other server' : ''}`,
-      async (logins, real) => {
-        const { url, verifier } = at(real.clients, client).authorization();
-        if (isAtOther) {
-          url.pathname = `/mcp/${at(real.slugs, getServerIndex(client) + 1)}/authorize`;
-          url.searchParams.delete('resource');
-        }
-        const form = await at(real.browsers, browser).get(url);
-        assert.equal(form.status, isAtOther ? 400 : 200);
-        assert.equal(getRedirectTarget(form), undefined, 'no page redirects before the person has consented');
-        const fresh = { isFormUsed: false, isCodeUsed: false, isEnded: false, generation: 0, tokens: [] };
-        if (!isAtOther) logins.push({ client, browser, verifier, form, ...fresh });
-      },
-    ),
-  );
+  const begin = fc.tuple(one, one, rarely).map(([client, browser, isAtOther]) => {
+    const name = `begin client=${client} browser=${browser}${isAtOther ? ' at the other server' : ''}`;
+    return command(name, async (logins, real) => {
+      const { url, verifier } = at(real.clients, client).authorization();
+      if (isAtOther) {
+        url.pathname = `/mcp/${at(real.slugs, getServerIndex(client) + 1)}/authorize`;
+        url.searchParams.delete('resource');
+      }
+      const form = await at(real.browsers, browser).get(url);
+      assert.equal(form.status, isAtOther ? 400 : 200);
+      assert.equal(getRedirectTarget(form), undefined, 'no page redirects before the person has consented');
+      const fresh = { isFormUsed: false, isCodeUsed: false, isEnded: false, generation: 0, tokens: [] };
+      if (!isAtOther) logins.push({ client, browser, verifier, form, ...fresh });
+    });
+  });
 
   const press = fc.tuple(any, offset, rarely).map(([pick, other, isCancelled]) => {
     const button = isCancelled ? 'Cancel' : 'Allow and log in';
+    const name = `press ${button} login=${pick} browser+${other}`;
     return step(
-      `press ${button} login=${pick} browser+${other}`,
+      name,
       () => true,
       pick,
       async (login, real) => {
@@ -101,51 +100,41 @@ describe('[sec D] OAuth proxy, checked against a model', async () => {
     );
   });
 
+  const hasDeparted = (login: Login) => login.departure !== undefined;
   const provider = fc.tuple(any, one).map(([pick, browser]) =>
-    step(
-      `provider login=${pick} browser=${browser}`,
-      (login) => login.departure !== undefined,
-      pick,
-      async (login, real) => {
-        login.returned = getNextUrl(await at(real.browsers, browser).get(login.departure as URL));
-      },
-    ),
+    step(`provider login=${pick} browser=${browser}`, hasDeparted, pick, async (login, real) => {
+      login.returned = getNextUrl(await at(real.browsers, browser).get(login.departure as URL));
+    }),
   );
 
-  const callback = fc.tuple(any, offset, rarely).map(([pick, other, isAtOther]) =>
-    step(
-      `callback login=${pick} browser+${other}${isAtOther ? ' at the other server' : ''}`,
-      (login) => login.returned !== undefined,
-      pick,
-      async (login, real) => {
-        const url = new URL(login.returned as URL);
-        if (isAtOther) url.pathname = `/mcp/${at(real.slugs, getServerIndex(login.client) + 1)}/callback`;
-        const page = await at(real.browsers, login.browser + other).get(url);
-        const isValid = other === 0 && !isAtOther && login.code === undefined;
-        const code = getRedirectTarget(page)?.searchParams.get('code') ?? undefined;
-        assert.equal(code !== undefined, isValid, `${page.status} ${page.html}`);
-        if (isValid && code !== undefined) login.code = code;
-      },
-    ),
-  );
+  const hasReturned = (login: Login) => login.returned !== undefined;
+  const callback = fc.tuple(any, offset, rarely).map(([pick, other, isAtOther]) => {
+    const name = `callback login=${pick} browser+${other}${isAtOther ? ' at the other server' : ''}`;
+    return step(name, hasReturned, pick, async (login, real) => {
+      const url = new URL(login.returned as URL);
+      if (isAtOther) url.pathname = `/mcp/${at(real.slugs, getServerIndex(login.client) + 1)}/callback`;
+      const page = await at(real.browsers, login.browser + other).get(url);
+      const isValid = other === 0 && !isAtOther && login.code === undefined;
+      const code = getRedirectTarget(page)?.searchParams.get('code') ?? undefined;
+      assert.equal(code !== undefined, isValid, `${page.status} ${page.html}`);
+      if (isValid && code !== undefined) login.code = code;
+    });
+  });
 
-  const redeem = fc.tuple(any, offset, rarely, any).map(([pick, other, isForeign, whose]) =>
-    step(
-      `redeem login=${pick} client+${other}${isForeign ? ` verifier of ${whose}` : ''}`,
-      (login) => login.code !== undefined,
-      pick,
-      async (login, real, logins) => {
-        const { verifier } = isForeign ? at(logins, whose) : login;
-        const reply = await at(real.clients, login.client + other).redeem(login.code as string, verifier);
-        const isOwner = other === 0 && verifier === login.verifier;
-        assert.equal(reply.status, isOwner && !login.isCodeUsed ? 200 : 400, reply.text);
-        if (!isOwner) return;
-        if (login.isCodeUsed) login.isEnded = true;
-        else login.tokens.push({ ...(reply.body as Tokens), generation: 0 });
-        login.isCodeUsed = true;
-      },
-    ),
-  );
+  const hasCode = (login: Login) => login.code !== undefined;
+  const redeem = fc.tuple(any, offset, rarely, any).map(([pick, other, isForeign, whose]) => {
+    const name = `redeem login=${pick} client+${other}${isForeign ? ` verifier of ${whose}` : ''}`;
+    return step(name, hasCode, pick, async (login, real, logins) => {
+      const { verifier } = isForeign ? at(logins, whose) : login;
+      const reply = await at(real.clients, login.client + other).redeem(login.code as string, verifier);
+      const isOwner = other === 0 && verifier === login.verifier;
+      assert.equal(reply.status, isOwner && !login.isCodeUsed ? 200 : 400, reply.text);
+      if (!isOwner) return;
+      if (login.isCodeUsed) login.isEnded = true;
+      else login.tokens.push({ ...(reply.body as Tokens), generation: 0 });
+      login.isCodeUsed = true;
+    });
+  });
 
   const hasTokens = (login: Login) => login.tokens.length > 0;
 

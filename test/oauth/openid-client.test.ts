@@ -1,25 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  ClientSecretBasic,
-  ClientSecretPost,
-  calculatePKCECodeChallenge,
-  dynamicClientRegistration,
-  randomPKCECodeVerifier,
-  randomState,
-  refreshTokenGrant,
-  tokenRevocation,
-} from 'openid-client';
+import * as oidc from 'openid-client';
 import { getNextUrl } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 
 const redirectUri = 'https://agent.example/callback';
 
 /** Authentication of the library, by the method that it registers with. */
-const authentications = { client_secret_basic: ClientSecretBasic, client_secret_post: ClientSecretPost };
+const authentications = { client_secret_basic: oidc.ClientSecretBasic, client_secret_post: oidc.ClientSecretPost };
 
 describe('openid-client library', async () => {
   const world = await startLoginWorld();
@@ -30,27 +18,32 @@ describe('openid-client library', async () => {
       const slug = await world.createServer();
       const resource = world.issuer(slug);
       const metadata = { client_name: 'Test agent', redirect_uris: [redirectUri], token_endpoint_auth_method };
-      const client = await dynamicClientRegistration(new URL(resource), metadata, authentication(), {
+      const client = await oidc.dynamicClientRegistration(new URL(resource), metadata, authentication(), {
         algorithm: 'oauth2',
-        execute: [allowInsecureRequests],
+        execute: [oidc.allowInsecureRequests],
       });
-      const [pkceCodeVerifier, expectedState] = [randomPKCECodeVerifier(), randomState()];
-      const url = buildAuthorizationUrl(client, {
+      const [pkceCodeVerifier, expectedState] = [oidc.randomPKCECodeVerifier(), oidc.randomState()];
+      const url = oidc.buildAuthorizationUrl(client, {
         redirect_uri: redirectUri,
-        code_challenge: await calculatePKCECodeChallenge(pkceCodeVerifier),
+        code_challenge: await oidc.calculatePKCECodeChallenge(pkceCodeVerifier),
         code_challenge_method: 'S256',
         state: expectedState,
         resource,
       });
       const authorization = { url, verifier: pkceCodeVerifier, state: expectedState };
       const callback = getNextUrl(await world.returnFromProvider(authorization));
-      const first = await authorizationCodeGrant(client, callback, { pkceCodeVerifier, expectedState }, { resource });
+      const first = await oidc.authorizationCodeGrant(
+        client,
+        callback,
+        { pkceCodeVerifier, expectedState },
+        { resource },
+      );
       assert.equal((await world.listTools(slug, first.access_token)).status, 200);
 
-      const second = await refreshTokenGrant(client, first.refresh_token ?? assert.fail(), { resource });
+      const second = await oidc.refreshTokenGrant(client, first.refresh_token ?? assert.fail(), { resource });
       assert.equal((await world.listTools(slug, second.access_token)).status, 200);
 
-      await tokenRevocation(client, second.refresh_token ?? assert.fail());
+      await oidc.tokenRevocation(client, second.refresh_token ?? assert.fail());
       assert.equal((await world.listTools(slug, second.access_token)).status, 401);
     });
 });

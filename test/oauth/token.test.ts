@@ -14,7 +14,7 @@ describe('token endpoint', async () => {
   });
   after(() => world.stop());
 
-  it('[mcp 50] returns Toolhost tokens as JSON with Cache-Control: no-store', async () => {
+  it('[mcp 50] [mcp 52] [sec A3] returns its own tokens as JSON with Cache-Control: no-store, and sends only the provider’s token upstream', async () => {
     const { code, verifier } = await world.logIn(client);
     const reply = await client.redeem(code, verifier);
     assert.match(reply.headers.get('content-type') ?? '', /^application\/json/);
@@ -23,6 +23,14 @@ describe('token endpoint', async () => {
     assert.match(access_token, /^tha_\w{43}$/);
     assert.match(refresh_token, /^thr_\w{43}$/);
     assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'read write' });
+    assert.notEqual((await world.callTool(slug, access_token)).isError, true);
+    const [request] = world.upstream.take();
+    assert.match(request?.headers.authorization ?? '', /^Bearer provider-access-\d+$/);
+    const sent = [request?.url, ...(request?.rawHeaders ?? []), request?.body.toString()].join('\n');
+    for (const own of [access_token, refresh_token]) assert.ok(!sent.includes(own.slice(4)));
+    const raw = request?.headers.authorization?.replace('Bearer ', '');
+    assert.equal((await world.listTools(slug, raw)).status, 401, "the provider's token is not a token of this server");
+    assert.equal((await world.listTools(slug, refresh_token)).status, 401, 'a refresh token is not an access token');
   });
 
   it('[mcp 50] reports fewer scopes if the provider granted fewer, even after a refresh that names none (RFC 6749, 5.1)', async (t) => {
@@ -55,18 +63,6 @@ describe('token endpoint', async () => {
       assert.equal(expectTokens(await client.refresh(first.refresh_token)).scope, expectedScope);
       assert.equal(world.provider.takeTokenRequests().length, 1);
     }
-  });
-
-  it('[mcp 52] [sec A3] sends the provider’s token upstream and never the client’s, which is a different one', async () => {
-    const { access_token, refresh_token } = await world.getTokens(client);
-    assert.notEqual((await world.callTool(slug, access_token)).isError, true);
-    const [request] = world.upstream.take();
-    assert.match(request?.headers.authorization ?? '', /^Bearer provider-access-\d+$/);
-    const sent = [request?.url, ...(request?.rawHeaders ?? []), request?.body.toString()].join('\n');
-    for (const own of [access_token, refresh_token]) assert.ok(!sent.includes(own.slice(4)));
-    const raw = request?.headers.authorization?.replace('Bearer ', '');
-    assert.equal((await world.listTools(slug, raw)).status, 401, "the provider's token is not a token of this server");
-    assert.equal((await world.listTools(slug, refresh_token)).status, 401, 'a refresh token is not an access token');
   });
 
   it('[sec A3] expires an access token after an hour', async () => {

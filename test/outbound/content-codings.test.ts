@@ -23,10 +23,10 @@ const createText = (length: number) => `"${'a'.repeat(length - 2)}"`;
 const createNoise = (length: number) => `"${randomBytes(length / 2).toString('hex')}"`;
 
 describe('compressed responses of upstreams', async () => {
-  let response: { coding: string; body: Buffer };
+  let response: { coding: string | string[]; body: Buffer };
   const oneTool = await startOneTool();
   oneTool.upstream.on('GET /packed', () => ({
-    headers: { 'content-type': 'application/json', 'content-encoding': response.coding },
+    headers: { 'content-type': 'application/json', 'Content-Encoding': response.coding },
     body: response.body,
   }));
   const slug = await oneTool.createToolServer({ url: '/packed', response_limit_bytes: limitBytes });
@@ -60,4 +60,11 @@ describe('compressed responses of upstreams', async () => {
       }
     });
   }
+
+  it('rejects an unknown coding, and two codings', async () => {
+    for (const coding of ['constructor', ['gzip', 'gzip']]) {
+      response = { coding, body: gzipSync('{}') };
+      assert.equal(getErrorText(await oneTool.call(slug)), 'the upstream responded with an unknown content coding');
+    }
+  });
 });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { startProjectsApi } from '../../examples/projects/upstream.ts';
 
 type Row = Record<string, string | null>;
@@ -14,21 +14,12 @@ const prefer = { Prefer: 'return=representation' };
 const unknownId = '00000000-0000-4000-8000-000000000000';
 const start = (file = ':memory:', port = 0) => startProjectsApi({ host: '127.0.0.1', port, file });
 
-function useApi(): () => Api {
-  let api: Api | undefined;
-  before(async () => {
-    api = await start();
-  });
-  after(() => api?.close());
-  return () => api ?? assert.fail('not running');
-}
-
 /** Sends requests to a running API and checks the responses. */
-function createClient(api: () => Api) {
+function createClient(api: Api) {
   const send = (method: string, path: string, body?: unknown, headers: object = {}) => {
     const text = typeof body === 'string' || body instanceof Blob ? body : JSON.stringify(body);
     const init = { method, headers: { ...key, ...headers } };
-    return fetch(`${api().url}/rest/v1/${path}`, text === undefined ? init : { ...init, body: text });
+    return fetch(`${api.url}/rest/v1/${path}`, text === undefined ? init : { ...init, body: text });
   };
   const rows = async (method: string, path: string, body?: unknown): Promise<Row[]> => {
     const response = await send(method, path, body, prefer);
@@ -58,8 +49,10 @@ function createClient(api: () => Api) {
   return { send, rows, create, refused, silent };
 }
 
-describe('example upstream: reading', () => {
-  const { rows, refused } = createClient(useApi());
+describe('example upstream: reading', async () => {
+  const api = await start();
+  after(() => api.close());
+  const { rows, refused } = createClient(api);
   const titles = async (query: string) => (await rows('GET', `tasks?${query}`)).map((row) => row.title);
   const all = ['Draw the new start page', 'Measure the loading time', 'Return the old keys'];
 
@@ -119,8 +112,10 @@ describe('example upstream: reading', () => {
   });
 });
 
-describe('example upstream: creating', () => {
-  const { send, rows, create, refused, silent } = createClient(useApi());
+describe('example upstream: creating', async () => {
+  const api = await start();
+  after(() => api.close());
+  const { send, rows, create, refused, silent } = createClient(api);
 
   it('fills in IDs and defaults', async () => {
     const { id: project_id = '', ...project } = await create('projects', { name: 'Garden' });
@@ -155,8 +150,10 @@ describe('example upstream: creating', () => {
   });
 });
 
-describe('example upstream: updating and deleting', () => {
-  const { send, rows, create, refused, silent } = createClient(useApi());
+describe('example upstream: updating and deleting', async () => {
+  const api = await start();
+  after(() => api.close());
+  const { send, rows, create, refused, silent } = createClient(api);
 
   it('updates the given fields of the rows that match', async () => {
     const project = await create('projects', { name: 'Old', description: 'Kept' });
@@ -202,12 +199,13 @@ describe('example upstream: updating and deleting', () => {
   });
 });
 
-describe('example upstream: the process', () => {
-  const api = useApi();
+describe('example upstream: the process', async () => {
+  const api = await start();
+  after(() => api.close());
 
   it('requires the key before anything else', async () => {
     for (const headers of [new Headers(), { apikey: '' }, { apikey: 'x' }, { Authorization: key.apikey }]) {
-      const response = await fetch(`${api().url}/rest/v1/users`, { headers });
+      const response = await fetch(`${api.url}/rest/v1/users`, { headers });
       assert.match(`${response.status} ${await response.text()}`, /^401 .*"message":"[^"]*API key/);
     }
   });
@@ -215,16 +213,16 @@ describe('example upstream: the process', () => {
   it('stores its rows in the file, seeds only once, and explains why it cannot start', async (test) => {
     const folder = await mkdtemp(join(tmpdir(), 'toolhost-example-'));
     test.after(() => rm(folder, { recursive: true }));
-    await assert.rejects(start(':memory:', api().port), { code: 'EADDRINUSE' });
+    await assert.rejects(start(':memory:', api.port), { code: 'EADDRINUSE' });
     await assert.rejects(start(folder), { code: 'ERR_SQLITE_ERROR' });
     const first = await start(join(folder, 'projects.sqlite'));
-    await createClient(() => first).rows('DELETE', `projects?id=neq.${unknownId}`);
-    const created = await createClient(() => first).create('projects', { name: 'Lasting' });
+    await createClient(first).rows('DELETE', `projects?id=neq.${unknownId}`);
+    const created = await createClient(first).create('projects', { name: 'Lasting' });
     await first.close();
     await assert.rejects(fetch(first.url));
     const second = await start(join(folder, 'projects.sqlite'));
     test.after(() => second.close());
-    assert.deepEqual(await createClient(() => second).rows('GET', 'projects'), [created]);
-    assert.deepEqual(await createClient(() => second).rows('GET', 'tasks'), []);
+    assert.deepEqual(await createClient(second).rows('GET', 'projects'), [created]);
+    assert.deepEqual(await createClient(second).rows('GET', 'tasks'), []);
   });
 });

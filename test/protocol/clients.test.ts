@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { isFullSuite } from '../sets.ts';
 import { type McpClient, type McpClientKind, mcpClients } from '../support/mcp-clients.ts';
-import { startToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordedRequest, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
 const largeFile = Buffer.alloc(400_000, 0xfe);
 const storedCredential = 'the-credential-of-the-upstream';
@@ -49,9 +49,8 @@ function getText(content: { text?: string }[]): string {
 
 describe('real clients', { concurrency: 2 }, async () => {
   const home = mkdtempSync(join(tmpdir(), 'toolhost-clients-'));
-  const upstream = await startRecordingUpstream();
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
   upstream.on('*', respond);
-  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
   const createServer = (slug: string, authentication: object, more?: object) =>
     toolhost.createServer(createConfig(slug, upstream.url, authentication, more));
   const forwarded = { type: 'ApiKey', header: 'X-Api-Key' };
@@ -74,8 +73,7 @@ describe('real clients', { concurrency: 2 }, async () => {
   const secret = { body: { value: storedCredential } };
   assert.equal((await toolhost.rest('PUT', '/servers/stored/secrets/SERVICE_KEY', secret)).status, 200);
   after(async () => {
-    await toolhost.stop();
-    await upstream.close();
+    await stop();
     rmSync(home, { recursive: true, force: true });
   });
 

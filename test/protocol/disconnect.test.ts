@@ -2,19 +2,18 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, beforeEach, describe, it } from 'node:test';
 import { buildEchoConfig, buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 
 const token = 'caller-token';
 
 describe('a client that disconnects', async () => {
-  const upstream = await startRecordingUpstream();
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream({ env: { CONCURRENT_CALLS: '1' } });
   upstream.on('GET /echo', () => 'hold');
   upstream.on('POST /notes', () => 'hold');
-  const toolhost = await startToolhost({ egressPorts: [upstream.port], env: { CONCURRENT_CALLS: '1' } });
   await toolhost.createServer(buildEchoConfig(upstream.url));
   beforeEach(() => void upstream.take());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   /** Starts a call and returns a function that disconnects the client. */
   const startCall = (message: Json, headers: Record<string, string> = {}) => {

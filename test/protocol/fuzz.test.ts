@@ -3,9 +3,9 @@ import { after, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { buildEchoConfig, getRpcResult, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost, statelessMeta, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { type Json, statelessMeta, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { type RawReply, sendRawRequest } from '../support/upstreams/raw-request.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const errorCodes = new Set([-32700, -32600, -32601, -32602, -32020, -32022, 401]);
@@ -65,10 +65,9 @@ const headers = fc.record({
 });
 
 describe('an MCP endpoint that receives random input', async () => {
-  const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
   await toolhost.createServer(buildEchoConfig(upstream.url));
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   const post = (body: string | Buffer, overrides: Record<string, string | undefined> = {}) => {
     const fields = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...overrides };

@@ -8,9 +8,9 @@ import {
   getRpcResult,
   mirrorHeaders,
 } from '../support/mcp.ts';
-import { type Json, type Reply, startToolhost, statelessMeta } from '../support/toolhost/toolhost.ts';
+import { type Json, type Reply, statelessMeta } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 const base64 = (text: string | Buffer) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
@@ -30,12 +30,11 @@ function createMirroringTool(upstream: string): Json {
 }
 
 describe('the validation of headers that mirror the body', async () => {
-  const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
   const config = buildEchoConfig(upstream.url);
   await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), createMirroringTool(upstream.url)] });
   beforeEach(() => void upstream.take());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   /** Sends a stateless request with exactly these mirrored headers. */
   const send = (method: string, params: Json, headers: Record<string, string>) =>

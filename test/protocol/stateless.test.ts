@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { assertRefused, buildEchoConfig, buildStatelessMessage, getRpcResult, mirrorHeaders } from '../support/mcp.ts';
-import { type Json, startToolhost, statelessMeta } from '../support/toolhost/toolhost.ts';
-import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type Json, statelessMeta } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 
 const token = 'caller-token';
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
@@ -11,11 +11,10 @@ const clientKey = 'io.modelcontextprotocol/clientInfo';
 const infoKey = 'io.modelcontextprotocol/serverInfo';
 
 describe('the stateless protocol (version 2026-07-28)', async () => {
-  const upstream = await startRecordingUpstream();
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
   upstream.on('GET /echo', () => ({ body: { said: 'hello' } }));
-  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
   await toolhost.createServer(buildEchoConfig(upstream.url));
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   const rpc = (method: string, params: Json = {}) => toolhost.statelessRpc('echo', token, method, params);
   /** Sends a message unchanged, with the headers of a valid message. */
@@ -180,9 +179,7 @@ describe('the stateless protocol (version 2026-07-28)', async () => {
 
   it('[mcp 16] rejects a posted response', async () => {
     const reply = await post({ jsonrpc: '2.0', id: 9, result: {} });
-    assert.match(
-      assertRefused(reply, 400, -32600, 9),
-      /the body is a JSON-RPC response; send a request or a notification/,
-    );
+    const message = assertRefused(reply, 400, -32600, 9);
+    assert.match(message, /the body is a JSON-RPC response; send a request or a notification/);
   });
 });

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
 import { after, beforeEach, describe, it } from 'node:test';
 import { buildEchoConfig, getRpcResult } from '../support/mcp.ts';
-import { type Json, startToolhost, statelessMeta, type ToolCallResult } from '../support/toolhost/toolhost.ts';
-import { type CannedResponse, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { type Json, statelessMeta, type ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { startToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
+import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'caller-token';
 
 describe('tool handling in both protocol generations', async () => {
-  const upstream = await startRecordingUpstream();
+  const { upstream, toolhost, stop } = await startToolhostWithUpstream();
   const tool = { name: 'tool', description: 'A tool of this test, for this test.', method: 'GET' };
   const createTool = (overrides: Json = {}): Json => ({ ...tool, url: `${upstream.url}/tool`, ...overrides });
   /** Creates a server with one tool. */
   const createServer = (slug: string, overrides: Json = {}, config: Json = {}) =>
     toolhost.createServer({ ...buildEchoConfig(upstream.url, { slug, ...config }), tools: [createTool(overrides)] });
-  const toolhost = await startToolhost({ egressPorts: [upstream.port] });
   const slow = { ...createTool(), name: 'slow', url: `${upstream.url}/slow`, timeout_ms: 40 };
   const config = buildEchoConfig(upstream.url);
   await toolhost.createServer({ ...config, tools: [...(config.tools as Json[]), slow] });
   beforeEach(() => void upstream.take());
-  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+  after(stop);
 
   /** Calls a tool in both protocol generations and asserts equal results except for the envelope. */
   const callInBothGenerations = async (name: string, args: Json, slug = 'echo'): Promise<ToolCallResult> => {

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { scanJson } from './json-scan.ts';
-import { sourceHash } from './json-wasm.ts';
 import { getRunCount } from '../../../test/sets.ts';
 import { assertAlwaysSync } from '../../../test/support/properties.ts';
+import { scanJson } from './json-scan.ts';
+import { sourceHash } from './json-wasm.ts';
 
 const isJson = (text: string) => {
   try {

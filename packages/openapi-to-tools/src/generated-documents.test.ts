@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ImportPlan } from './plan/plan-import.ts';
 import { getValidConfig, openApi, planDocument } from '../../../test/support/import/import-plans.ts';
 import { type ExampleRequest, requestWriters } from '../../../test/support/import/request-formats.ts';
 import { assertAlwaysSync } from '../../../test/support/properties.ts';
 import { boolean, integer, listOf, object, pluck, text } from '../../../test/support/schemas.ts';
 import type { Json } from '../../../test/support/toolhost/toolhost.ts';
+import type { ImportPlan } from './plan/plan-import.ts';
 
 type Tool = { name: string; method: string; url: string; headers?: Json; body?: string; input_schema: Json };
 type Argument = { wire: string; location: string; schema: Json; required: boolean; value: unknown };

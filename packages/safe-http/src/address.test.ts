@@ -4,31 +4,26 @@ import fc from 'fast-check';
 import { getRunCount } from '../../../test/sets.ts';
 import { getLiteralAddress, isPublicAddress } from './address.ts';
 
+type Range = [network: number[], bits: number];
+
+/** Parses ranges of IPv4 addresses, such as 10.0.0.0/8. */
+const parseV4 = (ranges: string) =>
+  ranges.split(' ').map((range): Range => {
+    const [network = '', bits] = range.split('/');
+    return [network.split('.').map(Number), Number(bits)];
+  });
+
 /** IANA's special-purpose registry and additional rejected ranges. Deliberately separate from the product's code. */
-const refusedV4: [network: number[], bits: number][] = [
-  [[0, 0, 0, 0], 8], // this network
-  [[10, 0, 0, 0], 8],
-  [[100, 64, 0, 0], 10], // shared by carriers
-  [[127, 0, 0, 0], 8],
-  [[169, 254, 0, 0], 16], // link-local, including cloud metadata services
-  [[172, 16, 0, 0], 12],
-  [[192, 0, 0, 0], 24],
-  [[192, 0, 2, 0], 24], // documentation
-  [[192, 31, 196, 0], 24], // AS112
-  [[192, 52, 193, 0], 24], // multicast tunnels
-  [[192, 88, 99, 0], 24], // relays to 6to4
-  [[192, 168, 0, 0], 16],
-  [[192, 175, 48, 0], 24], // AS112
-  [[198, 18, 0, 0], 15], // benchmarks
-  [[198, 51, 100, 0], 24],
-  [[203, 0, 113, 0], 24],
-  [[224, 0, 0, 0], 4],
-  [[240, 0, 0, 0], 4],
-  [[168, 63, 129, 16], 32], // Azure's wire server
+const refusedV4 = [
+  ...parseV4('0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.168.0.0/16 240.0.0.0/4'),
+  // Assignments of the IETF, benchmarks, documentation, and multicast.
+  ...parseV4('192.0.0.0/24 198.18.0.0/15 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4'),
+  // AS112, multicast tunnels, relays to 6to4, and Azure's wire server.
+  ...parseV4('192.31.196.0/24 192.175.48.0/24 192.52.193.0/24 192.88.99.0/24 168.63.129.16/32'),
 ];
 
 /** Ranges inside 2000::/3, the only assigned range. */
-const refusedV6: [network: number[], bits: number][] = [
+const refusedV6: Range[] = [
   [[0x20, 0x01, 0x00], 23], // Teredo, benchmarks, ORCHID and other assignments of the IETF
   [[0x20, 0x01, 0x0d, 0xb8], 32],
   [[0x20, 0x02], 16], // 6to4
@@ -36,7 +31,7 @@ const refusedV6: [network: number[], bits: number][] = [
   [[0x3f, 0xff, 0x00], 20], // documentation
 ];
 
-function isInside(bytes: readonly number[], [network, bits]: [number[], number]): boolean {
+function isInside(bytes: readonly number[], [network, bits]: Range): boolean {
   for (let bit = 0; bit < bits; bit += 1) {
     const at = (source: readonly number[]) => ((source[bit >> 3] ?? 0) >> (7 - (bit & 7))) & 1;
     if (at(bytes) !== at(network)) return false;
@@ -56,7 +51,7 @@ function isPublicByTable(bytes: readonly number[]): boolean {
 const byte = fc.integer({ min: 0, max: 255 });
 
 /** Addresses of a range, and those just outside it. */
-function rangeAndNeighbors(range: [number[], number], length: number): fc.Arbitrary<number[]> {
+function rangeAndNeighbors(range: Range, length: number): fc.Arbitrary<number[]> {
   return fc
     .record({
       rest: fc.array(byte, { minLength: length, maxLength: length }),
@@ -80,15 +75,9 @@ const anyV4 = fc.oneof(
   ...refusedV4.map((range) => rangeAndNeighbors(range, 4)),
 );
 const mapped = anyV4.map((bytes) => [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, ...bytes]);
-const otherPrefixes = [
-  [0x00, 0x64, 0xff, 0x9b],
-  [0x00, 0x64, 0xff, 0x9b, 0x00, 0x01],
-  [0xfc],
-  [0xfe, 0x80],
-  [0xfe, 0xc0],
-  [0xff, 0x02],
-  [],
-];
+const otherPrefixes = ['0064ff9b', '0064ff9b0001', 'fc', 'fe80', 'fec0', 'ff02', ''].map((hex) => [
+  ...Buffer.from(hex, 'hex'),
+]);
 const anyV6 = fc.oneof(
   fc.array(byte, { minLength: 16, maxLength: 16 }),
   fc.array(byte, { minLength: 15, maxLength: 15 }).map((rest) => [0x20 | ((rest[0] ?? 0) & 0x1f), ...rest]),

@@ -8,7 +8,6 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { newWorkspaceId } from '@toolhost/credentials/ids';
-import { OutboundError } from '@toolhost/errors/errors';
 import { eventually } from '../../../test/support/eventually.ts';
 import { createSelfSigned } from '../../../test/support/upstreams/certificate.ts';
 import {
@@ -17,7 +16,7 @@ import {
   formatJsonResponse,
   startEchoingUpstream,
 } from '../../../test/support/upstreams/echoing-upstream.ts';
-import { createExchange, createTestClient } from '../../../test/support/upstreams/http-client.ts';
+import { createExchange, createTestClient, getFailure } from '../../../test/support/upstreams/http-client.ts';
 import { startListener } from '../../../test/support/upstreams/listener.ts';
 import { formatRawResponse } from '../../../test/support/upstreams/raw-responses.ts';
 import type { Exchange } from './exchange.ts';
@@ -38,14 +37,6 @@ async function startRawServer(onConnection: (socket: Socket) => void) {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return { sockets, server, port: (server.address() as AddressInfo).port };
 }
-
-const getFailure = async (sent: Promise<unknown>): Promise<OutboundError> => {
-  const error = await sent.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  return error instanceof OutboundError ? error : assert.fail(String(error));
-};
 
 describe('connection limits of the HTTP client', () => {
   let upstream: EchoingUpstream;

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import { getTenantId } from '@toolhost/credentials/ids';
+import { OutboundError } from '@toolhost/errors/errors';
 import { createFairCache } from '@toolhost/limits/fair-cache';
 import { parseEgressAllow } from '@toolhost/safe-http/egress';
 import type { Exchange } from '@toolhost/safe-http/exchange';
@@ -33,3 +35,9 @@ export const createExchange = (origin: string, more: Partial<Exchange> = {}): Ex
   limitBytes: 2_000_000,
   ...more,
 });
+
+/** Returns the error of a request that must fail. */
+export async function getFailure(sent: Promise<unknown>): Promise<OutboundError> {
+  const error = await sent.catch((thrown: unknown) => thrown);
+  return error instanceof OutboundError ? error : assert.fail(String(error));
+}

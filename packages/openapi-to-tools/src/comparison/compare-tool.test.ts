@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { compareTool } from './compare-tool.ts';
-import { SchemaFinder } from '../document/references.ts';
-import type { ImportedTool } from '../tools/tool-candidate.ts';
 import { listOutcomes, openApi, planDocument } from '../../../../test/support/import/import-plans.ts';
 import { assertAlwaysSync } from '../../../../test/support/properties.ts';
-import { boolean, cookie, header, inPath, integer, jsonBody, number, query, text } from '../../../../test/support/schemas.ts';
+import {
+  boolean,
+  cookie,
+  header,
+  inPath,
+  integer,
+  jsonBody,
+  number,
+  query,
+  text,
+} from '../../../../test/support/schemas.ts';
 import type { Json } from '../../../../test/support/toolhost/toolhost.ts';
+import { SchemaFinder } from '../document/references.ts';
+import type { ImportedTool } from '../tools/tool-candidate.ts';
+import { compareTool } from './compare-tool.ts';
 
 const responses = { 200: { description: 'ok' } };
 
