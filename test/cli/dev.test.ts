@@ -1,35 +1,20 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { eventually } from '../support/eventually.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { pluck } from '../support/pluck.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { createTestFolder } from '../support/toolhost/command-world.ts';
 import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('toolhost dev', () => {
-  let upstream: RecordingUpstream;
-  let folder: string;
-  let serving: ChildToolhost;
-  let key: string;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-dev-files-'));
-    save('first.yaml', createConfig('first'));
-    save('sealed.yaml', { ...createConfig('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
-    const env = { EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DEV_KEY: 'dev-value', HOME: folder };
-    serving = await startChildToolhost(env, toolhostProgram, ['dev', folder, '--env', 'DEV_KEY', '--env', 'NOT_SET']);
-    key = /^API key {4}(\S+)/m.exec(serving.output('stderr'))?.[1] ?? '';
-  });
-  after(async () => {
-    await serving?.end();
-    await upstream.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
+describe('toolhost dev', async () => {
+  const upstream = await startRecordingUpstream();
+  after(() => upstream.close());
+  const folder = createTestFolder();
   const createConfig = (slug: string, more: object = {}) =>
     buildServerAt(slug, upstream.url, { authentication: { type: 'Bearer', token: '{{KEY}}' }, ...more });
   /** Saves the way careful editors do: writes another file, then renames it. */
@@ -38,26 +23,30 @@ describe('toolhost dev', () => {
     writeFileSync(draft, typeof value === 'string' ? value : stringify(value));
     renameSync(draft, join(folder, name));
   };
-  const listToolNames = async (slug: string): Promise<string[] | number> => {
-    const response = await fetch(`${serving.url}/mcp/${slug}`, {
+  save('first.yaml', createConfig('first'));
+  save('sealed.yaml', { ...createConfig('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
+  const env = { EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DEV_KEY: 'dev-value', HOME: folder };
+  const args = ['dev', folder, '--env', 'DEV_KEY', '--env', 'NOT_SET'];
+  const serving = await startChildToolhost(env, toolhostProgram, args);
+  after(() => serving.end());
+  const key = /^API key {4}(\S+)/m.exec(serving.output('stderr'))?.[1] ?? '';
+  const post = (path: string, body: object) =>
+    fetch(serving.url + path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json', authorization: `Bearer ${key}` },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+      body: JSON.stringify(body),
     });
+  const listToolNames = async (slug: string): Promise<unknown[] | number> => {
+    const response = await post(`/mcp/${slug}`, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
     if (!response.ok) return response.status;
-    return ((await response.json()) as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name);
+    return pluck(((await response.json()) as { result: { tools: object[] } }).result.tools, 'name');
   };
   const assertEventuallyServes = (slug: string, expected: string[] | number) =>
     eventually(async () => assert.deepEqual(await listToolNames(slug), expected));
 
   it('[imp 6] serves the files of a folder with secrets from the environment', async () => {
     assert.deepEqual(await listToolNames('first'), ['get']);
-    const response = await fetch(`${serving.url}/api/v1/servers/sealed/tools/get/call`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-      body: '{"arguments": {}}',
-    });
-    assert.equal(response.status, 200);
+    assert.equal((await post('/api/v1/servers/sealed/tools/get/call', { arguments: {} })).status, 200);
     assert.equal(upstream.take().at(-1)?.headers.authorization, 'Bearer dev-value');
     assert.doesNotMatch(serving.output(), /dev-value/);
   });
@@ -81,13 +70,11 @@ describe('toolhost dev', () => {
   it('[imp 6] keeps serving the previous version of an invalid file, and prints the problem', async () => {
     save('kept.yaml', createConfig('kept'));
     await assertEventuallyServes('kept', ['get']);
+    const unset = { ...createConfig('kept'), secrets: { KEY: { env: 'NOT_SET' } } };
     for (const [broken, message] of [
       ['name: [', /kept\.yaml: is not YAML: /],
       [createConfig('kept', { tools: [{ name: 'x' }] }), /kept\.yaml: tools\[0\]\.url: /],
-      [
-        { ...createConfig('kept'), secrets: { KEY: { env: 'NOT_SET' } } },
-        /kept\.yaml: secrets\.KEY: .*NOT_SET is not set/,
-      ],
+      [unset, /kept\.yaml: secrets\.KEY: .*NOT_SET is not set/],
       [createConfig('first'), /kept\.yaml: slug: "first" is already the slug in .*first\.yaml/],
     ] as const) {
       save('kept.yaml', broken);

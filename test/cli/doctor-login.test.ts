@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Check } from '@toolhost/mcp-doctor/checks';
+import { assertFailed } from '../support/toolhost/command-world.ts';
 import { runDoctor, runDoctorWithLogin } from '../support/toolhost/doctor-command.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import {
@@ -33,41 +34,24 @@ describe('toolhost doctor', () => {
       assert.match(allowed.call?.detail ?? '', /called second/);
     });
 
-    const faultCases: [name: string, fault: Fault, status: Check['status'], detail: RegExp][] = [
-      ['has no content', replaceMethodResult('tools/call', {}), 'problem', /no content/],
-      [
-        'is a protocol error',
-        replaceMethodResponse('tools/call', () =>
-          jsonResponse(200, { jsonrpc: '2.0', id: 20, error: { code: -32603, message: 'a\u001b[2Jb' } }),
-        ),
-        'problem',
-        /-32603: a \[2Jb/,
-      ],
-      [
-        'reports a failure',
-        replaceMethodResult('tools/call', { isError: true, content: [{ type: 'text', text: 'no\nway' }] }),
-        'warning',
-        /error: no way/,
-      ],
-      [
-        'is a list that Gemini CLI parses as structured content',
-        replaceMethodResult('tools/call', { content: [{ type: 'text', text: '[1,2]' }] }),
-        'warning',
-        /Gemini CLI fails/,
-      ],
-      [
-        'lacks the structured content that the tool announces',
-        replaceMethodResponse('tools/list', (defaultResponse) => {
-          const listed = structuredClone(defaultResponse);
-          const { tools } = (listed.body as { result: { tools: { outputSchema?: object }[] } }).result;
-          for (const each of tools) each.outputSchema = { type: 'object' };
-          return listed;
-        }),
-        'problem',
-        /structuredContent/,
-      ],
+    const respondWithText = (text: string, more = {}) =>
+      replaceMethodResult('tools/call', { ...more, content: [{ type: 'text', text }] });
+    const protocolError = { jsonrpc: '2.0', id: 20, error: { code: -32603, message: 'a\u001b[2Jb' } };
+    const announceOutput = replaceMethodResponse('tools/list', (defaultResponse) => {
+      const listed = structuredClone(defaultResponse);
+      const { tools } = (listed.body as { result: { tools: { outputSchema?: object }[] } }).result;
+      for (const each of tools) each.outputSchema = { type: 'object' };
+      return listed;
+    });
+    const failCall = replaceMethodResponse('tools/call', () => jsonResponse(200, protocolError));
+    const faultCases: [name: string, status: Check['status'], detail: RegExp, fault: Fault][] = [
+      ['has no content', 'problem', /no content/, replaceMethodResult('tools/call', {})],
+      ['is a protocol error', 'problem', /-32603: a \[2Jb/, failCall],
+      ['reports a failure', 'warning', /error: no way/, respondWithText('no\nway', { isError: true })],
+      ['Gemini CLI parses as structured content', 'warning', /Gemini CLI fails/, respondWithText('[1,2]')],
+      ['lacks the structured content that the tool announces', 'problem', /structuredContent/, announceOutput],
     ];
-    for (const [name, fault, status, detail] of faultCases) {
+    for (const [name, status, detail, fault] of faultCases) {
       it(`[ship 6] reports the problem of a result that ${name}`, async () => {
         const examined = await examineCall(fault, '--call', 'first');
         assert.equal(examined.call?.status, status, JSON.stringify(examined.checks));
@@ -77,9 +61,7 @@ describe('toolhost doctor', () => {
 
     it('[ship 6] suggests the nearest tool name, and rejects arguments without a call', async () => {
       assert.match((await examineCall(undefined, '--call', 'frist')).call?.detail ?? '', /no such tool.*`first`/);
-      const { code, stderr } = await runToolhostCommand(['doctor', 'http://127.0.0.1:9/mcp', '--args', '{}']);
-      assert.equal(code, 1);
-      assert.match(stderr, /--call/);
+      assertFailed(await runToolhostCommand(['doctor', 'http://127.0.0.1:9/mcp', '--args', '{}']), /--call/);
     });
   });
 
@@ -106,51 +88,31 @@ describe('toolhost doctor', () => {
       assert.doesNotMatch(stderr, /the-right-token|the-refresh-token/);
     });
 
-    const changeGrant = (
-      change: (defaultResponse: ForeignResponse, form: URLSearchParams) => ForeignResponse | undefined,
-    ): Fault =>
+    type ChangeGrant = (defaultResponse: ForeignResponse, form: URLSearchParams) => ForeignResponse | undefined;
+    const changeGrant = (change: ChangeGrant) =>
       replaceResponse('token', (defaultResponse, { body }) =>
         defaultResponse.status === 200 ? change(defaultResponse, new URLSearchParams(body)) : undefined,
       );
-    const faultCases: [name: string, fault: Fault, id: string, status: Check['status'], detail: RegExp][] = [
-      [
-        'issues no token',
-        changeGrant((_, form) => (form.has('code') ? jsonResponse(400, { error: 'invalid_client' }) : undefined)),
-        'login',
-        'problem',
-        /400 invalid_client/,
-      ],
-      [
-        'issues no refresh token',
-        changeGrant(() => jsonResponse(200, { access_token: 'the-right-token', token_type: 'Bearer' })),
-        'refresh',
-        'warning',
-        /log in again/,
-      ],
-      [
-        'refreshes only with a resource parameter',
-        changeGrant((_, form) =>
-          form.get('grant_type') === 'refresh_token' && !form.has('resource')
-            ? jsonResponse(400, { error: 'invalid_target' })
-            : undefined,
-        ),
-        'refresh',
-        'problem',
-        /400 invalid_target/,
-      ],
-      [
-        'issues a token that it rejects',
-        changeGrant((defaultResponse) => ({
-          ...defaultResponse,
-          body: { ...(defaultResponse.body as object), access_token: 'another' },
-        })),
-        'token',
-        'problem',
-        /401/,
-      ],
-      ['fails to revoke tokens', replaceResponse('revoke', () => jsonResponse(500, {})), 'logout', 'warning', /500/],
+    const rejectIf = (error: string, isRejected: (form: URLSearchParams) => boolean) =>
+      changeGrant((_, form) => (isRejected(form) ? jsonResponse(400, { error }) : undefined));
+    const rejectCode = rejectIf('invalid_client', (form) => form.has('code'));
+    const isRefreshWithoutResource = (form: URLSearchParams) =>
+      form.get('grant_type') === 'refresh_token' && !form.has('resource');
+    const requireResource = rejectIf('invalid_target', isRefreshWithoutResource);
+    const issueAnother = changeGrant(({ body, ...response }) => {
+      return { ...response, body: { ...(body as object), access_token: 'another' } };
+    });
+    const accessToken = { access_token: 'the-right-token', token_type: 'Bearer' };
+    const onlyAccess = changeGrant(() => jsonResponse(200, accessToken));
+    const failRevocation = replaceResponse('revoke', () => jsonResponse(500, {}));
+    const faultCases: [name: string, id: string, status: Check['status'], detail: RegExp, fault: Fault][] = [
+      ['issues no token', 'login', 'problem', /400 invalid_client/, rejectCode],
+      ['issues no refresh token', 'refresh', 'warning', /log in again/, onlyAccess],
+      ['refreshes only with a resource parameter', 'refresh', 'problem', /400 invalid_target/, requireResource],
+      ['issues a token that it rejects', 'token', 'problem', /401/, issueAnother],
+      ['fails to revoke tokens', 'logout', 'warning', /500/, failRevocation],
     ];
-    for (const [name, fault, id, status, detail] of faultCases) {
+    for (const [name, id, status, detail, fault] of faultCases) {
       it(`[ship 6] reports the problem of a server that ${name}`, async () => {
         const { of, code, checks } = await examineWithFault(fault);
         assert.equal(of(id)?.status, status, JSON.stringify(checks, undefined, 1));

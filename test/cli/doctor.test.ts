@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { knownClients } from '@toolhost/mcp-clients/clients';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
+import { pluck } from '../support/pluck.ts';
 import { type DoctorResult, runDoctor, runDoctorWithLogin } from '../support/toolhost/doctor-command.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
@@ -19,6 +20,7 @@ const createTool = (more: object) => ({
   inputSchema: { type: 'object' },
   ...more,
 });
+const getRemarks = ({ checks }: Pick<DoctorResult, 'checks'>) => checks.filter(({ status }) => status !== 'ok');
 
 describe('toolhost doctor', () => {
   it('[ship 6] finds no problem in a working third-party server', async () => {
@@ -26,8 +28,7 @@ describe('toolhost doctor', () => {
     const { code, healthy, checks } = await runDoctor(server.address, validToken);
     await server.close();
     assert.deepEqual([code, healthy], [0, true]);
-    const nonOkIds = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
-    assert.deepEqual(nonOkIds, ['address']);
+    assert.deepEqual(pluck(getRemarks({ checks }), 'id'), ['address']);
     assert.ok(checks.some(({ id }) => id === 'tool_list') && checks.some(({ id }) => id === 'token_endpoint'));
   });
 
@@ -36,8 +37,7 @@ describe('toolhost doctor', () => {
     const { code, checks } = await runDoctor(server.address, undefined, '--call', 'greet');
     const remainingSessions = server.sessions();
     await server.close();
-    const nonOkIds = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
-    assert.deepEqual(nonOkIds, ['address'], JSON.stringify(checks, undefined, 1));
+    assert.deepEqual(pluck(getRemarks({ checks }), 'id'), ['address'], JSON.stringify(checks, undefined, 1));
     assert.match(checks.find(({ id }) => id === 'get')?.detail ?? '', /opens an event stream/);
     assert.ok(checks.some(({ id }) => id === 'call'));
     assert.deepEqual([code, remainingSessions], [0, 0]);
@@ -56,17 +56,12 @@ describe('toolhost doctor', () => {
 
   it('[ship 6] reports for each client whether it works, and why not', async () => {
     const long = 'a'.repeat(65);
-    const fault = replaceMethodResult('tools/list', {
-      tools: [createTool({ name: long }), createTool({ name: 'a.b' })],
-    });
-    const server = await startForeignMcpServer(fault);
+    const tools = [createTool({ name: long }), createTool({ name: 'a.b' })];
+    const server = await startForeignMcpServer(replaceMethodResult('tools/list', { tools }));
     const { clients } = await runDoctor(server.address, validToken);
     const { stdout } = await runToolhostCommand(['doctor', server.address], { env: { TOOLHOST_TOKEN: validToken } });
     await server.close();
-    assert.deepEqual(
-      clients.map(({ client }) => client),
-      knownClients.map(({ name }) => name),
-    );
+    assert.deepEqual(pluck(clients, 'client'), pluck(knownClients, 'name'));
     const getClient = (name: string) => clients.find(({ client }) => client === name) ?? assert.fail(name);
     assert.equal(getClient('ChatGPT').works, 'no');
     assert.match(getClient('ChatGPT').because.join(' '), /letters, digits, _ and -\. Other names: a\.b/);
@@ -103,10 +98,8 @@ describe('toolhost doctor', () => {
     const { checks, clients } = await runDoctor('https://doctor.invalid/mcp/server');
     const { status, detail } = checks[0] ?? assert.fail();
     assert.equal(status, 'warning');
-    assert.match(
-      detail,
-      /^Claude reportedly calls only servers with the path \/mcp\. The path of this server is \/mcp\/server/,
-    );
+    const path = /^Claude reportedly calls only servers with the path \/mcp\. The path of this server is \/mcp\/server/;
+    assert.match(detail, path);
     assert.deepEqual(checks[0]?.clients, ['Claude']);
     assert.ok(clients.every(({ works }) => works === 'no'));
     assert.equal((await runDoctor('https://doctor.invalid/mcp')).checks[0]?.status, 'ok');
@@ -120,21 +113,18 @@ describe('toolhost doctor', () => {
     assert.doesNotMatch(stdout + stderr, /a-secret-token/);
   });
 
-  describe('with servers of this service', () => {
-    let world: Awaited<ReturnType<typeof startLoginWorld>>;
-    before(async () => {
-      world = await startLoginWorld();
-    });
+  describe('with servers of this service', async () => {
+    const world = await startLoginWorld();
     after(() => world.stop());
 
-    const getRemarks = ({ checks }: DoctorResult) =>
-      checks.filter(({ status }) => status !== 'ok').map(({ id, detail }) => `${id}: ${detail}`);
+    const assertOneRemark = (examined: DoctorResult) =>
+      assert.equal(getRemarks(examined).length, 1, JSON.stringify(getRemarks(examined)));
 
     it('[ship 6] finds no problem before and after a login', async () => {
       const slug = await world.createServer();
       const { access_token: token } = await world.getTokens(await world.registerClient(slug));
       const examined = await runDoctor(`${world.toolhost.url}/mcp/${slug}`, token);
-      assert.deepEqual(getRemarks(examined).length, 1, getRemarks(examined).join('\n'));
+      assertOneRemark(examined);
       assert.equal(examined.code, 0);
       assert.ok(examined.checks.length > 18);
     });
@@ -147,7 +137,7 @@ describe('toolhost doctor', () => {
         return getNextUrl(await browser.get(getNextUrl(await browser.get(getNextUrl(redirect)))));
       };
       const examined = await runDoctorWithLogin(`${world.toolhost.url}/mcp/${slug}`, logInAsPerson, '--call', 'run');
-      assert.deepEqual(getRemarks(examined).length, 1, getRemarks(examined).join('\n'));
+      assertOneRemark(examined);
       assert.equal(examined.code, 0);
       for (const id of ['login', 'refresh', 'call', 'logout'])
         assert.equal(examined.checks.find((check) => check.id === id)?.status, 'ok', id);
@@ -157,7 +147,7 @@ describe('toolhost doctor', () => {
       const slug = await world.createServer({ tool_mode: 'search', max_response_tokens: 500 });
       const { access_token: token } = await world.getTokens(await world.registerClient(slug));
       const examined = await runDoctor(`${world.toolhost.url}/mcp/${slug}`, token);
-      assert.deepEqual(getRemarks(examined).length, 1, getRemarks(examined).join('\n'));
+      assertOneRemark(examined);
     });
 
     it('[ship 6] finds that a server with keys works with every client except those that can only log in', async () => {
@@ -165,13 +155,10 @@ describe('toolhost doctor', () => {
       const address = `${running.url}/mcp/projects`;
       const [withoutKey, withKey] = [await runDoctor(address), await runDoctor(address, 'local-example-key')];
       await running.stop();
-      assert.equal(withoutKey.code, 0, getRemarks(withoutKey).join('\n'));
-      assert.deepEqual(
-        getRemarks(withKey).map((remark) => remark.split(':')[0]),
-        ['address', 'sign_in'],
-      );
-      const refused = withKey.clients.filter(({ works }) => works !== 'yes').map(({ client }) => client);
-      assert.deepEqual(refused, ['Claude', 'ChatGPT', 'OpenAI API', 'Anthropic API']);
+      assert.equal(withoutKey.code, 0, JSON.stringify(getRemarks(withoutKey)));
+      assert.deepEqual(pluck(getRemarks(withKey), 'id'), ['address', 'sign_in']);
+      const refused = withKey.clients.filter(({ works }) => works !== 'yes');
+      assert.deepEqual(pluck(refused, 'client'), ['Claude', 'ChatGPT', 'OpenAI API', 'Anthropic API']);
     });
 
     it('[ship 6] finds no problem in the management server', async () => {
@@ -180,10 +167,7 @@ describe('toolhost doctor', () => {
       const examined = await runDoctor(`${running.url}/mcp/manage`, key);
       await running.stop();
       assert.equal(examined.code, 0);
-      assert.deepEqual(
-        getRemarks(examined).map((remark) => remark.split(':')[0]),
-        ['address'],
-      );
+      assert.deepEqual(pluck(getRemarks(examined), 'id'), ['address']);
     });
   });
 });

@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { createRestClient } from '../../apps/cli/src/connection/rest-client.ts';
-import {
-  type AdversarialService,
-  listEntries,
-  respondJson,
-  startAdversarialService,
-} from '../support/toolhost/adversarial-service.ts';
+import { listEntries, respondJson, startAdversarialService } from '../support/toolhost/adversarial-service.ts';
+import { createTestFolder } from '../support/toolhost/command-world.ts';
 import { type CommandResult, runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** Every command that reads lists or versions of a service to their end. */
@@ -28,25 +23,20 @@ const commands: readonly string[][] = [
   ['apply', '--label', 'mine', '--prune', '--yes', 'empty.yaml'],
 ];
 
+type GetPage = (page: number, limit: number) => { entries: number; next: string };
+
 /** Other lists without an end. All commands follow cursors through one file, which the last test checks. */
-const endlessLists: { [name: string]: (page: number, limit: number) => { entries: number; next: string } } = {
+const endlessLists: { [name: string]: GetPage } = {
   'pages without entries': (page) => ({ entries: 0, next: `c${page}` }),
   'a cursor that is too long': (page) => ({ entries: 1, next: `c${page}`.padEnd(501, 'x') }),
   'pages that are larger than asked for': (page, limit) => ({ entries: limit + 1, next: `c${page}` }),
 };
 
-describe('commands that read lists of an adversarial service', () => {
-  let service: AdversarialService;
-  let folder: string;
-  before(async () => {
-    service = await startAdversarialService();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-hostile-'));
-    writeFileSync(join(folder, 'empty.yaml'), '---\n# no server\n---\n');
-  });
-  after(() => {
-    service.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+describe('commands that read lists of an adversarial service', async () => {
+  const service = await startAdversarialService();
+  after(() => service.close());
+  const folder = createTestFolder();
+  writeFileSync(join(folder, 'empty.yaml'), '---\n# no server\n---\n');
   const run = (args: readonly string[]) => runToolhostCommand(args, { env: service.env, cwd: folder });
   const assertRefused = ({ code, stdout, stderr }: CommandResult, reason: RegExp, args: readonly string[]) => {
     const context = `${args.join(' ')}: ${stderr.slice(0, 500)}`;
@@ -54,7 +44,7 @@ describe('commands that read lists of an adversarial service', () => {
     assert.match(stderr, reason, context);
     assert.match(stderr, args.includes('--json') ? /^\{.*\}\n$/ : /^error: [^\n]+\n$/, context);
   };
-  const serveList = (getPage: (page: number, limit: number) => { entries: number; next: string }) => {
+  const serveList = (getPage: GetPage) => {
     let pages = 0;
     service.respondWith(
       respondJson((path, query) => {
@@ -69,10 +59,7 @@ describe('commands that read lists of an adversarial service', () => {
   };
 
   /** Runs a command on a list without an end, and asserts that the command stops. */
-  async function assertStops(
-    args: readonly string[],
-    getPage: (page: number, limit: number) => { entries: number; next: string },
-  ) {
+  async function assertStops(args: readonly string[], getPage: GetPage) {
     serveList(getPage);
     assertRefused(await run(args), /the service returned/, args);
     assert.ok(service.requests.length <= 110, `${args.join(' ')}: ${service.requests.length} requests`);
@@ -140,8 +127,7 @@ describe('commands that read lists of an adversarial service', () => {
         .filter((file) => pattern.test(readFileSync(join(root, file), 'utf8')))
         .toSorted();
     assert.deepEqual(filesMatching(/\bcursor = /), ['connection/lists.ts']);
-    assert.deepEqual(filesMatching(/\.(?:json|text|arrayBuffer|blob|bytes)\(\)|\.body\b[^;]*\?\?/), [
-      'connection/rest-client.ts',
-    ]);
+    const reading = /\.(?:json|text|arrayBuffer|blob|bytes)\(\)|\.body\b[^;]*\?\?/;
+    assert.deepEqual(filesMatching(reading), ['connection/rest-client.ts']);
   });
 });

@@ -5,35 +5,26 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { startFollowing } from '../support/toolhost/follow-command.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const timeoutMs = 30_000;
 
-describe('toolhost calls --follow', () => {
-  let running: TestToolhost;
-  let upstream: RecordingUpstream;
-  let env: Record<string, string>;
-  let dataDir: string;
-  let port: string;
-  const start = async () => {
-    running = await startToolhost({ egressPorts: [upstream.port], dataDir, env: { PORT: port } });
-  };
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
-    port = String(await findFreePort());
-    await start();
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
-    await running.createServer(buildServerAt('things', upstream.url));
-    await running.callTool('things', 'some-token', 'get');
-  });
+describe('toolhost calls --follow', async () => {
+  const upstream = await startRecordingUpstream();
+  const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
+  const port = String(await findFreePort());
+  const start = () => startToolhost({ egressPorts: [upstream.port], dataDir, env: { PORT: port } });
+  let running = await start();
+  const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
+  await running.createServer(buildServerAt('things', upstream.url));
+  await running.callTool('things', 'some-token', 'get');
   after(async () => {
     await running.stop();
     await upstream.close();
@@ -41,18 +32,12 @@ describe('toolhost calls --follow', () => {
   });
 
   it('[ship 7] exits silently when its reader exits', async () => {
-    const pipe = spawn(
-      'bash',
-      ['--norc', '-o', 'pipefail', '-c', `'${toolhostProgram}' calls --follow --limit 1 | head -n 1`],
-      {
-        env: { PATH: process.env.PATH ?? '', ...env },
-      },
-    );
+    const script = `'${toolhostProgram}' calls --follow --limit 1 | head -n 1`;
+    const bashEnv = { PATH: process.env.PATH ?? '', ...env };
+    const pipe = spawn('bash', ['--norc', '-o', 'pipefail', '-c', script], { env: bashEnv });
     const ended = once(pipe, 'close');
     let hasEnded = false;
-    void ended.then(() => {
-      hasEnded = true;
-    });
+    void ended.then(() => (hasEnded = true));
     const stderr = text(pipe.stderr);
     await eventually(async () => {
       await running.callTool('things', 'some-token', 'get');
@@ -66,7 +51,7 @@ describe('toolhost calls --follow', () => {
     await eventually(() => assert.equal(following.lines().length, 1), timeoutMs);
     await running.stop();
     await eventually(() => assert.match(following.stderrText(), /no service is listening at .*; retrying/), timeoutMs);
-    await start();
+    running = await start();
     await running.callTool('things', 'some-token', 'get');
     await eventually(() => assert.equal(following.lines().length, 2), timeoutMs);
     assert.equal(new Set(following.ids()).size, 2);

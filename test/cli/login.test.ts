@@ -1,70 +1,40 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { eventually } from '../support/eventually.ts';
 import { signInLocalUser } from '../support/oauth/signed-in-agent.ts';
+import { pluck } from '../support/pluck.ts';
+import { assertFailed } from '../support/toolhost/command-world.ts';
 import { logInWithCommand, startLogin } from '../support/toolhost/login-command.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { createLoginProfiles } from '../support/toolhost/login-profiles.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand, runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 
-type Stored = {
-  profiles: Record<string, { url: string; client_id: string; access_token: string; refresh_token: string }>;
-};
-
-describe('toolhost login', () => {
-  let running: TestToolhost;
-  let folder: string;
+describe('toolhost login', async () => {
   let aheadMs = 0;
-  before(async () => {
-    running = await startToolhost({ runtimeOptions: { now: () => Date.now() + aheadMs } });
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-login-'));
-  });
-  after(async () => {
-    rmSync(folder, { recursive: true, force: true });
-    await running.stop();
-  });
-
-  let personCount = 0;
-  /** Returns the environment of a person who has never used the command line. */
-  const newPerson = () => ({ XDG_CONFIG_HOME: join(folder, `person-${++personCount}`) });
-  const configFolder = (env: { XDG_CONFIG_HOME: string }) => join(env.XDG_CONFIG_HOME, 'toolhost');
-  const readCredentials = (env: { XDG_CONFIG_HOME: string }) =>
-    JSON.parse(readFileSync(join(configFolder(env), 'credentials.json'), 'utf8')) as Stored;
-  async function logInNewPerson(...args: string[]) {
-    const env = newPerson();
-    const end = await logInWithCommand([running.url, ...args], { env });
-    assert.equal(end.code, 0, end.stderr);
-    return env;
-  }
-  const listServers = (env: Record<string, string>, ...args: string[]) =>
-    runToolhostCommand(['servers', 'list', ...args], { env });
+  const running = await startToolhost({ runtimeOptions: { now: () => Date.now() + aheadMs } });
+  after(() => running.stop());
+  const { newPerson, getConfigFolder, readCredentials, logInNewPerson, listServers } = createLoginProfiles(running.url);
 
   it('[ship 7] logs in through a loopback address, stores the tokens readable only by the user, and then needs no key', async () => {
     const env = newPerson();
     const end = await logInWithCommand([running.url], { env });
-    assert.deepEqual(
-      [end.code, end.stdout],
-      [0, `Logged in to ${running.url}; profile: default; scopes: manage:read, manage:write.\n`],
-    );
+    const report = `Logged in to ${running.url}; profile: default; scopes: manage:read, manage:write.\n`;
+    assert.deepEqual([end.code, end.stdout], [0, report]);
     const { default: tokens } = readCredentials(env).profiles;
     assert.ok(tokens);
     for (const token of [tokens.access_token, tokens.refresh_token])
       assert.ok(!end.stdout.includes(token) && !end.stderr.includes(token));
-    assert.equal(statSync(join(configFolder(env), 'credentials.json')).mode & 0o777, 0o600);
-    assert.equal(statSync(configFolder(env)).mode & 0o777, 0o700);
-    assert.deepEqual(parse(readFileSync(join(configFolder(env), 'config.yaml'), 'utf8')), {
-      profile: 'default',
-      profiles: { default: { url: running.url } },
-    });
+    assert.equal(statSync(join(getConfigFolder(env), 'credentials.json')).mode & 0o777, 0o600);
+    assert.equal(statSync(getConfigFolder(env)).mode & 0o777, 0o700);
+    const config = parse(readFileSync(join(getConfigFolder(env), 'config.yaml'), 'utf8'));
+    assert.deepEqual(config, { profile: 'default', profiles: { default: { url: running.url } } });
     const listed = await listServers(env);
     assert.deepEqual([listed.code, listed.stderr], [0, '']);
-    assert.deepEqual(
-      readdirSync(configFolder(env)).filter((name) => !/^(config\.yaml|credentials\.(json|lock))$/.test(name)),
-      [],
-    );
+    for (const name of readdirSync(getConfigFolder(env)))
+      assert.match(name, /^(config\.yaml|credentials\.(json|lock))$/);
   });
 
   it('[ship 7] accepts the redirected URL on standard input, and rejects anything else', async () => {
@@ -92,9 +62,7 @@ describe('toolhost login', () => {
     const state = new URL(await login.address).searchParams.get('state') ?? '';
     cancelled.search = String(new URLSearchParams({ error: 'access_denied', state, iss: `${running.url}/mcp/manage` }));
     await fetch(cancelled);
-    const { code, stdout, stderr } = await login.ended;
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^error: the login was canceled$/m);
+    assertFailed(await login.ended, /^error: the login was canceled$/m);
   });
 
   it('[ship 7] renews expired tokens once, however many commands need them', async () => {
@@ -102,10 +70,7 @@ describe('toolhost login', () => {
     aheadMs += 61 * 60_000;
     const before = readCredentials(env).profiles.default;
     const ends = await Promise.all(Array.from({ length: 6 }, () => listServers(env)));
-    assert.deepEqual(
-      ends.map(({ code, stderr }) => [code, stderr]),
-      ends.map(() => [0, '']),
-    );
+    for (const { code, stderr } of ends) assert.deepEqual([code, stderr], [0, '']);
     const renewed = readCredentials(env).profiles.default;
     assert.notEqual(renewed?.access_token, before?.access_token);
     // Past the grace period in which the service accepts the previous refresh token again.
@@ -123,9 +88,7 @@ describe('toolhost login', () => {
     assert.deepEqual([loggedOut.code, loggedOut.stdout], [0, `Logged out of ${running.url}; profile: default.\n`]);
     assert.equal(await getStatus(), 401);
     assert.deepEqual(readCredentials(env).profiles, {});
-    const refused = await listServers(env);
-    assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /the profile "default" has no login .*login --profile default/);
+    assertFailed(await listServers(env), /the profile "default" has no login .*login --profile default/);
 
     const other = await logInNewPerson();
     type Grants = { grants: { id: string; server: string; client: string; status: string }[] };
@@ -133,9 +96,8 @@ describe('toolhost login', () => {
     const login = grants.find(({ status }) => status === 'active') ?? assert.fail();
     assert.match(login.client, /^Toolhost command line on /);
     assert.equal((await runToolhostCommand(['logins', 'end', login.id, '--yes'], { env: other })).code, 0);
-    const ended = await listServers(other);
-    assert.equal(ended.code, 1);
-    assert.match(ended.stderr, /the login of the profile "default" has ended; log in again with: .*login --profile/);
+    const ended = /the login of the profile "default" has ended; log in again with: .*login --profile/;
+    assertFailed(await listServers(other), ended);
   });
 
   it('[ship 7] stores an API key from standard input', async () => {
@@ -151,31 +113,27 @@ describe('toolhost login', () => {
 
   it('[ship 7] rejects files that others may read or change', async () => {
     const env = await logInNewPerson();
-    const credentials = join(configFolder(env), 'credentials.json');
+    const credentials = join(getConfigFolder(env), 'credentials.json');
     chmodSync(credentials, 0o644);
-    const readable = await listServers(env);
-    assert.equal(readable.code, 1);
-    assert.match(readable.stderr, /credentials\.json: has mode 644, .*chmod 600/);
+    assertFailed(await listServers(env), /credentials\.json: has mode 644, .*chmod 600/);
     chmodSync(credentials, 0o600);
-    chmodSync(join(configFolder(env), 'config.yaml'), 0o666);
-    const writable = await listServers(env);
-    assert.equal(writable.code, 1);
-    assert.match(writable.stderr, /config\.yaml: has mode 666, .*chmod 644/);
+    chmodSync(join(getConfigFolder(env), 'config.yaml'), 0o666);
+    assertFailed(await listServers(env), /config\.yaml: has mode 666, .*chmod 644/);
     const key = await running.createKey();
     assert.equal((await listServers({ ...env, TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url })).code, 0);
   });
 
   it('[ship 7] says what to do about damaged files, and prints none of their content', async () => {
     const env = await logInNewPerson();
-    const credentials = join(configFolder(env), 'credentials.json');
+    const credentials = join(getConfigFolder(env), 'credentials.json');
     const token = readCredentials(env).profiles.default?.access_token ?? '';
     writeFileSync(credentials, `{"profiles": {"default": "${token}"`);
     const damaged = await listServers(env);
     assert.match(damaged.stderr, /credentials\.json: is damaged\. Remove the file and log in again/);
     assert.ok(!damaged.stderr.includes(token));
-    writeFileSync(join(configFolder(env), 'config.yaml'), 'profiles: [');
+    writeFileSync(join(getConfigFolder(env), 'config.yaml'), 'profiles: [');
     assert.match((await listServers(env)).stderr, /config\.yaml: is not YAML/);
-    writeFileSync(join(configFolder(env), 'config.yaml'), 'profiles: {default: {url: "javascript:1"}}');
+    writeFileSync(join(getConfigFolder(env), 'config.yaml'), 'profiles: {default: {url: "javascript:1"}}');
     assert.match((await listServers(env)).stderr, /profiles\.default\.url: allowed: an http/);
   });
 
@@ -195,26 +153,19 @@ describe('toolhost login', () => {
       await running.createServer({ name: 'Here', slug: 'only-here', tools: [] });
       const listsServer = async (more: Record<string, string>, ...args: string[]) =>
         (await listServers({ ...env, ...more }, ...args)).stdout.includes('only-here');
-      assert.deepEqual(
-        [
-          await listsServer({}),
-          await listsServer({ TOOLHOST_PROFILE: 'work' }),
-          await listsServer({}, '--profile', 'work'),
-          await listsServer({ TOOLHOST_PROFILE: 'default' }, '--profile', 'work'),
-          await listsServer({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url }, '--profile', 'work'),
-          await listsServer({ TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url, TOOLHOST_PROFILE: 'work' }),
-        ],
-        [false, true, true, true, true, false],
-      );
+      const environmentKey = { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url };
+      assert.equal(await listsServer({}), false);
+      assert.equal(await listsServer({ TOOLHOST_PROFILE: 'work' }), true);
+      assert.equal(await listsServer({}, '--profile', 'work'), true);
+      assert.equal(await listsServer({ TOOLHOST_PROFILE: 'default' }, '--profile', 'work'), true);
+      assert.equal(await listsServer(environmentKey, '--profile', 'work'), true);
+      assert.equal(await listsServer({ ...environmentKey, TOOLHOST_PROFILE: 'work' }), false);
       assert.equal((await runToolhostCommand(['profiles', 'use', 'work'], { env })).code, 0);
       assert.equal(await listsServer({}), true);
       assert.equal((await runToolhostCommand(['profiles', 'remove', 'default'], { env })).code, 1);
       assert.equal((await runToolhostCommand(['logout', '--profile', 'default'], { env })).code, 0);
       assert.equal((await runToolhostCommand(['profiles', 'remove', 'default'], { env })).code, 0);
-      assert.deepEqual(
-        (await listProfiles()).profiles.map(({ name }) => name),
-        ['work'],
-      );
+      assert.deepEqual(pluck((await listProfiles()).profiles, 'name'), ['work']);
       const unknown = await listServers(env, '--profile', 'nope');
       assert.match(unknown.stderr, /there is no profile "nope" \(existing profiles: work\)\. Create it with/);
     } finally {

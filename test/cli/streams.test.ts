@@ -1,30 +1,22 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import {
-  type AdversarialService,
   buildConfig,
   buildValidResponse,
   respondJson,
   startAdversarialService,
 } from '../support/toolhost/adversarial-service.ts';
+import { createTestFolder } from '../support/toolhost/command-world.ts';
 import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 
-describe('streams and files of commands', () => {
-  let service: AdversarialService;
-  let folder: string;
-  before(async () => {
-    service = await startAdversarialService();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-streams-'));
-    writeFileSync(join(folder, 'bad.yaml'), 'name: bad\n');
-  });
-  after(() => {
-    service.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+describe('streams and files of commands', async () => {
+  const service = await startAdversarialService();
+  after(() => service.close());
+  const folder = createTestFolder();
+  writeFileSync(join(folder, 'bad.yaml'), 'name: bad\n');
 
   /** Runs a bash script in which `t` is `toolhost`. */
   const bash = (script: string) =>
@@ -41,14 +33,8 @@ describe('streams and files of commands', () => {
   it('[ship 7] reports a full disk behind standard output in one sentence', async () => {
     respondHonestly();
     const sentence = /^error: cannot write to standard output: ENOSPC[^\n]*\n$/;
-    for (const command of [
-      'servers list',
-      'servers list --json',
-      'schema',
-      '--help',
-      'completion bash',
-      'export one',
-    ]) {
+    const commands = ['servers list', 'servers list --json', 'schema', '--help', 'completion bash', 'export one'];
+    for (const command of commands) {
       const { code, stderr } = await bash(`t ${command} > /dev/full`);
       assert.equal(code, 1, `${command} ${stderr}`);
       assert.match(stderr, command.endsWith('--json') ? /^\{"error":.*ENOSPC.*\}\n$/ : sentence, command);
@@ -57,13 +43,12 @@ describe('streams and files of commands', () => {
 
   it('[ship 7] exits silently when its reader exits, and keeps its exit code', async () => {
     respondHonestly();
-    const runQuietly = async (script: string) => {
-      const { code, stderr } = await bash(script);
-      return [code, stderr];
-    };
-    assert.deepEqual(await runQuietly('t servers list | head -n 0'), [0, '']);
-    assert.deepEqual(await runQuietly('t schema | true'), [0, '']);
-    assert.deepEqual(await runQuietly('t check bad.yaml | true'), [1, '']);
+    for (const [script, code] of Object.entries({
+      't servers list | head -n 0': 0,
+      't schema | true': 0,
+      't check bad.yaml | true': 1,
+    }))
+      assert.partialDeepStrictEqual(await bash(script), { code, stderr: '' });
   });
 
   it('[ship 7] completes its work when messages cannot be written', async () => {
@@ -108,20 +93,16 @@ describe('streams and files of commands', () => {
 
   it('[ship 7] writes an import into a device without replacing it by a file', async () => {
     writeFileSync(join(folder, 'openapi.json'), openApi('short'));
-    const { code, stdout } = await bash(
-      "mkfifo pipe; cat pipe & t import openapi.json --include '*' --out pipe --force; code=$?; wait; test -p pipe && exit $code",
-    );
+    const write = "t import openapi.json --include '*' --out pipe --force";
+    const { code, stdout } = await bash(`mkfifo pipe; cat pipe & ${write}; code=$?; wait; test -p pipe && exit $code`);
     assert.equal(code, 0);
     assert.match(stdout, /^name: /m);
   });
 
-  const openApi = (summary: string) =>
-    JSON.stringify({
-      openapi: '3.0.0',
-      info: { title: 'API', version: '1', description: summary },
-      servers: [{ url: 'https://api.example.com' }],
-      paths: {
-        '/things': { get: { operationId: 'list', description: summary, responses: { 200: { description: 'ok' } } } },
-      },
-    });
+  const openApi = (description: string) => {
+    const get = { operationId: 'list', description, responses: { 200: { description: 'ok' } } };
+    const info = { title: 'API', version: '1', description };
+    const servers = [{ url: 'https://api.example.com' }];
+    return JSON.stringify({ openapi: '3.0.0', info, servers, paths: { '/things': { get } } });
+  };
 });
