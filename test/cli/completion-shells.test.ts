@@ -1,38 +1,23 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { ensureProgram } from '../support/browser/ensure-program.ts';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
 import { toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
 const run = promisify(execFile);
 
-describe('shell completion', () => {
-  let running: TestToolhost;
-  let folder: string;
-  let env: Record<string, string>;
-  before(async () => {
-    running = await startToolhost();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-completion-'));
-    symlinkSync(toolhostProgram, join(folder, 'toolhost'));
-    env = {
-      PATH: `${folder}:${process.env.PATH}`,
-      HOME: folder,
-      TOOLHOST_URL: running.url,
-      TOOLHOST_API_KEY: await running.createKey(),
-    };
-    await running.createServer(buildServerAt('things', 'https://api.example.com'));
-  });
-  after(async () => {
-    rmSync(folder, { recursive: true, force: true });
-    await running.stop();
-  });
+describe('shell completion', async () => {
+  const { running, env: serviceEnv } = await startCommandService();
+  const folder = createTestFolder();
+  symlinkSync(toolhostProgram, join(folder, 'toolhost'));
+  const env = { PATH: `${folder}:${process.env.PATH}`, HOME: folder, ...serviceEnv };
+  await running.createServer(buildServerAt('things', 'https://api.example.com'));
 
   /** Returns the words that bash would offer. The last argument is the word being typed. */
   async function completeInBash(...words: string[]): Promise<{ words: string[]; files: boolean }> {

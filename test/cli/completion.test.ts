@@ -1,37 +1,19 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { respondJson, serverEntry, startAdversarialService } from '../support/toolhost/adversarial-service.ts';
+import { createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
-describe('toolhost completion', () => {
-  let running: TestToolhost;
-  let folder: string;
-  let env: Record<string, string>;
-  before(async () => {
-    running = await startToolhost();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-completion-'));
-    env = {
-      HOME: folder,
-      TOOLHOST_URL: running.url,
-      TOOLHOST_API_KEY: await running.createKey(),
-    };
-    const tools = ['list_things', 'list_other_things', 'get_thing'].map((name) =>
-      buildToolAt('https://api.example.com/things', { name }),
-    );
-    await running.createServer(buildServerAt('things', 'https://api.example.com', { tools }));
-    await running.createServer(buildServerAt('thoughts', 'https://api.example.com'));
-  });
-  after(async () => {
-    rmSync(folder, { recursive: true, force: true });
-    await running.stop();
-  });
+describe('toolhost completion', async () => {
+  const { running, env: serviceEnv } = await startCommandService();
+  const env = { HOME: createTestFolder(), ...serviceEnv };
+  const tools = ['list_things', 'list_other_things', 'get_thing'].map((name) =>
+    buildToolAt('https://api.example.com/things', { name }),
+  );
+  await running.createServer(buildServerAt('things', 'https://api.example.com', { tools }));
+  await running.createServer(buildServerAt('thoughts', 'https://api.example.com'));
 
   /** Returns what a shell can offer after these words. The last one is the word being typed. */
   async function getCompletions(typedWords: readonly string[]): Promise<{ words: string[]; files: boolean }> {
@@ -70,16 +52,11 @@ describe('toolhost completion', () => {
 
   it('[ship 7] prints nothing for a service that is down, slow, or adversarial, and never prints a key', async () => {
     const names = ['$(touch pwned)', 'a b', '`id`', 'fine'];
-    let isResponding = true;
-    const adversary: Server = createServer((_request, response) => {
-      if (!isResponding) return;
-      const at = '2026-01-01T00:00:00.000Z';
-      const server = { id: 's', name: '\u001b[2J', url: 'x', access: 'oauth', tool_count: 1, version: 1 };
-      const servers = names.map((slug) => ({ ...server, slug, created_at: at, updated_at: at, created_by: 'x' }));
-      response.setHeader('content-type', 'application/json').end(JSON.stringify({ servers }));
-    });
-    await new Promise<void>((resolve) => adversary.listen(0, '127.0.0.1', resolve));
-    const url = `http://127.0.0.1:${(adversary.address() as AddressInfo).port}`;
+    const adversary = await startAdversarialService();
+    adversary.respondWith(
+      respondJson(() => ({ servers: names.map((slug) => serverEntry(slug, { name: '\u001b[2J' })) })),
+    );
+    const { url } = adversary;
     const complete = (at: string) =>
       runToolhostCommand(['complete', '--', 'servers', 'get', ''], { env: { ...env, TOOLHOST_URL: at } });
     try {
@@ -87,14 +64,13 @@ describe('toolhost completion', () => {
         const { stdout } = await complete(url);
         assert.deepEqual(stdout.trimEnd().split('\n'), ['words', 'fine\t [2J'], stdout);
       });
-      isResponding = false;
+      adversary.respondWith(() => undefined);
       for (const at of [url, 'http://127.0.0.1:1', 'nonsense']) {
         const ended = await complete(at);
         assert.deepEqual([ended.code, ended.stderr], [0, ''], at);
         assert.ok(!ended.stdout.includes(env.TOOLHOST_API_KEY ?? ''));
       }
     } finally {
-      adversary.closeAllConnections();
       adversary.close();
     }
   });

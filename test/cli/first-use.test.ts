@@ -1,23 +1,19 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import type { KeyScope } from '@toolhost/credentials/credential';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { assertFailed, createTestFolder } from '../support/toolhost/command-world.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand, runToolhostJson, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const checkout = resolve(import.meta.dirname, '..', '..');
 
-describe('first use of the command line', () => {
-  let folder: string;
-  before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-newcomer-'));
-  });
-  after(() => rmSync(folder, { recursive: true, force: true }));
+describe('first use of the command line', async () => {
+  const folder = createTestFolder();
 
   it('[find D3] creates no database when reading, and reports where it looked for one', async () => {
     const empty = mkdtempSync(join(folder, 'empty-'));
@@ -30,10 +26,9 @@ describe('first use of the command line', () => {
     ];
     for (const command of commands) {
       for (const dir of command[0] === 'keys' ? [empty, join(empty, 'not-there')] : [empty]) {
-        const { code, stdout, stderr } = await runToolhostCommand(command, { env: { DATA_DIR: dir } });
-        assert.deepEqual([code, stdout], [1, ''], command.join(' '));
-        assert.match(stderr, /^error: there is no database in .*; .*DATA_DIR/);
-        assert.ok(stderr.includes(dir), stderr);
+        const ended = await runToolhostCommand(command, { env: { DATA_DIR: dir } });
+        assertFailed(ended, /^error: there is no database in .*; .*DATA_DIR/);
+        assert.ok(ended.stderr.includes(dir), ended.stderr);
       }
     }
     assert.deepEqual(readdirSync(empty), []);
@@ -41,10 +36,8 @@ describe('first use of the command line', () => {
 
   it('[find D3] reports a database that the first key creates, and reports it only once', async () => {
     const dir = join(folder, 'made');
-    const create = () =>
-      runToolhostCommand(['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'], {
-        env: { DATA_DIR: dir },
-      });
+    const args = ['keys', 'create', '--name', 'me', '--scopes', 'manage', '--json'];
+    const create = () => runToolhostCommand(args, { env: { DATA_DIR: dir } });
     const first = await create();
     assert.equal(first.code, 0, first.stderr);
     assert.match(first.stderr, /^created a new database in .*; start the service with the same DATA_DIR\n$/);
@@ -59,16 +52,9 @@ describe('first use of the command line', () => {
     try {
       const stderr = serving.output('stderr');
       const line = stderr.split('\n').find((text) => text.includes('keys create')) ?? assert.fail(stderr);
-      const {
-        code,
-        stdout,
-        stderr: commandStderr,
-      } = await runToolhostCommand(['-c', `${line} --json`], {
-        program: '/bin/sh',
-        cwd: checkout,
-      });
-      assert.deepEqual([code, commandStderr], [0, '']);
-      const { key } = JSON.parse(stdout) as { key: string };
+      const created = await runToolhostCommand(['-c', `${line} --json`], { program: '/bin/sh', cwd: checkout });
+      assert.deepEqual([created.code, created.stderr], [0, '']);
+      const { key } = JSON.parse(created.stdout) as { key: string };
       const { status } = await fetch(`${serving.url}/api/v1/servers`, { headers: { authorization: `Bearer ${key}` } });
       assert.equal(status, 200);
     } finally {
@@ -77,17 +63,11 @@ describe('first use of the command line', () => {
   });
 });
 
-describe('commands printed with a new key', () => {
-  let upstream: RecordingUpstream;
-  let running: TestToolhost;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    running = await startToolhost({ egressPorts: [upstream.port] });
-    await running.createServer(buildServerAt('open-api', upstream.url, { tools: [buildToolAt(`${upstream.url}/x`)] }));
-  });
-  after(async () => {
-    await Promise.all([running?.stop(), upstream?.close()]);
-  });
+describe('commands printed with a new key', async () => {
+  const upstream = await startRecordingUpstream();
+  const running = await startToolhost({ egressPorts: [upstream.port] });
+  await running.createServer(buildServerAt('open-api', upstream.url, { tools: [buildToolAt(`${upstream.url}/x`)] }));
+  after(() => Promise.all([running.stop(), upstream.close()]));
 
   const limits: [scopes: KeyScope[], servers: string[]][] = [
     [['manage'], []],
@@ -112,27 +92,19 @@ describe('commands printed with a new key', () => {
           .replaceAll(' --arg name=value', '')
           .replace('server.yaml', '/dev/null')
           .replace('bin/toolhost', toolhostProgram);
-        const finished = await runToolhostCommand(['-c', text], {
-          program: '/bin/sh',
-          env: { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url },
-        });
-        assert.doesNotMatch(
-          finished.stdout + finished.stderr,
-          /needs the scope|"status":40[13]|is limited to/,
-          command,
-        );
+        const keyEnv = { TOOLHOST_API_KEY: key, TOOLHOST_URL: running.url };
+        const finished = await runToolhostCommand(['-c', text], { program: '/bin/sh', env: keyEnv });
+        const refusal = /needs the scope|"status":40[13]|is limited to/;
+        assert.doesNotMatch(finished.stdout + finished.stderr, refusal, command);
       }
     });
   }
 
   it('[find D3] [find D5] suggests the nearest slug for an unknown server, and creates no key', async () => {
     const env = { DATA_DIR: running.dataDir };
-    const { code, stdout, stderr } = await runToolhostCommand(
-      ['keys', 'create', '--name', 'n', '--scopes', 'call', '--server', 'open-ap'],
-      { env },
-    );
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /"open-ap" in this workspace; did you mean `open-api`\?/);
+    const args = ['keys', 'create', '--name', 'n', '--scopes', 'call', '--server', 'open-ap'];
+    const refused = await runToolhostCommand(args, { env });
+    assertFailed(refused, /"open-ap" in this workspace; did you mean `open-api`\?/);
     const { keys } = await runToolhostJson<{ keys: { servers?: string[] }[] }>(['keys', 'list'], { env });
     assert.ok(keys.every(({ servers }) => !servers?.includes('open-ap')));
   });

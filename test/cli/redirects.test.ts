@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
-import { type AdversarialService, startAdversarialService } from '../support/toolhost/adversarial-service.ts';
+import { after, describe, it } from 'node:test';
+import { startAdversarialService } from '../support/toolhost/adversarial-service.ts';
+import { assertFailed, createTestFolder } from '../support/toolhost/command-world.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** One command for each HTTP method, and those that send a credential in another form. */
@@ -18,18 +18,12 @@ const commands: readonly string[][] = [
   ['export', 'one', '--out', 'exported'],
 ];
 
-describe('commands that receive a redirect', () => {
-  let redirecting: AdversarialService;
-  let redirectTarget: AdversarialService;
-  let folder: string;
-  before(async () => {
-    [redirecting, redirectTarget] = await Promise.all([startAdversarialService(), startAdversarialService()]);
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-redirects-'));
-  });
+describe('commands that receive a redirect', async () => {
+  const [redirecting, redirectTarget] = await Promise.all([startAdversarialService(), startAdversarialService()]);
+  const folder = createTestFolder();
   after(() => {
     redirecting.close();
     redirectTarget.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   it('[ship 7] do not follow it, and print its target', async () => {
@@ -41,14 +35,9 @@ describe('commands that receive a redirect', () => {
         response.writeHead(isTime ? 200 : status, isTime ? {} : { location: target });
         response.end('<html>');
       });
-      const { code, stdout, stderr } = await runToolhostCommand(args, {
-        env: redirecting.env,
-        cwd: folder,
-        input: 'value',
-      });
-      assert.deepEqual([code, stdout], [1, ''], `${args.join(' ')} ${stderr}`);
-      assert.match(stderr, new RegExp(`^error: [^\\n]*responded with ${status}, [^\\n]*\\n$`), args.join(' '));
-      if (index % 2 === 0) assert.ok(stderr.includes(`It redirects to ${redirectTarget.url}`), stderr);
+      const ended = await runToolhostCommand(args, { env: redirecting.env, cwd: folder, input: 'value' });
+      assertFailed(ended, new RegExp(`^error: [^\\n]*responded with ${status}, [^\\n]*\\n$`));
+      if (index % 2 === 0) assert.ok(ended.stderr.includes(`It redirects to ${redirectTarget.url}`), ended.stderr);
     }
     assert.deepEqual(redirectTarget.requests, []);
   });
@@ -64,21 +53,18 @@ describe('commands that receive a redirect', () => {
     writeProfileFile('credentials.json', { profiles: { work: { url: stored, api_key: 'thk_work' } } });
     redirecting.respondWith((_request, response) => void response.end('{}'));
     const env = { XDG_CONFIG_HOME: home };
+    const list = (...args: string[]) => runToolhostCommand(['servers', 'list', ...args], { env });
+    const otherHost = stored.replace('.1:', '.2:');
     for (const url of [
       redirecting.url,
       `http://localhost:${port}`,
       `${redirecting.url}/`,
       redirectTarget.url,
-      stored.replace('.1:', '.2:'),
-    ]) {
-      const { code, stderr } = await runToolhostCommand(['servers', 'list', '--url', url], { env });
-      assert.deepEqual([code, /its credential is not sent elsewhere/.test(stderr)], [1, true], stderr);
-    }
+      otherHost,
+    ])
+      assertFailed(await list('--url', url), /its credential is not sent elsewhere/);
     // The stored address uses TLS, which this service does not support.
-    assert.match(
-      (await runToolhostCommand(['servers', 'list'], { env })).stderr,
-      /it does not speak TLS|cannot be reached/,
-    );
+    assertFailed(await list(), /it does not speak TLS|cannot be reached/);
     assert.deepEqual([redirecting.requests, redirectTarget.requests], [[], []]);
   });
 });

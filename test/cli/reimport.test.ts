@@ -1,48 +1,32 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { openApi } from '../support/import/import-plans.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startCommandService } from '../support/toolhost/command-world.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('toolhost reimport', () => {
-  let upstream: RecordingUpstream;
-  let service: TestToolhost;
-  let key: string;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    service = await startToolhost({ egressPorts: [upstream.port] });
-    key = await service.createKey();
-  });
-  after(async () => {
-    await service?.stop();
-    await upstream?.close();
-  });
+describe('toolhost reimport', async () => {
+  const upstream = await startRecordingUpstream();
+  after(() => upstream.close());
+  const { running, run: runCommand } = await startCommandService({ egressPorts: [upstream.port] });
 
-  const run = (...args: string[]) =>
-    runToolhostCommand([...args, '--url', service.url], { env: { TOOLHOST_API_KEY: key } });
+  const run = (...args: string[]) => runCommand(args);
   const serveDescription = (summary: string) => {
-    const document = openApi(
-      { '/pets': { get: { operationId: 'listPets', summary } } },
-      { servers: [{ url: upstream.url }] },
-    );
+    const paths = { '/pets': { get: { operationId: 'listPets', summary } } };
+    const document = openApi(paths, { servers: [{ url: upstream.url }] });
     upstream.on('GET /api.json', () => ({ body: document }));
   };
 
   it('[imp 5] checks the API description, watches it, and lists what has changed', async () => {
     serveDescription('All pets of the shop');
     const url = `${upstream.url}/api.json`;
-    const created = await service.rest('POST', '/import', {
-      body: { mode: 'create', url, slug: 'pets', include: ['*'] },
-    });
+    const body = { mode: 'create', url, slug: 'pets', include: ['*'] };
+    const created = await running.rest('POST', '/import', { body });
     assert.equal(created.status, 200, created.text);
     assert.match((await run('servers', 'list')).stdout, /IMPORT.*\n.*imported/);
     const watched = await run('reimport', 'pets', '--watch', 'daily', '--check');
     assert.equal(watched.code, 0, watched.stderr);
-    assert.match(
-      watched.stdout,
-      /checked every day; next check: .*\npets: Nothing has changed since the last import\./,
-    );
+    const report = /checked every day; next check: .*\npets: Nothing has changed since the last import\./;
+    assert.match(watched.stdout, report);
     serveDescription('Every pet of the shop');
     const changed = await run('reimport', 'pets', '--check');
     assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);

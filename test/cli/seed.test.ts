@@ -2,19 +2,16 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { outcomes } from '@toolhost/errors/errors';
 import type { Output } from '@toolhost/server/operations';
+import { assertFailed } from '../support/toolhost/command-world.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const script = resolve(import.meta.dirname, '..', '..', 'examples', 'seed', 'main.ts');
 
-describe('npm run seed', () => {
-  let folder: string;
-  let dataDir: string;
-  let toolhost: TestToolhost;
-  let key: string;
+describe('npm run seed', async () => {
   const run = (dir: string, ...args: string[]) => runScript(script, args, folder, { env: { DATA_DIR: dir } });
   const getJson = async <Body>(path: string): Promise<Body> => {
     const { status, body } = await toolhost.rest('GET', path, { key });
@@ -22,24 +19,20 @@ describe('npm run seed', () => {
     return body as Body;
   };
 
-  before(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-seed-'));
-    dataDir = join(folder, 'data');
-    assert.equal((await run(dataDir)).code, 0);
-    toolhost = await startToolhost({ dataDir });
-    key = await toolhost.createKey({ scopes: ['manage'] });
-  });
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-seed-'));
+  const dataDir = join(folder, 'data');
+  assert.equal((await run(dataDir)).code, 0);
+  const toolhost = await startToolhost({ dataDir });
+  const key = await toolhost.createKey({ scopes: ['manage'] });
   after(async () => {
-    await toolhost?.stop();
+    await toolhost.stop();
     rmSync(folder, { recursive: true, force: true });
   });
 
   it('creates servers with every kind of access, with versions, secrets, and logins', async () => {
     const { servers } = await getJson<Output<'listMcpServers'>>('/servers');
-    assert.deepEqual(
-      new Set(servers.map((server) => (server.open ? 'open' : server.access))),
-      new Set(['oauth', 'api_key', 'caller_token', 'open']),
-    );
+    const kinds = new Set(servers.map((server) => (server.open ? 'open' : server.access)));
+    assert.deepEqual(kinds, new Set(['oauth', 'api_key', 'caller_token', 'open']));
     const { versions } = await getJson<Output<'listVersions'>>('/servers/invoices/versions');
     assert.equal(versions.length, 3);
     const { warnings, secrets } = await getJson<Output<'getMcpServer'>>('/servers/warehouse');
@@ -69,9 +62,7 @@ describe('npm run seed', () => {
     const usedFolder = join(folder, 'used');
     mkdirSync(usedFolder, { mode: 0o700 });
     writeFileSync(join(usedFolder, 'note.txt'), 'mine');
-    const refused = await run(usedFolder);
-    assert.deepEqual([refused.code, refused.stdout], [1, '']);
-    assert.match(refused.stderr, /^error: The folder .*used is not empty\. .*DATA_DIR=.*--add/);
+    assertFailed(await run(usedFolder), /^error: The folder .*used is not empty\. .*DATA_DIR=.*--add/);
     assert.deepEqual(readdirSync(usedFolder), ['note.txt']);
     assert.equal((await run(usedFolder, '--add')).code, 0);
     const repeated = await run(usedFolder, '--add');
