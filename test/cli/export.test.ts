@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parse, stringify } from 'yaml';
 import { getRunCount } from '../sets.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { pluck } from '../support/pluck.ts';
+import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const upstream = 'https://api.example.com';
@@ -15,26 +15,7 @@ const upstream = 'https://api.example.com';
 /** Texts that YAML could read as another type, or whose whitespace and line breaks it could lose. */
 const text = fc.oneof(
   fc.constantFrom('yes', 'no', 'null', '~', '0x1f', '1e3', '2026-01-01', '- a', 'a: b', 'a #b', '*a', '&a', '!a', '<<'),
-  fc.constantFrom(
-    '%a',
-    '@a',
-    '`a',
-    '"',
-    "'",
-    '{a',
-    '[a',
-    '|',
-    '>',
-    '---',
-    '...',
-    ':',
-    '# a',
-    'a\nb\n',
-    'ü€😀',
-    'a\tb',
-    '=',
-    '?',
-  ),
+  fc.constantFrom(...'%a @a `a " \' {a [a | > --- ... : = ?'.split(' '), '# a', 'a\nb\n', 'ü€😀', 'a\tb'),
   fc.constantFrom(
     ' ',
     '\n',
@@ -53,25 +34,18 @@ const text = fc.oneof(
   fc.string({ minLength: 1, maxLength: 120 }),
 );
 const visibleText = text.map((value) => `T ${value.replaceAll(/[\p{C}\u2028\u2029]/gu, '.')} .`.slice(0, 90));
-const argument = fc.record(
-  {
-    type: fc.constantFrom('string', 'integer', 'boolean'),
-    description: visibleText,
-    optional: fc.constant(true),
-  },
-  { requiredKeys: ['type'] },
-);
+const type = fc.constantFrom('string', 'integer', 'boolean');
+const argumentFields = { type, description: visibleText, optional: fc.constant(true) };
+const argument = fc.record(argumentFields, { requiredKeys: ['type'] });
+// A colon could start something that looks like an argument, which headers reject.
+const headerText = visibleText.map((value) => value.replaceAll(/[^ -~]|[{}:]/g, '.'));
 const tool = fc.record(
   {
     description: visibleText,
     method: fc.constantFrom('GET', 'post', 'PATCH'),
     url: fc.constant(`${upstream}/thing`),
     title: visibleText,
-    headers: fc.dictionary(
-      fc.constantFrom('X-A', 'X-B', 'X-C'),
-      // A colon could start something that looks like an argument, which headers reject.
-      visibleText.map((value) => value.replaceAll(/[^ -~]|[{}:]/g, '.')),
-    ),
+    headers: fc.dictionary(fc.constantFrom('X-A', 'X-B', 'X-C'), headerText),
     input_schema: fc.dictionary(fc.constantFrom('yes', 'a', 'b', 'null', '_1'), argument),
     timeout_ms: fc.integer({ min: 1, max: 20_000 }),
     response_fields: fc.uniqueArray(fc.constantFrom('a', 'b.c', 'on'), { minLength: 1 }),
@@ -91,26 +65,16 @@ const config = fc.record(
   { requiredKeys: ['name', 'tools'] },
 );
 
-describe('toolhost export', () => {
-  let running: TestToolhost;
-  let root: string;
+describe('toolhost export', async () => {
   let folder: string;
-  let env: Record<string, string>;
   let count = 0;
-  before(async () => {
-    running = await startToolhost();
-    root = mkdtempSync(join(tmpdir(), 'toolhost-export-'));
-    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.createKey() };
-  });
+  const { running, run: runCommand } = await startCommandService();
+  const root = createTestFolder();
   beforeEach(() => {
     folder = join(root, `test-${count++}`);
     mkdirSync(folder);
   });
-  after(async () => {
-    rmSync(root, { recursive: true, force: true });
-    await running.stop();
-  });
-  const run = (...args: string[]) => runToolhostCommand(args, { env });
+  const run = (...args: string[]) => runCommand(args);
   const runSuccessfully = async (...args: string[]) => {
     const ended = await run(...args);
     assert.equal(ended.code, 0, ended.stdout + ended.stderr);
@@ -122,23 +86,16 @@ describe('toolhost export', () => {
   };
 
   it('[imp 6] contains everything except secret values, and names the schema for editors', async () => {
-    await running.createServer(
-      buildServerAt('whole', upstream, {
-        oauth: {
-          authorization_url: 'https://login.example.com/authorize',
-          token_url: 'https://login.example.com/token',
-          client_id: 'client',
-          client_secret: 'cl1ent-secret',
-        },
-      }),
-    );
+    const oauth = {
+      ...{ authorization_url: 'https://login.example.com/authorize', token_url: 'https://login.example.com/token' },
+      ...{ client_id: 'client', client_secret: 'cl1ent-secret' },
+    };
+    await running.createServer(buildServerAt('whole', upstream, { oauth }));
     await running.rest('PUT', '/servers/whole/secrets/KEY', { body: { value: 'v4lue' } });
     await running.rest('PATCH', '/servers/whole/limits', { body: { calls_per_second: 7 } });
     const { stdout } = await runSuccessfully('export', 'whole');
-    assert.ok(
-      stdout.startsWith(`# yaml-language-server: $schema=${running.url}/schema/file.json\nname: whole\n`),
-      stdout,
-    );
+    const start = `# yaml-language-server: $schema=${running.url}/schema/file.json\nname: whole\n`;
+    assert.equal(stdout.slice(0, start.length), start);
     assert.doesNotMatch(stdout, /cl1ent-secret|v4lue/);
     const exported = parse(stdout) as Json;
     assert.deepEqual(exported.secrets, { 'oauth.client_secret': 'stored', KEY: 'stored' });
@@ -155,26 +112,24 @@ describe('toolhost export', () => {
 
   it('[imp 6] keeps comments, order, and style of a file where nothing changed', async () => {
     const slug = 'commented';
-    const content = [
-      '# Owned by the weather team.',
-      `slug: ${slug} # never change it`,
-      'name: "Weather"',
-      '',
-      '# What agents may do',
-      'tools:',
-      '  # The first tool',
-      '  - name: get',
-      '    method: get # as the API says',
-      `    url: ${upstream}/thing`,
-      '    description: >-',
-      '      Gets the thing',
-      '      from the upstream.',
-      '  # The second tool',
-      '  - {name: other, method: GET, url: "https://api.example.com/other", description: "Gets the other thing."}',
-      'secrets:',
-      '  KEY: {env: NOT_SET} # from the vault',
-      '',
-    ].join('\n');
+    const content = `# Owned by the weather team.
+slug: ${slug} # never change it
+name: "Weather"
+
+# What agents may do
+tools:
+  # The first tool
+  - name: get
+    method: get # as the API says
+    url: ${upstream}/thing
+    description: >-
+      Gets the thing
+      from the upstream.
+  # The second tool
+  - {name: other, method: GET, url: "https://api.example.com/other", description: "Gets the other thing."}
+secrets:
+  KEY: {env: NOT_SET} # from the vault
+`;
     const path = write('any-name.yaml', content);
     await running.createServer(parse(content.slice(0, content.indexOf('secrets:'))) as Json);
     await runSuccessfully('export', slug, '--out', folder);
@@ -202,27 +157,22 @@ describe('toolhost export', () => {
     ]) {
       assert.ok(text.includes(`${line}\n`), `${line}\n\n${text}`);
     }
-    assert.deepEqual(
-      (parse(text) as { tools: { name: string }[] }).tools.map(({ name }) => name),
-      ['new', 'other', 'get'],
-    );
+    assert.deepEqual(pluck((parse(text) as { tools: { name: string }[] }).tools, 'name'), ['new', 'other', 'get']);
     assert.equal((await run('diff', path)).code, 0, text);
   });
 
   it('[imp 6] writes a server into its document of a multi-document YAML or JSON file, and resolves anchors', async () => {
     const [a, b, c] = ['multi-a', 'multi-b', 'multi-c'];
-    const anchored = [
-      '# second',
-      'name: A',
-      `slug: ${a}`,
-      'tools:',
-      '  - name: get # the first',
-      '    method: GET',
-      `    url: &url ${upstream}/thing`,
-      '    description: Gets the thing from the upstream.',
-      '  - { name: other, method: GET, url: *url, description: Gets the other thing. }',
-      '',
-    ].join('\n');
+    const anchored = `# second
+name: A
+slug: ${a}
+tools:
+  - name: get # the first
+    method: GET
+    url: &url ${upstream}/thing
+    description: Gets the thing from the upstream.
+  - { name: other, method: GET, url: *url, description: Gets the other thing. }
+`;
     const yaml = write('several.yaml', `# first\n${stringify(buildServerAt(b, upstream))}---\n${anchored}`);
     const json = write('list.json', JSON.stringify([buildServerAt(c, upstream)]));
     await runSuccessfully('apply', folder);
@@ -242,13 +192,11 @@ describe('toolhost export', () => {
   it('[imp 6] rejects a folder with unreadable files before writing anything', async () => {
     await running.createServer(buildServerAt('refused', upstream));
     write('broken.yaml', 'name: [');
-    const broken = await run('export', 'refused', '--out', folder);
-    assert.deepEqual([broken.code, broken.stdout], [1, '']);
-    assert.match(broken.stderr, /broken\.yaml: is not YAML: .*nothing was written/);
+    const exportServer = () => run('export', 'refused', '--out', folder);
+    assertFailed(await exportServer(), /broken\.yaml: is not YAML: .*nothing was written/);
     rmSync(join(folder, 'broken.yaml'));
     write('refused.yaml', stringify(buildServerAt('somebody-else', upstream)));
-    const conflict = await run('export', 'refused', '--out', folder);
-    assert.match(conflict.stderr, /refused\.yaml: already exists with another server/);
+    assertFailed(await exportServer(), /refused\.yaml: already exists with another server/);
   });
 
   it('[imp 6] changes nothing when any exported servers are applied again', async () => {
