@@ -4,12 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { openApi } from '../support/import/import-plans.ts';
 import { pluck } from '../support/pluck.ts';
 import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const operation = (tag: string, summary: string) => ({ tags: [tag], summary });
 const pets = openApi(
@@ -20,11 +21,13 @@ const pets = openApi(
   { servers: [{ url: 'https://{shop}.example.com', variables: { shop: { default: 'your-shop' } } }] },
 );
 
-describe('toolhost import', async () => {
+describe('toolhost import and reimport', async () => {
   const folder = createTestFolder();
   const description = join(folder, 'openapi.yaml');
   writeFileSync(description, stringify(pets));
-  const { running, run } = await startCommandService();
+  const upstream = await startRecordingUpstream();
+  after(() => upstream.close());
+  const { running, run } = await startCommandService({ egressPorts: [upstream.port] });
   const runOffline = (args: readonly string[], input = '') => runToolhostCommand(['import', ...args], { input });
 
   it('[imp 4] prints a plan without a service', async () => {
@@ -107,5 +110,40 @@ describe('toolhost import', async () => {
     const unchanged = await run(['reimport', 'again', changed]);
     assert.equal(unchanged.code, 0);
     assert.match(unchanged.stdout, /^Nothing to apply\.$/m);
+  });
+
+  it('[imp 5] checks the API description, watches it, and lists what has changed', async () => {
+    const serveDescription = (summary: string) => {
+      const paths = { '/pets': { get: { operationId: 'listPets', summary } } };
+      const document = openApi(paths, { servers: [{ url: upstream.url }] });
+      upstream.on('GET /api.json', () => ({ body: document }));
+    };
+    serveDescription('All pets of the shop');
+    const url = `${upstream.url}/api.json`;
+    const body = { mode: 'create', url, slug: 'pets', include: ['*'] };
+    const created = await running.rest('POST', '/import', { body });
+    assert.equal(created.status, 200, created.text);
+    assert.match((await run(['servers', 'list'])).stdout, /IMPORT.*\n.*imported/);
+    const watched = await run(['reimport', 'pets', '--watch', 'daily', '--check']);
+    assert.equal(watched.code, 0, watched.stderr);
+    const report = /checked every day; next check: .*\npets: Nothing has changed since the last import\./;
+    assert.match(watched.stdout, report);
+    serveDescription('Every pet of the shop');
+    const changed = await run(['reimport', 'pets', '--check']);
+    assert.deepEqual([changed.code, /1 tool changes/.test(changed.stdout)], [2, true], changed.stdout);
+    assert.match((await run(['servers', 'list'])).stdout, /changed/);
+    assert.match(changed.stdout, /Next: .*toolhost reimport pets$/m);
+    const { stdout: planned } = await run(['reimport', 'pets']);
+    assert.match(planned, /: 1 tool changes; preserved edits: 0, unchanged tools: 0, /);
+    assert.match(planned, /^list_pets changes: description$/m);
+    assert.match(planned, /^Next: .*toolhost reimport pets --apply/m);
+    assert.equal((await run(['reimport', 'pets', '--apply'])).code, 0);
+    assert.equal((await run(['reimport', 'pets', '--check'])).code, 0);
+    upstream.on('GET /api.json', () => ({ status: 404, body: {} }));
+    const failed = await run(['reimport', 'pets', '--check', '--json']);
+    assert.equal(failed.code, 1);
+    assert.match((JSON.parse(failed.stdout) as { imported: { error: string } }).imported.error, /HTTP 404/);
+    assert.match((await run(['reimport', 'pets', 'openapi.json', '--check'])).stderr, /Omit this argument/);
+    assert.match((await run(['reimport', 'pets', '--watch', 'never'])).stdout, /no longer watched/);
   });
 });

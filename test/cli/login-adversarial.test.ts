@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { startAdversarialService } from '../support/toolhost/adversarial-service.ts';
@@ -15,12 +15,26 @@ type Responses = { [path: string]: Json | number };
 const resourcePath = '/.well-known/oauth-protected-resource/api/v1';
 const issuerPath = '/.well-known/oauth-authorization-server/mcp/manage';
 
-describe('toolhost login with adversarial addresses', async () => {
+/** One command for each HTTP method, and those that send a credential in another form. */
+const commands: readonly string[][] = [
+  ['servers', 'list'],
+  ['servers', 'delete', 'one', '--yes'],
+  ['secrets', 'set', 'one', 'NAME'],
+  ['tools', 'update', 'one', 'get', '--set', 'timeout_ms=1'],
+  ['versions', 'restore', 'one', '3'],
+  ['calls', '--since', '1h'],
+  ['calls', '--follow'],
+  ['export', 'one', '--out', 'exported'],
+];
+
+describe('commands with adversarial addresses', async () => {
   const realToolhost = await startToolhost();
   after(() => realToolhost.stop());
   const folder = createTestFolder();
   const adversary = await startAdversarialService();
   after(() => adversary.close());
+  const redirectTarget = await startAdversarialService();
+  after(() => redirectTarget.close());
   const { url } = adversary;
   /** Value of the Authorization header of each request. */
   const credentials: unknown[] = [];
@@ -115,5 +129,41 @@ describe('toolhost login with adversarial addresses', async () => {
     const env = { XDG_CONFIG_HOME: join(folder, 'refused') };
     const stored = await runToolhostCommand(['login', url, '--with-key'], { env, input: 'thk_something\n' });
     assert.equal(stored.code, 1, 'a 403 that does not come from toolhost does not confirm a key');
+  });
+
+  it('[ship 7] follows no redirect, and prints its target', async () => {
+    for (const [index, args] of commands.entries()) {
+      const status = [301, 302, 303, 307, 308][index % 5] as number;
+      const target = index % 2 === 0 ? `${redirectTarget.url}/api/v1/servers` : '//[evil';
+      adversary.respondWith((request, response) => {
+        const isTime = request.url === '/livez';
+        response.writeHead(isTime ? 200 : status, isTime ? {} : { location: target });
+        response.end('<html>');
+      });
+      const ended = await runToolhostCommand(args, { env: adversary.env, cwd: folder, input: 'value' });
+      assertFailed(ended, new RegExp(`^error: [^\\n]*responded with ${status}, [^\\n]*\\n$`));
+      if (index % 2 === 0) assert.ok(ended.stderr.includes(`It redirects to ${redirectTarget.url}`), ended.stderr);
+    }
+    assert.deepEqual(redirectTarget.requests, []);
+  });
+
+  it('[ship 7] sends nothing from a profile to its host over another scheme or port', async () => {
+    const home = join(folder, 'other-person');
+    mkdirSync(join(home, 'toolhost'), { recursive: true });
+    const { port } = new URL(url);
+    const stored = `https://127.0.0.1:${port}`;
+    const writeProfileFile = (name: string, value: unknown) =>
+      writeFileSync(join(home, 'toolhost', name), JSON.stringify(value), { mode: 0o600 });
+    writeProfileFile('config.yaml', { profile: 'work', profiles: { work: { url: stored } } });
+    writeProfileFile('credentials.json', { profiles: { work: { url: stored, api_key: 'thk_work' } } });
+    adversary.respondWith((_request, response) => void response.end('{}'));
+    const env = { XDG_CONFIG_HOME: home };
+    const list = (...args: string[]) => runToolhostCommand(['servers', 'list', ...args], { env });
+    const otherHost = stored.replace('.1:', '.2:');
+    for (const other of [url, `http://localhost:${port}`, `${url}/`, redirectTarget.url, otherHost])
+      assertFailed(await list('--url', other), /its credential is not sent elsewhere/);
+    // The stored address uses TLS, which this service does not support.
+    assertFailed(await list(), /it does not speak TLS|cannot be reached/);
+    assert.deepEqual([adversary.requests, redirectTarget.requests], [[], []]);
   });
 });

@@ -7,12 +7,13 @@ import { parse, stringify } from 'yaml';
 import { promptHidden, promptLine } from '../../apps/cli/src/ask.ts';
 import { pluck } from '../support/pluck.ts';
 import { assertFailed, createTestFolder, startCommandService } from '../support/toolhost/command-world.ts';
-import { buildServerAt } from '../support/upstream-configs.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const upstream = 'https://api.example.com';
 
-describe('toolhost servers and secrets', async () => {
-  const { running, run, runJson: json } = await startCommandService();
+describe('commands for servers, secrets, tools, and versions', async () => {
+  const { running, env, run, runJson: json } = await startCommandService();
   const folder = createTestFolder();
 
   const file = (name: string, content: string): string => {
@@ -141,6 +142,75 @@ describe('toolhost servers and secrets', async () => {
     assertFailed(lines, /^ {2}value: .*one line of visible text/m);
     assertFailed(argument, /the value must not be an argument/, 2);
     for (const { stderr } of [lines, argument]) assert.doesNotMatch(stderr, /hunter/);
+  });
+
+  it('[conf 7] adds, lists, changes, and removes a tool', async () => {
+    await running.createServer(buildServerAt('tooled', upstream));
+    const listTools = async () => (await json<{ tools: Json[] }>(['tools', 'list', 'tooled'])).tools;
+    const tool = file('tool.json', JSON.stringify(buildToolAt(`${upstream}/b`, { name: 'b', title: 'B' })));
+    const stdout = 'Added the tool "b" of the server "tooled" (version 2).\n';
+    assert.deepEqual(await run(['tools', 'add', 'tooled', tool]), { code: 0, stdout, stderr: '' });
+    const set = ['--set=timeout_ms=5000', '--set=title=null', '--set=name=c', '--set=response_fields=["id"]'];
+    const changed = await run(['tools', 'update', 'tooled', 'b', ...set]);
+    assert.equal(changed.stdout, 'Changed the tool "c" of the server "tooled" (version 3).\n', changed.stderr);
+    const { name, timeout_ms, title, response_fields } = (await listTools())[1] ?? {};
+    assert.deepEqual([name, timeout_ms, title, response_fields], ['c', 5000, undefined, ['id']]);
+    const piped = await run(['tools', 'update', 'tooled', 'c', '-'], { input: 'disabled: true\n' });
+    assert.equal(piped.code, 0, piped.stderr);
+    const table = await run(['tools', 'list', 'tooled']);
+    const rows = /^TOOL +METHOD +URL *\nget +GET +https:\/\/api\.example\.com\/thing *\nc +GET +\S+\/b +disabled/;
+    assert.match(table.stdout, rows);
+    const removed = await run(['tools', 'remove', 'tooled', 'c', '--yes']);
+    assert.match(removed.stdout, /^Removed the tool "c" of the server "tooled"/);
+    assert.deepEqual((await listTools()).length, 1);
+  });
+
+  it('[conf 7] reports problems by field', async () => {
+    const refused = await run(['tools', 'update', 'tooled', 'get', '--set', 'timeout_ms=0', '--set', 'metod=GET']);
+    const problems =
+      /^error: Nothing was stored; the tool is not valid\n {2}timeout_ms: found 0; .*\n {2}metod: unknown/;
+    assertFailed(refused, problems);
+    const nothing = await run(['tools', 'update', 'tooled', 'get']);
+    assert.match(nothing.stderr, /nothing to change\. Name a file with fields, or pass --set field=value/);
+    assert.equal((await run(['tools', 'update', 'tooled', 'get', '--set', 'title'])).code, 2);
+    assertFailed(await run(['tools', 'remove', 'tooled', 'got', '--yes']), /no such tool; did you mean `get`\?/);
+  });
+
+  it('[conf 7] check applies the tool quota', async () => {
+    const tools = Array.from({ length: 3 }, (_, i) => ({ ...buildToolAt(`${upstream}/${i}`), name: `t${i}` }));
+    const many = file('many.json', JSON.stringify(buildServerAt('many', upstream, { tools })));
+    const { code, stdout } = await run(['check', many], { env: { ...env, QUOTAS: 'tools=2' } });
+    assert.match(`${code} ${stdout}`, /^1 .*: tools: 3 tools; allowed: 2; split them into several servers/);
+  });
+
+  it('[ship 7] lists, shows, compares, and restores versions', async () => {
+    await running.createServer(buildServerAt('things', upstream, { description: 'First.' }));
+    await running.rest('PATCH', '/servers/things', { body: { description: 'Second.' } });
+    const { versions } = await json<{ versions: object[] }>(['versions', 'things']);
+    assert.deepEqual(versions, (await running.rest('GET', '/servers/things/versions')).body.versions);
+    assert.match((await run(['versions', 'list', 'things'])).stdout, /^VERSION .*\n2 .*\n1 /);
+    const shown = await run(['versions', 'show', 'things', '1']);
+    assert.equal((parse(shown.stdout) as { description: string }).description, 'First.');
+    const stdout = 'No differences between version 2 and version 2 of things.\n';
+    assert.deepEqual(await run(['versions', 'diff', 'things', '2']), { code: 0, stdout, stderr: '' });
+    const different = await run(['versions', 'diff', 'things', '1']);
+    assert.equal(different.code, 2);
+    assert.match(different.stdout, /^ {2}~ description: "First\." → "Second\."$/m);
+    const missing = await run(['versions', 'diff', 'things', '7', '--json']);
+    assertFailed(missing, /the server things has no version 7\. The current version is 2/);
+    const { kind, problems } = JSON.parse(missing.stderr).error;
+    assert.deepEqual([kind, problems], ['notFound', []]);
+    const restored = await run(['versions', 'restore', 'things', '1']);
+    assert.deepEqual([restored.code, /^Restored the server "things" \(version 3\)/.test(restored.stdout)], [0, true]);
+    assert.equal((await run(['versions', 'diff', 'things', '1', '3'])).code, 0);
+  });
+
+  it('[ship 7] previews the request of a call as text, as curl, and as JSON', async () => {
+    assert.match((await run(['preview', 'things', 'get'])).stdout, /^GET https:\/\/api\.example\.com\/thing\n/);
+    assert.match((await run(['preview', 'things', 'get', '--curl'])).stdout, /^curl .*'?https:\/\/api\.example\.com/);
+    const { body } = await running.rest('POST', '/servers/things/tools/get/preview', { body: {} });
+    assert.deepEqual(await json(['preview', 'things', 'get']), body);
+    assert.match((await run(['preview', 'things', 'gett'])).stderr, /has no tool "gett".*get/);
   });
 });
 

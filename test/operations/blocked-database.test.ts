@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 import { countShedWork, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
-import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('many requests of one workspace that wait for the database', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let client: pg.Client;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    const url = await postgres.createDatabase();
-    toolhost = await startToolhost({ env: { DATABASE_URL: url }, egressPorts: [upstream.port] });
-    client = new pg.Client({ connectionString: url });
-    await client.connect();
-    await toolhost.createServer(buildServerAt('beside', upstream.url));
-  });
+describe('many requests of one workspace that wait for the database', async () => {
+  const [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+  const url = await postgres.createDatabase();
+  const toolhost = await startToolhost({ env: { DATABASE_URL: url }, egressPorts: [upstream.port] });
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await toolhost.createServer(buildServerAt('beside', upstream.url));
   after(async () => {
     await client.end();
     await toolhost.stop();

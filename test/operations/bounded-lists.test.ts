@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { operations } from '@toolhost/server/operations';
 import { toOutputSchema } from '../../apps/server/src/operations/describe.ts';
-import { type ManagementAgent, startManagementAgent } from '../support/oauth/management-agent.ts';
-import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startManagementAgent } from '../support/oauth/management-agent.ts';
+import { type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 
 type Schema = {
   type?: string;
@@ -49,13 +49,9 @@ describe('[find A4] operation outputs', () => {
   });
 });
 
-describe('[find A4] problems in a response', () => {
-  let toolhost: TestToolhost;
-  let manager: ManagementAgent;
-  before(async () => {
-    toolhost = await startToolhost();
-    manager = await startManagementAgent(toolhost, await toolhost.createKey());
-  });
+describe('[find A4] problems in a response', async () => {
+  const toolhost = await startToolhost();
+  const manager = await startManagementAgent(toolhost, await toolhost.createKey());
   after(() => toolhost.stop());
 
   const makeNames = (count: number, name: string) => Array.from({ length: count }, (_, i) => `${name}${i}`);

@@ -1,31 +1,31 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { engines } from '../../../../../test/sets.ts';
-import { buildCall } from '../../../../../test/support/store/rows.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
-import type { Database } from '../database.ts';
-import { countByInterval, findCountableStart, findMostCalled } from './call-statistics.ts';
-import { hourMs, minuteMs } from './call-writer.ts';
+import { after, describe, it } from 'node:test';
+import {
+  countByInterval,
+  findCountableStart,
+  findMostCalled,
+} from '../../apps/server/src/store/calls/call-statistics.ts';
+import { hourMs, minuteMs } from '../../apps/server/src/store/calls/call-writer.ts';
+import { engines } from '../sets.ts';
+import { pluck } from '../support/pluck.ts';
+import { buildCall } from '../support/store/rows.ts';
+import { startStores } from '../support/store/stores.ts';
 
 const startAt = Date.parse('2026-11-18T00:00:00Z');
 const scope = { workspaceId: 'ours', from: startAt, until: startAt + 6 * hourMs };
 
 for (const engine of engines) {
-  describe(`[find A4] statistics over more counts than a query reads, on ${engine}`, () => {
-    let stores: Stores;
-    let database: Database;
-    before(async () => {
-      stores = await startStores(engine);
-      database = await stores.open();
-      // In hour n, the server s<n> gets n calls and the server `always` gets one.
-      const calls = [0, 1, 2, 3, 4, 5].flatMap((hour) =>
-        [...Array.from({ length: hour }, () => `s${hour}`), 'always'].map((slug, n) =>
-          buildCall({ id: `call_${hour}_${n}`, slug, started_at: startAt + hour * hourMs + minuteMs }),
-        ),
-      );
-      await database.calls.write(calls);
-    });
-    after(() => stores?.stop());
+  describe(`[find A4] statistics over more counts than a query reads, on ${engine}`, async () => {
+    const stores = await startStores(engine);
+    const database = await stores.open();
+    // In hour n, the server s<n> gets n calls and the server `always` gets one.
+    const calls = [0, 1, 2, 3, 4, 5].flatMap((hour) =>
+      [...Array.from({ length: hour }, () => `s${hour}`), 'always'].map((slug, n) =>
+        buildCall({ id: `call_${hour}_${n}`, slug, started_at: startAt + hour * hourMs + minuteMs }),
+      ),
+    );
+    await database.calls.write(calls);
+    after(() => stores.stop());
 
     it('rank the newest calls, report the ranking start, and count over the whole time range', async () => {
       const { servers, tools, rankedFrom } = await findMostCalled(database.reports, scope, 100, 4);
@@ -37,10 +37,7 @@ for (const engine of engines) {
 
     it('rank all servers if there are few enough', async () => {
       const { servers, rankedFrom } = await findMostCalled(database.reports, scope, 3, 12);
-      assert.deepEqual(
-        servers.map(({ slug }) => slug),
-        ['always', 's5', 's4'],
-      );
+      assert.deepEqual(pluck(servers, 'slug'), ['always', 's5', 's4']);
       assert.equal(rankedFrom, undefined);
     });
 
