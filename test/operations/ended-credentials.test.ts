@@ -42,48 +42,33 @@ for (const engine of engines) {
       return { path: `/members/usr_${session}`, headers };
     }
 
-    const credentialKinds: [name: string, begin: () => Promise<Credential>][] = [
-      [
-        'a revoked key',
-        async () => {
-          const { headers, revoke } = await newKey();
-          return { headers, end: revoke };
-        },
-      ],
-      [
-        'a session of a removed member',
-        async () => {
-          const { path, headers } = await newSession('editor');
-          return { headers, end: () => asOwner('DELETE', path, { revoke_access: true }) };
-        },
-      ],
-      [
-        'a session of a member with a lowered role',
-        async () => {
-          const { path, headers } = await newSession('editor');
-          return { headers, end: () => asOwner('PATCH', path, { role: 'viewer' }) };
-        },
-      ],
-      [
-        'a signed-out session',
-        async () => {
-          const { headers } = await newSession('owner');
-          const signOut = () => fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' });
-          return { headers, end: signOut };
-        },
-      ],
-      [
-        'a revoked login at the management server',
-        async () => {
-          const { client, tokens } = await signInAgent(toolhost);
-          const headers = { authorization: `Bearer ${tokens.access_token}` };
-          assert.equal((await fetch(`${toolhost.url}/api/v1/servers`, { headers })).status, 200);
-          return { headers, end: () => client.revoke(tokens.refresh_token) };
-        },
-      ],
-    ];
+    const credentialKinds: { [name: string]: () => Promise<Credential> } = {
+      async 'a revoked key'() {
+        const { headers, revoke } = await newKey();
+        return { headers, end: revoke };
+      },
+      async 'a session of a removed member'() {
+        const { path, headers } = await newSession('editor');
+        return { headers, end: () => asOwner('DELETE', path, { revoke_access: true }) };
+      },
+      async 'a session of a member with a lowered role'() {
+        const { path, headers } = await newSession('editor');
+        return { headers, end: () => asOwner('PATCH', path, { role: 'viewer' }) };
+      },
+      async 'a signed-out session'() {
+        const { headers } = await newSession('owner');
+        const signOut = () => fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' });
+        return { headers, end: signOut };
+      },
+      async 'a revoked login at the management server'() {
+        const { client, tokens } = await signInAgent(toolhost);
+        const headers = { authorization: `Bearer ${tokens.access_token}` };
+        assert.equal((await fetch(`${toolhost.url}/api/v1/servers`, { headers })).status, 200);
+        return { headers, end: () => client.revoke(tokens.refresh_token) };
+      },
+    };
 
-    for (const [index, [name, begin]] of credentialKinds.entries()) {
+    for (const [index, [name, begin]] of Object.entries(credentialKinds).entries()) {
       it(`[sec E1] changes nothing after it ended: ${name}`, async () => {
         const { headers, end } = await begin();
         const config = buildServerAt(`planted-${index}`, upstream.url);

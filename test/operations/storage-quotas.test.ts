@@ -10,7 +10,7 @@ import { createKeyClient, createPersonClient } from '../support/toolhost/rest-cl
 import { runOperatorOperation } from '../support/toolhost/run-operator-operation.ts';
 import { type Json, type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as runToolhost } from '../support/toolhost/toolhost-command.ts';
-import { buildServerAt } from '../support/upstream-configs.ts';
+import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const apiUrl = 'https://api.example.com';
 const minuteMs = 60_000;
@@ -18,13 +18,9 @@ const dayMs = 24 * 60 * minuteMs;
 
 /** Returns tools of about 3.9 KB each. */
 const makeLongTools = (count: number, text: string) =>
-  Array.from({ length: count }, (_, i) => ({
-    name: `tool_${i}`,
-    description: text.repeat(1900),
-    method: 'GET',
-    url: `${apiUrl}/v1/${'p'.repeat(1900)}`,
-    input_schema: {},
-  }));
+  Array.from({ length: count }, (_, i) =>
+    buildToolAt(`${apiUrl}/v1/${'p'.repeat(1900)}`, { name: `tool_${i}`, description: text.repeat(1900) }),
+  );
 
 type Quota = { limit?: number; used?: number; from: string };
 
