@@ -27,12 +27,14 @@ import { startLogin } from '../support/toolhost/login-command.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
 /** Commands that show or store texts of a service. */
-const commands = [
-  ...['servers list', 'servers get one', 'tools list one', 'secrets list one', 'versions one'],
-  ...['versions diff one 999999 999998', 'calls', 'audit', 'logins list', 'export one --out exported'],
-  ...['call one get --arg id=1', 'preview one get --arg id=1'],
-].map((command) => command.split(' '));
-commands.push(['complete', '--', 'call', 'one', '']);
+const commands: string[][] = [
+  ['complete', '--', 'call', 'one', ''],
+  ...[
+    ...['servers list', 'servers get one', 'tools list one', 'secrets list one', 'versions one'],
+    ...['versions diff one 999999 999998', 'calls', 'audit', 'logins list', 'export one --out exported'],
+    ...['call one get --arg id=1', 'preview one get --arg id=1'],
+  ].map((command) => command.split(' ')),
+];
 
 /** Names and definitions of the one tool and its one argument that once crashed the program. */
 const pastFailures = ['call', 'preview'].flatMap((command) =>

@@ -65,20 +65,16 @@ describe('model host responses', async () => {
     { length: 100_000 },
     (_, index) => `data: {"choices":[{"delta":{"tool_calls":[{"index":${index}}]}}]}\n\n`,
   );
-  const longId = { index: 0, id: 'a'.repeat(201), function: { name: 'read' } };
+  const words = chunk({ content: 'word '.repeat(200) });
+  const longText = chunk({ content: 'x'.repeat(4_000_000) });
+  const longId = chunk({ tool_calls: [{ index: 0, id: 'a'.repeat(201), function: { name: 'read' } }] });
   const tooMany = /sent more than 100 texts and tool calls in one response/;
   const gzipHeaders = { ...eventStreamHeaders, 'content-encoding': 'gzip' };
   const callWithoutName = chunk({ tool_calls: [{ index: 0, id: 'a' }] }, 'tool_calls');
   const limits: { [what: string]: [detail: RegExp, respond: Respond] } = {
-    'endless text': [
-      /a response of more than 500000 characters/,
-      repeatEvents(chunk({ content: 'word '.repeat(200) })),
-    ],
+    'endless text': [/sent a response of more than 500000 characters/, repeatEvents(words)],
     'endless comments': [/sent a response of more than 4 MiB/, repeatEvents(`: ${'x'.repeat(2000)}\n`)],
-    'an event of 4 MiB': [
-      /an event of more than 524288 characters/,
-      sendEvents(chunk({ content: 'x'.repeat(4_000_000) })),
-    ],
+    'an event of 4 MiB': [/sent an event of more than 524288 characters/, sendEvents(longText)],
     '100,000 tool calls': [tooMany, sendEvents(toolCallEvents.join(''))],
     '20,000 tool calls in one event': [tooMany, sendEvents(chunk({ tool_calls: toolCalls }))],
     'invalid UTF-8': [/sent a response that is not valid UTF-8/, sendEvents(Buffer.from('643afffe0a0a', 'hex'))],
@@ -89,7 +85,7 @@ describe('model host responses', async () => {
     'events that are not JSON': [/sent an event that is not JSON/, sendEvents('data: {"choices":[\n\n')],
     'an empty response': [/sent nothing that belongs to its API/, sendEvents('')],
     'a tool call without a name': [/sent a tool call without a tool name/, sendEvents(callWithoutName)],
-    'a tool call with a long id': [/has more than 200 characters/, sendEvents(chunk({ tool_calls: [longId] }))],
+    'a tool call with a long id': [/name or id has more than 200 characters/, sendEvents(longId)],
     'endless one-byte chunks': [
       /has too many chunks|more than 4 MiB/,
       async (response) => {
