@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { operationList, operations } from '@toolhost/server/operations';
-import { toOutputSchema } from '@toolhost/server/operations/describe';
 import type { z } from 'zod';
+import { toOutputSchema } from '../../apps/server/src/operations/describe.ts';
 import { startManagementAgent } from '../support/oauth/management-agent.ts';
 import { type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 

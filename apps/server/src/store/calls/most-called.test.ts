@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import {
-  countByInterval,
-  findCountableStart,
-  findMostCalled,
-} from '../../apps/server/src/store/calls/call-statistics.ts';
-import { hourMs, minuteMs } from '../../apps/server/src/store/calls/call-writer.ts';
-import { engines } from '../sets.ts';
-import { pluck } from '../support/pluck.ts';
-import { buildCall } from '../support/store/rows.ts';
-import { startStores } from '../support/store/stores.ts';
+import { engines } from '../../../../../test/sets.ts';
+import { pluck } from '../../../../../test/support/pluck.ts';
+import { buildCall } from '../../../../../test/support/store/rows.ts';
+import { startStores } from '../../../../../test/support/store/stores.ts';
+import { countByInterval, findCountableStart, findMostCalled } from './call-statistics.ts';
+import { hourMs, minuteMs } from './call-writer.ts';
 
 const startAt = Date.parse('2026-11-18T00:00:00Z');
 const scope = { workspaceId: 'ours', from: startAt, until: startAt + 6 * hourMs };
