@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
-import { createContext, createSignedInContext, type Dashboard, startDashboard } from '../support/browser/dashboard.ts';
+import { assertSome } from '../support/assert-lists.ts';
+import { createContext, createSignedInContext } from '../support/browser/dashboard.ts';
+import { useDashboard } from '../support/browser/use-dashboard.ts';
 
 const folder = join(import.meta.dirname, '..', '..', 'dist', 'web');
 
@@ -17,7 +19,6 @@ describe('the built dashboard', () => {
   const manifest = () =>
     JSON.parse(readFileSync(join(folder, '.vite', 'manifest.json'), 'utf8')) as Record<string, Chunk>;
 
-  /** Returns the files that a browser loads for these modules. */
   function getLoadedFiles(...entries: string[]): string[] {
     const chunks = manifest();
     const loadedFiles = new Set<string>();
@@ -39,10 +40,7 @@ describe('the built dashboard', () => {
       ['src/servers/editor/json/json-view.tsx', 'cm-lineWrapping'],
     ] as const) {
       const moduleTexts = getLoadedFiles(module).map((file) => readFileSync(join(folder, file), 'utf8'));
-      assert.ok(
-        moduleTexts.some((text) => text.includes(words)),
-        module,
-      );
+      assertSome(moduleTexts, (text) => text.includes(words), module);
       assert.ok(!first.some((text) => text.includes(words)), module);
     }
   });
@@ -55,12 +53,10 @@ describe('the built dashboard', () => {
 });
 
 describe('the dashboard in a browser', () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     await dashboard.toolhost.createServer(dashboard.config('items'));
   });
-  after(() => dashboard?.stop());
 
   /** Opens a page and returns its requests with their compressed sizes, once the network is idle. */
   async function measurePageLoad(context: BrowserContext, path: string): Promise<[address: string, bytes: number][]> {
@@ -86,10 +82,7 @@ describe('the dashboard in a browser', () => {
   it('loads at most 250 KB in 20 requests for the first page of a signed-in user', async () => {
     const context = await createSignedInContext(dashboard.browser, dashboard.toolhost, { name: 'Anna' });
     const responses = await measurePageLoad(context, '/');
-    assert.ok(
-      responses.some(([address]) => address.endsWith('.css')),
-      'the stylesheet was not measured',
-    );
+    assertSome(responses, ([address]) => address.endsWith('.css'), 'the stylesheet was not measured');
     assertPageLoad(responses, firstPageLimits);
   });
 

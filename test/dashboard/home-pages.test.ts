@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, type Dashboard, field, startDashboard, tab } from '../support/browser/dashboard.ts';
+import { button, field, tab } from '../support/browser/dashboard.ts';
+import { openPage, save, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('the home page of a workspace or server', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     const { toolhost, upstream, config } = dashboard;
     upstream.on('GET /items', () => ({ status: 503, body: { error: 'down' } }));
     await toolhost.createServer(config('failing'));
@@ -23,105 +23,98 @@ describe('the home page of a workspace or server', { concurrency: 2 }, () => {
     await toolhost.callTool('failing', key, 'read', { count: 1 });
     await toolhost.callTool('failing', key, 'read', { count: 2 });
   });
-  after(() => dashboard?.stop());
 
   const dialog = (page: Page) => page.getByRole('dialog');
 
-  it('shows why a call failed after one click', async () => {
-    await dashboard.withPage('/', async (page) => {
-      await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
-      const failed = page.getByRole('table', { name: 'Failures' }).getByRole('row').filter({ hasText: 'failing' });
-      await failed.getByRole('cell', { name: '2', exact: true }).waitFor();
-      await failed.getByText('API returned 503').waitFor();
-      await checkPage(page);
-      await button(failed, /^read/).click();
-      await dialog(page).getByText('Reason').waitFor();
-      await page.keyboard.press('Escape');
-      await dialog(page).waitFor({ state: 'hidden' });
-      await page.getByRole('table', { name: 'Busiest servers' }).getByRole('link', { name: 'failing' }).click();
-      await page.getByRole('table', { name: 'Most-called tools' }).getByRole('link', { name: 'read' }).waitFor();
-      await checkPage(page);
-    });
+  it('shows why a call failed after one click', async (t) => {
+    const page = await openPage(t, dashboard, '/');
+    await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
+    const failed = page.getByRole('table', { name: 'Failures' }).getByRole('row').filter({ hasText: 'failing' });
+    await failed.getByRole('cell', { name: '2', exact: true }).waitFor();
+    await failed.getByText('API returned 503').waitFor();
+    await checkPage(page);
+    await button(failed, /^read/).click();
+    await dialog(page).getByText('Reason').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog(page).waitFor({ state: 'hidden' });
+    await page.getByRole('table', { name: 'Busiest servers' }).getByRole('link', { name: 'failing' }).click();
+    await page.getByRole('table', { name: 'Most-called tools' }).getByRole('link', { name: 'read' }).waitFor();
+    await checkPage(page);
   });
 
-  it('links each warning to the page that resolves it', async () => {
-    await dashboard.withPage('/', async (page) => {
-      await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
-      await page.getByRole('link', { name: 'variables.unused' }).click();
-      await eventually(async () => {
-        assert.match(page.url(), /\/servers\/unset\/settings/);
-        assert.equal(await page.locator(':focus').getAttribute('id'), 'field-variables');
-      });
-      await page.getByRole('link', { name: 'Home', exact: true }).last().click();
-      await page.getByRole('link', { name: 'NOT_SET' }).click();
-      assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
+  it('links each warning to the page that resolves it', async (t) => {
+    const page = await openPage(t, dashboard, '/');
+    await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
+    await page.getByRole('link', { name: 'variables.unused' }).click();
+    await eventually(async () => {
+      assert.match(page.url(), /\/servers\/unset\/settings/);
+      assert.equal(await page.locator(':focus').getAttribute('id'), 'field-variables');
     });
+    await page.getByRole('link', { name: 'Home', exact: true }).last().click();
+    await page.getByRole('link', { name: 'NOT_SET' }).click();
+    assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
   });
 
-  it('keeps unsaved input in one editor tab while another tab is open', async () => {
-    await dashboard.withPage('/servers/failing/settings', async (page) => {
-      await field(page, 'Description').fill('Typed before');
-      await tab(page, 'Tools').click();
-      await button(page, 'read').click();
-      await field(page, 'Tool description').fill('Typed after');
-      await button(page, 'Save').click();
-      await page.getByText('All changes saved').waitFor();
-      await button(page, 'Close').click();
-      await tab(page, 'Settings').click();
-      assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
-      const { body } = await dashboard.toolhost.rest('GET', '/servers/failing');
-      assert.match(JSON.stringify(body.config), /Typed before.*Typed after/);
-    });
+  it('keeps unsaved input in one editor tab while another tab is open', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/failing/settings');
+    await field(page, 'Description').fill('Typed before');
+    await tab(page, 'Tools').click();
+    await button(page, 'read').click();
+    await field(page, 'Tool description').fill('Typed after');
+    await save(page);
+    await button(page, 'Close').click();
+    await tab(page, 'Settings').click();
+    assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
+    const { body } = await dashboard.toolhost.rest('GET', '/servers/failing');
+    assert.match(JSON.stringify(body.config), /Typed before.*Typed after/);
   });
 
-  it('[journey] copies a server from staging to production in three clicks and updates the copy in two', async () => {
+  it('[journey] copies a server from staging to production in three clicks and updates the copy in two', async (t) => {
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
     const copy = async () =>
       (await toolhost.rest('GET', '/servers/production')).body as { config: Json; secrets: Json };
-    await dashboard.withPage('/servers/staging', async (page) => {
-      await button(page, 'Duplicate to…').click();
-      await page.keyboard.type('production');
-      const base = field(dialog(page), 'Copy base URL');
-      await base.fill('https://production.example.com');
-      const token = dialog(page).getByLabel('authentication.token');
-      assert.equal(await button(dialog(page), 'Create copy').isDisabled(), true);
-      await token.fill('of-production-0123');
-      await dialog(page).getByText('read: address changed').waitFor();
-      await checkPage(page);
-      await button(dialog(page), 'Create copy').click();
-      await page.waitForURL('**/servers/production');
-      assert.match(JSON.stringify((await copy()).config), /https:\/\/production\.example\.com\/items/);
+    const page = await openPage(t, dashboard, '/servers/staging');
+    await button(page, 'Duplicate to…').click();
+    await page.keyboard.type('production');
+    const base = field(dialog(page), 'Copy base URL');
+    await base.fill('https://production.example.com');
+    const token = dialog(page).getByLabel('authentication.token');
+    assert.equal(await button(dialog(page), 'Create copy').isDisabled(), true);
+    await token.fill('of-production-0123');
+    await dialog(page).getByText('read: address changed').waitFor();
+    await checkPage(page);
+    await button(dialog(page), 'Create copy').click();
+    await page.waitForURL('**/servers/production');
+    assert.match(JSON.stringify((await copy()).config), /https:\/\/production\.example\.com\/items/);
 
-      await toolhost.rest('PATCH', '/servers/staging/tools/read', { body: { timeout_ms: 12_345 } });
-      await page.goto('/servers/staging');
-      await button(page, 'Duplicate to…').click();
-      await dialog(page).getByText('read: timeout changed').waitFor();
-      await button(dialog(page), 'Update production').click();
-      await page.waitForURL('**/servers/production');
-      assert.match(JSON.stringify((await copy()).config), /12345/);
-    });
+    await toolhost.rest('PATCH', '/servers/staging/tools/read', { body: { timeout_ms: 12_345 } });
+    await page.goto('/servers/staging');
+    await button(page, 'Duplicate to…').click();
+    await dialog(page).getByText('read: timeout changed').waitFor();
+    await button(dialog(page), 'Update production').click();
+    await page.waitForURL('**/servers/production');
+    assert.match(JSON.stringify((await copy()).config), /12345/);
   });
 
-  it('[journey] compares two non-adjacent versions and restores the older one', async () => {
+  it('[journey] compares two non-adjacent versions and restores the older one', async (t) => {
     const { toolhost, config } = dashboard;
     await toolhost.createServer(config('versioned'));
     for (const timeout_ms of [1_000, 2_000, 3_000])
       await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
     await toolhost.rest('PATCH', '/servers/versioned', { body: { description: 'Other.' } });
-    await dashboard.withPage('/servers/versioned/versions', async (page) => {
-      await button(page, 'Compare version 2').click();
-      const changes = page.getByRole('region', { name: 'Changes from version 2 to version 5' });
-      await changes.getByText('read: timeout changed').waitFor();
-      await changes.getByText('Description changed').waitFor();
-      await checkPage(page);
-      await button(page, 'Note version 2').click();
-      await field(dialog(page), 'Message').fill('Before the slow API');
-      await button(dialog(page), 'Save message').click();
-      await page.getByRole('cell', { name: 'Before the slow API' }).waitFor();
-      await button(page, 'Restore version 2').click();
-      await button(dialog(page), 'Restore').click();
-      await page.getByRole('cell', { name: 'Restores version 2' }).waitFor();
-    });
+    const page = await openPage(t, dashboard, '/servers/versioned/versions');
+    await button(page, 'Compare version 2').click();
+    const changes = page.getByRole('region', { name: 'Changes from version 2 to version 5' });
+    await changes.getByText('read: timeout changed').waitFor();
+    await changes.getByText('Description changed').waitFor();
+    await checkPage(page);
+    await button(page, 'Note version 2').click();
+    await field(dialog(page), 'Message').fill('Before the slow API');
+    await button(dialog(page), 'Save message').click();
+    await page.getByRole('cell', { name: 'Before the slow API' }).waitFor();
+    await button(page, 'Restore version 2').click();
+    await button(dialog(page), 'Restore').click();
+    await page.getByRole('cell', { name: 'Restores version 2' }).waitFor();
   });
 });

@@ -1,34 +1,33 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { isFullSuite } from '../sets.ts';
-import { formatStep, type StubModel, startStubModel } from '../support/agents/stub-model.ts';
+import { formatStep, startStubModel } from '../support/agents/stub-model.ts';
+import { assertMapped } from '../support/assert-lists.ts';
 import { checkPage } from '../support/browser/check-page.ts';
-import { launchChromium } from '../support/browser/chromium.ts';
-import { button, createSignedInContext, field, selectOption, tab, watchPage } from '../support/browser/dashboard.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { button, field, selectOption, startDashboard, tab } from '../support/browser/dashboard.ts';
+import { openPage } from '../support/browser/use-dashboard.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const key = 'sk-model-0123456789';
 const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
 const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
 
 describe('the playground in the dashboard', () => {
-  let model: StubModel;
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    [model, upstream] = await Promise.all([startStubModel(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egressPorts: [upstream.port, Number(new URL(model.url).port)] });
+  const fixtures = useFixtures();
+  const model = fixtures.start(startStubModel);
+  const dashboard = fixtures.start(() => startDashboard([Number(new URL(model.url).port)]));
+  before(() => {
+    const { upstream } = dashboard;
     upstream.on('GET /orders', () => ({
       body: [{ id: 17, customer: 'Ada', status: 'late', history: 'x'.repeat(200) }],
     }));
     upstream.on('GET /customers/Ada', () => ({ body: { name: 'Ada', email: 'ada@example.com' } }));
     upstream.on('POST /orders/17/notes', () => ({ status: 201, body: { id: 3 } }));
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close()]));
 
   async function createServer(slug: string): Promise<void> {
+    const { toolhost, upstream } = dashboard;
     const tool = (name: string, method: string, path: string, args: string[], more = {}) => ({
       name,
       description: `Does ${name.replace('_', ' ')} of the shop.`,
@@ -61,13 +60,11 @@ describe('the playground in the dashboard', () => {
   const question = `Which orders are late? Leave a note. ${script.join(' ')}`;
 
   for (const view of isFullSuite ? [wide, narrow] : [wide])
-    it(`[journey] answers a question with three tool calls, ${view.colorScheme}, ${view.viewport.width} px`, async () => {
+    it(`[journey] answers a question with three tool calls, ${view.colorScheme}, ${view.viewport.width} px`, async (t) => {
       const slug = `shop-${view.viewport.width}`;
+      const { toolhost, upstream } = dashboard;
       await createServer(slug);
-      const context = await createSignedInContext(await launchChromium(), toolhost, { name: 'Anna' }, view);
-      const page = await context.newPage();
-      const { errors, foreignRequests } = await watchPage(page, toolhost.url);
-      await page.goto(`/servers/${slug}/connect`);
+      const page = await openPage(t, dashboard, `/servers/${slug}/connect`, { options: view });
       await tab(page, 'Playground').click();
       await fillInModel(page);
       await checkPage(page);
@@ -75,17 +72,11 @@ describe('the playground in the dashboard', () => {
       await field(page, 'Question').press('Enter');
       const confirmation = page.getByRole('dialog', { name: 'Allow this call?' });
       await confirmation.getByText('We look into it.').waitFor();
-      assert.deepEqual(
-        upstream.take().map(({ method }) => method),
-        ['GET', 'GET'],
-      );
+      assertMapped(upstream.take(), ({ method }) => method, ['GET', 'GET']);
       await button(confirmation, 'Call tool').click();
       const log = page.getByRole('log', { name: 'Conversation' });
       await log.getByText('The script has ended.').waitFor();
-      assert.deepEqual(
-        upstream.take().map(({ method, url }) => `${method} ${url}`),
-        ['POST /orders/17/notes'],
-      );
+      assertMapped(upstream.take(), ({ method, url }) => `${method} ${url}`, ['POST /orders/17/notes']);
       const call = log.getByRole('region', { name: 'Call to list_orders' });
       await call.getByRole('button', { name: 'Response and request' }).click();
       await call.getByRole('region', { name: 'API response' }).getByText('history').waitFor();
@@ -106,15 +97,12 @@ describe('the playground in the dashboard', () => {
       await runs.getByRole('button', { name: '1. Server · stub' }).click();
       await log.getByText('The script has ended.').waitFor();
       await checkPage(page);
-      assert.deepEqual({ complaints: errors, foreign: foreignRequests }, { complaints: [], foreign: [] });
-      await context.close();
     });
 
-  it('skips a call that the user denies, and stops on request', async () => {
+  it('skips a call that the user denies, and stops on request', async (t) => {
+    const { upstream } = dashboard;
     await createServer('careful');
-    const context = await createSignedInContext(await launchChromium(), toolhost, { name: 'Bob' }, wide);
-    const page = await context.newPage();
-    await page.goto('/servers/careful/playground');
+    const page = await openPage(t, dashboard, '/servers/careful/playground', { options: wide });
     await fillInModel(page);
     model.takeRequests();
     upstream.take();
@@ -131,19 +119,13 @@ describe('the playground in the dashboard', () => {
     await button(page, 'Stop').click();
     held.release({ body: [] });
     await log.getByText('Stopped.', { exact: true }).waitFor();
-    assert.deepEqual(
-      upstream.take().map(({ method }) => method),
-      ['GET'],
-    );
+    assertMapped(upstream.take(), ({ method }) => method, ['GET']);
     assert.equal(model.takeRequests().length, 1);
-    await context.close();
   });
 
-  it('uses a model stored for the workspace without exposing its key to a page', async () => {
+  it('uses a model stored for the workspace without exposing its key to a page', async (t) => {
     await createServer('stored');
-    const context = await createSignedInContext(await launchChromium(), toolhost, { name: 'Cleo' }, wide);
-    const page = await context.newPage();
-    await page.goto('/servers/stored/playground');
+    const page = await openPage(t, dashboard, '/servers/stored/playground', { options: wide });
     await fillInModel(page);
     await button(page, 'Save for workspace').click();
     await field(page, 'Save as').fill('ours');
@@ -155,6 +137,5 @@ describe('the playground in the dashboard', () => {
     await button(page, 'Ask').click();
     await page.getByRole('log').getByText('The script has ended.').waitFor();
     assert.equal(model.takeRequests()[0]?.headers.authorization, `Bearer ${key}`);
-    await context.close();
   });
 });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, type Dashboard, selectOption, startDashboard } from '../support/browser/dashboard.ts';
+import { button, selectOption } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
+import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('search in the dashboard', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     const { toolhost, config } = dashboard;
     const [tool] = config('shop').tools as Json[];
     const tools = [tool, { ...tool, name: 'refund_order' }];
@@ -16,77 +16,72 @@ describe('search in the dashboard', { concurrency: 2 }, () => {
     await toolhost.createServer(config('shop', { tools, views }));
     await toolhost.createServer(config('mail'));
   });
-  after(() => dashboard?.stop());
 
-  it('opens a tool or a page from the Ctrl+K palette with the keyboard', async () => {
-    await dashboard.withPage('/servers', async (page) => {
-      await page.getByRole('table', { name: 'Servers' }).waitFor();
-      await page.keyboard.press('Control+k');
-      await page.getByRole('dialog', { name: 'Find anything' }).waitFor();
-      await page.keyboard.type('refund');
-      await button(page, /^refund_order/).waitFor();
-      await checkPage(page);
-      await page.keyboard.press('Enter');
-      await page.waitForURL('**/servers/shop/tools?tool=refund_order');
-      // The tool opens in a drawer that takes the focus.
-      await page.getByRole('dialog', { name: 'refund_order' }).waitFor();
-      await page.keyboard.press('Control+k');
-      await page.getByRole('textbox', { name: 'Find anything' }).fill('rest api');
-      await button(page, 'REST API').click();
-      await page.getByRole('heading', { level: 1, name: 'REST API' }).waitFor();
-      await button(page, /^setServerTags parameters/).click();
-      await page.getByRole('table', { name: 'setServerTags parameters' }).getByText('tags *').waitFor();
-      await checkPage(page);
-    });
+  it('opens a tool or a page from the Ctrl+K palette with the keyboard', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    await page.getByRole('table', { name: 'Servers' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('dialog', { name: 'Find anything' }).waitFor();
+    await page.keyboard.type('refund');
+    await button(page, /^refund_order/).waitFor();
+    await checkPage(page);
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/servers/shop/tools?tool=refund_order');
+    // The tool opens in a drawer that takes the focus.
+    await page.getByRole('dialog', { name: 'refund_order' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('textbox', { name: 'Find anything' }).fill('rest api');
+    await button(page, 'REST API').click();
+    await page.getByRole('heading', { level: 1, name: 'REST API' }).waitFor();
+    await button(page, /^setServerTags parameters/).click();
+    await page.getByRole('table', { name: 'setServerTags parameters' }).getByText('tags *').waitFor();
+    await checkPage(page);
   });
 
-  it('filters servers by a tag and sorts them by name', async () => {
-    await dashboard.withPage('/servers', async (page) => {
-      await button(page, 'Tags of The mail').click();
-      await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
-      await page.keyboard.press('Enter');
-      await button(page, 'Save tags').click();
-      await waitForToast(page, 'Saved the tags of The mail');
-      await page.getByRole('link', { name: 'The mail' }).click();
-      await page.getByRole('link', { name: 'Office' }).click();
-      await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
-      assert.match(page.url(), /query=Office/);
-      await page.getByRole('searchbox').fill('');
-      await selectOption(page, 'Sort', 'Name');
-      await page.getByRole('link', { name: 'The shop' }).waitFor();
-      const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
-      assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
-      await checkPage(page);
-    });
+  it('filters servers by a tag and sorts them by name', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    await button(page, 'Tags of The mail').click();
+    await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
+    await page.keyboard.press('Enter');
+    await button(page, 'Save tags').click();
+    await waitForToast(page, 'Saved the tags of The mail');
+    await page.getByRole('link', { name: 'The mail' }).click();
+    await page.getByRole('link', { name: 'Office' }).click();
+    await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
+    assert.match(page.url(), /query=Office/);
+    await page.getByRole('searchbox').fill('');
+    await selectOption(page, 'Sort', 'Name');
+    await page.getByRole('link', { name: 'The shop' }).waitFor();
+    const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
+    assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
+    await checkPage(page);
   });
 
-  it('filters the audit by the changes of a key and by day', async () => {
+  it('filters the audit by the changes of a key and by day', async (t) => {
     const { toolhost } = dashboard;
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
     await toolhost.rest('PATCH', '/servers/mail', { key: String(body.key), body: { description: 'By the agent' } });
-    await dashboard.withPage('/keys', async (page) => {
-      await page.getByRole('link', { name: 'Changes by Agent' }).click();
-      const changes = page.getByRole('table', { name: 'Changes' });
-      await changes.getByText('Changed a server').waitFor();
-      assert.equal(await changes.getByRole('row').count(), 2);
-      await checkPage(page);
-      await page.getByLabel('To', { exact: true }).fill('2020-01-01');
-      await page.getByText('No matching changes').waitFor();
-      await button(page, 'Clear').click();
-      await changes.getByText('Created an API key').first().waitFor();
-    });
+    const page = await openPage(t, dashboard, '/keys');
+    await page.getByRole('link', { name: 'Changes by Agent' }).click();
+    const changes = page.getByRole('table', { name: 'Changes' });
+    await changes.getByText('Changed a server').waitFor();
+    assert.equal(await changes.getByRole('row').count(), 2);
+    await checkPage(page);
+    await page.getByLabel('To', { exact: true }).fill('2020-01-01');
+    await page.getByText('No matching changes').waitFor();
+    await button(page, 'Clear').click();
+    await changes.getByText('Created an API key').first().waitFor();
   });
 
-  it('[find D4] offers the views for a new key in a list', async () => {
-    await dashboard.withPage('/keys', async (page) => {
-      await button(page, 'New API key').first().click();
-      const dialog = page.getByRole('dialog');
-      await dialog.getByRole('textbox', { name: 'Name' }).fill('Finance');
-      await selectOption(page, 'Views', 'shop/support');
-      await page.keyboard.press('Escape');
-      await button(dialog, 'Create key').click();
-      await page.getByText('Copy it now').waitFor();
-    });
+  it('[find D4] offers the views for a new key in a list', async (t) => {
+    const page = await openPage(t, dashboard, '/keys');
+    await button(page, 'New API key').first().click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name' }).fill('Finance');
+    await selectOption(page, 'Views', 'shop/support');
+    await page.keyboard.press('Escape');
+    await button(dialog, 'Create key').click();
+    await page.getByText('Copy it now').waitFor();
     const keys = (await dashboard.toolhost.rest('GET', '/keys?query=finance')).body.keys as Json[];
     assert.deepEqual(keys[0]?.views, ['shop/support']);
   });

@@ -1,151 +1,128 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import {
-  assertFieldError,
-  button,
-  type Dashboard,
-  field,
-  getJsonEditor,
-  selectOption,
-  startDashboard,
-} from '../support/browser/dashboard.ts';
+import { assertFieldError, button, field, getJsonEditor, selectOption } from '../support/browser/dashboard.ts';
 import { waitForToast } from '../support/browser/toasts.ts';
+import { openPage, openServer, save, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import { createLargeShop } from '../support/import/large-shop.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 const token = 'token-of-the-api-0123456789';
 
 describe('the servers section of the dashboard', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
-  before(async () => {
-    dashboard = await startDashboard();
-  });
-  after(() => dashboard?.stop());
+  const dashboard = useDashboard();
 
-  it('synchronizes the form and the JSON side by side', async () => {
-    await dashboard.toolhost.createServer(dashboard.config('both-sides'));
-    await dashboard.withPage('/servers/both-sides/settings', async (page) => {
-      const { json, text } = getJsonEditor(page);
-      await field(page, 'Description').fill('From the form');
-      await eventually(async () => assert.match(await text(), /"description": "From the form"/));
-      await json.fill((await text()).replace('From the form', 'From the JSON'));
-      await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
-      await button(page, 'Save').click();
-      await waitForToast(page, 'Saved as version 2');
-      await field(page, 'Description').fill('Another');
-      await button(page, 'Discard').click();
-      assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
-      assert.match(await text(), /From the JSON/);
-    });
+  it('synchronizes the form and the JSON side by side', async (t) => {
+    const page = await openServer(t, dashboard, 'settings', 'both-sides');
+    const { json, text } = getJsonEditor(page);
+    await field(page, 'Description').fill('From the form');
+    await eventually(async () => assert.match(await text(), /"description": "From the form"/));
+    await json.fill((await text()).replace('From the form', 'From the JSON'));
+    await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
+    await save(page, 2);
+    await field(page, 'Description').fill('Another');
+    await button(page, 'Discard').click();
+    assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
+    assert.match(await text(), /From the JSON/);
   });
 
-  it('shows errors at the fields of a new server and keeps the input', async () => {
-    await dashboard.withPage('/servers/new?from=form', async (page) => {
-      await field(page, 'Name').fill('Bad one');
-      await field(page, 'Slug').fill('Not a slug!');
-      await field(page, 'Tool name').fill('has spaces in it');
-      await field(page, 'URL').fill('nowhere');
-      await button(page, 'Create server').click();
-      await assertFieldError(field(page, 'Slug'), /3 to 63 lower-case letters/);
-      await assertFieldError(field(page, 'Tool name'), /letters, digits/);
-      await assertFieldError(field(page, 'URL'), /not a URL/i);
-      await assertFieldError(field(page, 'Tool description'), /at least 1 character\./);
-      assert.equal(await field(page, 'Slug').inputValue(), 'Not a slug!');
-      assert.equal(await field(page, 'URL').inputValue(), 'nowhere');
-      await button(page, 'slug').click();
-      await eventually(async () => assert.equal(await page.locator(':focus').inputValue(), 'Not a slug!'));
-    });
+  it('shows errors at the fields of a new server and keeps the input', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/new?from=form');
+    await field(page, 'Name').fill('Bad one');
+    await field(page, 'Slug').fill('Not a slug!');
+    await field(page, 'Tool name').fill('has spaces in it');
+    await field(page, 'URL').fill('nowhere');
+    await button(page, 'Create server').click();
+    await assertFieldError(field(page, 'Slug'), /3 to 63 lower-case letters/);
+    await assertFieldError(field(page, 'Tool name'), /letters, digits/);
+    await assertFieldError(field(page, 'URL'), /not a URL/i);
+    await assertFieldError(field(page, 'Tool description'), /at least 1 character\./);
+    assert.equal(await field(page, 'Slug').inputValue(), 'Not a slug!');
+    assert.equal(await field(page, 'URL').inputValue(), 'nowhere');
+    await button(page, 'slug').click();
+    await eventually(async () => assert.equal(await page.locator(':focus').inputValue(), 'Not a slug!'));
   });
 
-  it('[imp 4] creates a server from an API description file with 12 of 300 operations', async () => {
+  it('[imp 4] creates a server from an API description file with 12 of 300 operations', async (t) => {
     const { toolhost, upstream } = dashboard;
     upstream.on('GET /things17/a', () => ({ body: { number: 17 } }));
-    await dashboard.withPage('/servers/new', async (page) => {
-      await page.getByRole('link', { name: /From an API description/ }).click();
-      const file = {
-        name: 'shop.json',
-        mimeType: 'application/json',
-        buffer: Buffer.from(createLargeShop(upstream.url)),
-      };
-      await page.locator('input[type=file]').setInputFiles(file);
-      await page.getByRole('heading', { name: 'Operations' }).waitFor();
-      await checkPage(page);
-      await button(page, 'Clear selection').click();
-      await page.getByText('0 tools, about 0 tokens').waitFor();
-      await page.getByRole('checkbox', { name: 'Tag 1', exact: true }).check();
-      await page.getByRole('textbox', { name: 'Search operations' }).fill('things2');
-      await page.getByRole('checkbox', { name: /get_thing25\b/ }).check();
-      await page.getByRole('checkbox', { name: /get_thing27\b/ }).check();
-      await page.getByText(/12 tools, about \d+/).waitFor();
-      await field(page, 'Slug').fill('shop');
-      await button(page, 'Review').click();
-      const region = page.getByRole('region', { name: 'Credentials and review' });
-      await region.getByText(/12 tools/).waitFor();
-      await region.locator('input[type=password]').fill('the-key-of-the-shop');
-      await checkPage(page);
-      await button(page, 'Create server').click();
-      await page.waitForURL('**/servers/shop/connect');
-      await page.getByText('Your server is running').waitFor();
-    });
+    const page = await openPage(t, dashboard, '/servers/new');
+    await page.getByRole('link', { name: /From an API description/ }).click();
+    const file = {
+      name: 'shop.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from(createLargeShop(upstream.url)),
+    };
+    await page.locator('input[type=file]').setInputFiles(file);
+    await page.getByRole('heading', { name: 'Operations' }).waitFor();
+    await checkPage(page);
+    await button(page, 'Clear selection').click();
+    await page.getByText('0 tools, about 0 tokens').waitFor();
+    await page.getByRole('checkbox', { name: 'Tag 1', exact: true }).check();
+    await page.getByRole('textbox', { name: 'Search operations' }).fill('things2');
+    await page.getByRole('checkbox', { name: /get_thing25\b/ }).check();
+    await page.getByRole('checkbox', { name: /get_thing27\b/ }).check();
+    await page.getByText(/12 tools, about \d+/).waitFor();
+    await field(page, 'Slug').fill('shop');
+    await button(page, 'Review').click();
+    const region = page.getByRole('region', { name: 'Credentials and review' });
+    await region.getByText(/12 tools/).waitFor();
+    await region.locator('input[type=password]').fill('the-key-of-the-shop');
+    await checkPage(page);
+    await button(page, 'Create server').click();
+    await page.waitForURL('**/servers/shop/connect');
+    await page.getByText('Your server is running').waitFor();
     const key = await toolhost.createKey();
     const result = await toolhost.callTool('shop', key, 'get_thing17', { id: 'a' });
     assert.match(result.content[0]?.text ?? '', /17/, JSON.stringify(result));
     assert.equal(upstream.take().at(-1)?.headers['x-shop-key'], 'the-key-of-the-shop');
   });
 
-  it('shows the exact request before and after a call, and as curl, with the credential masked', async () => {
-    const tool = {
-      name: 'read',
-      description: 'Reads an item.',
-      method: 'GET',
-      url: `${dashboard.upstream.url}/items/:id`,
-      input_schema: { id: { type: 'string' }, kind: { type: 'string', enum: ['big', 'small'], optional: true } },
-    };
+  it('shows the exact request before and after a call, and as curl, with the credential masked', async (t) => {
+    const kind = { type: 'string', enum: ['big', 'small'], optional: true };
+    const input_schema = { id: { type: 'string' }, kind };
+    const tool = buildToolAt(`${dashboard.upstream.url}/items/:id`, { name: 'read', input_schema });
     dashboard.upstream.on('GET /items/seven', () => ({ body: { total: 1 } }));
     const authentication = { type: 'Bearer', token };
-    await dashboard.toolhost.createServer(dashboard.config('tried', { authentication, tools: [tool] }));
-    await dashboard.withPage('/servers/tried/try', async (page) => {
-      await field(page, 'id').fill('seven');
-      await selectOption(page, 'kind', 'small');
-      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
-      await outgoing.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
-      await outgoing.getByText('curl', { exact: true }).click();
-      await outgoing.getByText(`${dashboard.upstream.url}/items/seven?kind=small`).waitFor();
-      await button(page, 'Call tool').click();
-      const result = page.getByRole('region', { name: 'Result' });
-      await button(result, 'Sent request').click();
-      await result.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
-      await result.getByText(/Authorization: Bearer \*{8}/).waitFor();
-      const shown = (await page.getByRole('main').textContent()) ?? '';
-      assert.match(shown, /\d+ ms · API \d+ ms, Toolhost \d+ ms/);
-      assert.match(shown, /Sent to agentabout \d+ tokens/);
-      assert.ok(!shown.includes(token));
-    });
+    const page = await openServer(t, dashboard, 'try', 'tried', { authentication, tools: [tool] });
+    await field(page, 'id').fill('seven');
+    await selectOption(page, 'kind', 'small');
+    const outgoing = page.getByRole('region', { name: 'Outgoing request' });
+    await outgoing.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
+    await outgoing.getByText('curl', { exact: true }).click();
+    await outgoing.getByText(`${dashboard.upstream.url}/items/seven?kind=small`).waitFor();
+    await button(page, 'Call tool').click();
+    const result = page.getByRole('region', { name: 'Result' });
+    await button(result, 'Sent request').click();
+    await result.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
+    await result.getByText(/Authorization: Bearer \*{8}/).waitFor();
+    const shown = (await page.getByRole('main').textContent()) ?? '';
+    assert.match(shown, /\d+ ms · API \d+ ms, Toolhost \d+ ms/);
+    assert.match(shown, /Sent to agentabout \d+ tokens/);
+    assert.ok(!shown.includes(token));
   });
 
-  it('deletes the secrets of a deleted server that can still be restored [find F4]', async () => {
+  it('deletes the secrets of a deleted server that can still be restored [find F4]', async (t) => {
     await dashboard.toolhost.createServer(dashboard.config('emptied'));
     await dashboard.toolhost.rest('PUT', '/servers/emptied/secrets/SPARE', { body: { value: 'a-value' } });
     await dashboard.toolhost.rest('DELETE', '/servers/emptied');
-    await dashboard.withPage('/servers', async (page) => {
-      await button(page, /^Deleted servers \(\d+\)$/).click();
-      await button(page, 'Delete secrets The emptied').click();
-      await button(page.getByRole('dialog'), 'Delete secrets').click();
-      await waitForToast(page, 'Deleted the secrets');
-      await button(page, 'Delete secrets The emptied').waitFor({ state: 'hidden' });
-      await button(page, 'Restore The emptied').waitFor();
-    });
+    const page = await openPage(t, dashboard, '/servers');
+    await button(page, /^Deleted servers \(\d+\)$/).click();
+    await button(page, 'Delete secrets The emptied').click();
+    await button(page.getByRole('dialog'), 'Delete secrets').click();
+    await waitForToast(page, 'Deleted the secrets');
+    await button(page, 'Delete secrets The emptied').waitFor({ state: 'hidden' });
+    await button(page, 'Restore The emptied').waitFor();
   });
 
-  it('restores a deleted server in two clicks', async () => {
+  it('restores a deleted server in two clicks', async (t) => {
     await dashboard.toolhost.createServer(dashboard.config('undone'));
     await dashboard.toolhost.rest('DELETE', '/servers/undone');
-    await dashboard.withPage('/servers', async (page) => {
-      await button(page, /^Deleted servers \(\d+\)$/).click();
-      await button(page, 'Restore The undone').click();
-      await page.getByRole('link', { name: 'The undone' }).waitFor();
-      await button(page, 'Restore The undone').waitFor({ state: 'hidden' });
-    });
+    const page = await openPage(t, dashboard, '/servers');
+    await button(page, /^Deleted servers \(\d+\)$/).click();
+    await button(page, 'Restore The undone').click();
+    await page.getByRole('link', { name: 'The undone' }).waitFor();
+    await button(page, 'Restore The undone').waitFor({ state: 'hidden' });
   });
 });

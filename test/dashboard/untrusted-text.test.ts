@@ -1,42 +1,26 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { button, type Dashboard, startDashboard, watchPage } from '../support/browser/dashboard.ts';
+import { button } from '../support/browser/dashboard.ts';
+import { openPage, useDashboard } from '../support/browser/use-dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 const markup = '<img src=x onerror=alert(1)></p><script>document.title="owned"</script><b>x</b>';
 /** Characters that change the reading direction or are invisible. */
 const hiddenCharacters = '\u202e\u2066\u200b\u200d\u00ad\ufeff';
 
 describe('text with markup and hidden characters', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   let callId: string;
-
   before(async () => {
-    dashboard = await startDashboard();
     const { toolhost, upstream } = dashboard;
-    const tool = {
-      name: 'read',
-      description: markup + hiddenCharacters,
-      method: 'GET',
-      url: `${upstream.url}/items`,
-      input_schema: {
-        q: {
-          type: 'string',
-          description: markup + hiddenCharacters,
-          enum: [markup + hiddenCharacters, 'b'],
-          optional: true,
-        },
-      },
-    };
-    await toolhost.createServer({
-      name: '<b>bold</b>',
-      slug: 'hostile',
-      description: markup + hiddenCharacters,
-      authentication: { type: 'Bearer', token: '{{KEY}}' },
-      tools: [tool],
-    });
+    const description = markup + hiddenCharacters;
+    const q = { type: 'string', description, enum: [description, 'b'], optional: true };
+    const tools = [buildToolAt(`${upstream.url}/items`, { name: 'read', description, input_schema: { q } })];
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    await toolhost.createServer({ name: '<b>bold</b>', slug: 'hostile', description, authentication, tools });
     await toolhost.rest('PUT', '/servers/hostile/secrets/KEY', { body: { value: 'of-the-test' } });
     await toolhost.rest('PATCH', '/servers/hostile', { body: { description: `${hiddenCharacters}${markup}, again` } });
     await toolhost.rest('POST', '/keys', { body: { name: '<b>key</b>', scopes: ['call'] } });
@@ -48,7 +32,6 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
     const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
     callId = String(calls[0]?.id);
   });
-  after(() => dashboard?.stop());
 
   /** Asserts that the page shows the markup as text and no hidden characters. */
   async function assertInertText(page: Page, pageName: string): Promise<void> {
@@ -63,68 +46,56 @@ describe('text with markup and hidden characters', { concurrency: 2 }, () => {
     assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0, pageName);
   }
 
-  it('[sec M10] appears as plain text on every page, with hidden characters made visible', async () => {
+  it('[sec M10] appears as plain text on every page, with hidden characters made visible', async (t) => {
     const person = { name: `<b>Eve</b>${hiddenCharacters}` };
-    await dashboard.withPage(
+    const page = await openPage(t, dashboard, '/servers', { person });
+    const serverPaths = ['', '/connect', '/secrets', '/options'].map((path) => `/servers/hostile${path}`);
+    for (const path of [
       '/servers',
-      async (page) => {
-        for (const path of [
-          '/servers',
-          '/servers/hostile',
-          '/servers/hostile/connect',
-          '/servers/hostile/secrets',
-          '/servers/hostile/options',
-          '/keys',
-          '/audit',
-          '/calls',
-          `/calls?call=${callId}`,
-          '/settings',
-        ]) {
-          await page.goto(path);
-          await page.getByRole('heading', { level: 1 }).waitFor();
-          await assertInertText(page, path);
-        }
-        await page
-          .getByRole('table', { name: 'Members' })
-          .getByText(`<b>Eve</b>${'\ufffd'.repeat(hiddenCharacters.length)}`)
-          .waitFor();
-        await page.goto('/servers/hostile/versions');
-        await button(page, 'Compare version 1').click();
-        await assertInertText(page, 'the version comparison');
-        await button(page, 'Restore version 1').click();
-        await assertInertText(page, 'the restore dialog');
-        await page.goto('/keys');
-        await button(page, /^Revoke <b>key/).click();
-        await assertInertText(page, 'the revoke dialog');
-        await page.goto('/servers/hostile/try');
-        await button(page, 'Call tool').click();
-        await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
-        await button(page, 'Pick part of the response').click();
-        await assertInertText(page, 'the Try it page');
-      },
-      { person },
-    );
+      ...serverPaths,
+      '/keys',
+      '/audit',
+      '/calls',
+      `/calls?call=${callId}`,
+      '/settings',
+    ]) {
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await assertInertText(page, path);
+    }
+    await page
+      .getByRole('table', { name: 'Members' })
+      .getByText(`<b>Eve</b>${'\ufffd'.repeat(hiddenCharacters.length)}`)
+      .waitFor();
+    await page.goto('/servers/hostile/versions');
+    await button(page, 'Compare version 1').click();
+    await assertInertText(page, 'the version comparison');
+    await button(page, 'Restore version 1').click();
+    await assertInertText(page, 'the restore dialog');
+    await page.goto('/keys');
+    await button(page, /^Revoke <b>key/).click();
+    await assertInertText(page, 'the revoke dialog');
+    await page.goto('/servers/hostile/try');
+    await button(page, 'Call tool').click();
+    await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+    await button(page, 'Pick part of the response').click();
+    await assertInertText(page, 'the Try it page');
   });
 
-  it('appears as plain text on the page that a browser gets at the URL of a server', async () => {
-    const context = await dashboard.browser.newContext();
-    const page = await context.newPage();
-    const seen = await watchPage(page, dashboard.toolhost.url);
-    await page.goto(`${dashboard.toolhost.url}/mcp/hostile`);
+  it('appears as plain text on the page that a browser gets at the URL of a server', async (t) => {
+    const page = await openPage(t, dashboard, '/mcp/hostile');
     await page.getByRole('heading', { level: 1 }).waitFor();
     await assertInertText(page, 'the server page');
     assert.match((await page.getByRole('main').textContent()) ?? '', /<b>bold<\/b>.*<img src=x/s);
-    assert.deepEqual([seen.errors, seen.foreignRequests], [[], []]);
-    await context.close();
   });
 
-  it('keeps emoji sequences intact and replaces blank characters', async () => {
+  it('keeps emoji sequences intact and replaces blank characters', async (t) => {
     const { toolhost, config } = dashboard;
     const person = '\u{1f469}\u{1f3fd}\u200d\u{1f4bb}';
     const description = `For ${person}, a\u3164b\u200dc`;
     await toolhost.createServer(config('pictured', { description }));
     const shown = `For ${person}, a\ufffdb\ufffdc`;
     for (const path of ['/servers/pictured', '/mcp/pictured'])
-      await dashboard.withPage(path, (page) => page.getByText(shown, { exact: true }).first().waitFor());
+      await (await openPage(t, dashboard, path)).getByText(shown, { exact: true }).first().waitFor();
   });
 });

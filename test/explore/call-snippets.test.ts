@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { runInNewContext } from 'node:vm';
 import { toPythonLiteral, toScriptLiteral } from '@toolhost/mcp-clients/literals';
@@ -10,13 +10,10 @@ import { toUpstreamCurl } from '../../apps/server/src/snippets/upstream-curl.ts'
 import { root } from '../files.ts';
 import { getRunCount } from '../sets.ts';
 import { ensureProgram } from '../support/browser/ensure-program.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { useToolhost } from '../support/toolhost/use-toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import {
-  type RecordedRequest,
-  type RecordingUpstream,
-  startRecordingUpstream,
-} from '../support/upstreams/recording-upstream.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
 const secret = 'sk-live-0123456789';
 const run = promisify(execFile);
@@ -45,16 +42,13 @@ const anyJson = fc.letrec<{ value: unknown }>((tie) => ({
 })).value;
 
 describe('code snippets of a call', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
+  const { toolhost, upstream } = useToolhost();
   let key: string;
   let curlPath: string;
   let pythonPath: string;
   before(async () => {
     curlPath = await ensureProgram(['/usr/bin/curl', '/usr/local/bin/curl'], 'curl');
     pythonPath = await ensureProgram(['/usr/bin/python3', '/usr/local/bin/python3'], 'python3-minimal');
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
     key = await toolhost.createKey();
     const schema = {
       name: { type: 'string' },
@@ -63,25 +57,17 @@ describe('code snippets of a call', () => {
     };
     const url = `${upstream.url}/things?fixed=[1]`;
     const headers = { 'X-Service': 'Key {{KEY}}' };
+    const parts = { name: 'parts', method: 'POST', body: 'multipart', input_schema: { name: schema.name } };
     const tools = [
       buildToolAt(url, { method: 'POST', input_schema: schema, headers }),
-      buildToolAt(`${upstream.url}/form`, {
-        name: 'parts',
-        method: 'POST',
-        body: 'multipart',
-        input_schema: { name: schema.name },
-      }),
+      buildToolAt(`${upstream.url}/form`, parts),
     ];
-    await toolhost.createServer({ ...buildServerAt('copied', upstream.url), tools });
-    await toolhost.createServer({
-      ...buildServerAt('locked', upstream.url),
-      authentication: { type: 'Bearer', token: secret },
-      tools,
-    });
-    await toolhost.rest('PUT', '/servers/copied/secrets/KEY', { body: { value: secret } });
-    await toolhost.rest('PUT', '/servers/locked/secrets/KEY', { body: { value: secret } });
+    const authentication = { type: 'Bearer', token: secret };
+    for (const [slug, more] of Object.entries({ copied: { tools }, locked: { tools, authentication } })) {
+      await toolhost.createServer({ ...buildServerAt(slug, upstream.url), ...more });
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: secret } });
+    }
   });
-  after(() => Promise.all([toolhost?.stop(), upstream?.close()]));
 
   const post = async (path: string, body: Json) => {
     const reply = await toolhost.rest('POST', `/servers/${path}`, { body });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { type EngineToolhost, startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { getResultText } from '../support/one-tool.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const secret = 'sk-live-0123456789';
 const issue = (id: number, more: Json = {}) => ({
@@ -27,25 +29,18 @@ type Proposal = {
   tokens: { whole: number; now: number; proposed?: number; asked?: number };
 };
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`response_fields proposal from captured calls on ${engine}`, () => {
-    let upstream: RecordingUpstream;
-    let world: EngineToolhost;
+    const fixtures = useFixtures();
+    const upstream = fixtures.start(startRecordingUpstream);
+    const world = fixtures.start(() => startToolhostOnEngine(engine, { egressPorts: [upstream.port] }));
     let key: string;
     before(async () => {
-      upstream = await startRecordingUpstream();
-      world = await startToolhostOnEngine(engine, { egressPorts: [upstream.port] });
       key = await world.toolhost.createKey();
-    });
-    after(async () => {
-      await Promise.all([world?.stop(), upstream.close()]);
     });
 
     const createCapturedServer = async (slug: string, tool: Json = {}) => {
-      const tools = [
-        buildToolAt(`${upstream.url}/issues`, tool),
-        buildToolAt(`${upstream.url}/issues`, { name: 'other' }),
-      ];
+      const tools = [tool, { name: 'other' }].map((one) => buildToolAt(`${upstream.url}/issues`, one));
       const authentication = { type: 'Bearer', token: secret };
       await world.toolhost.createServer({ ...buildServerAt(slug, upstream.url), authentication, tools });
       const { status, text } = await world.toolhost.rest('POST', `/servers/${slug}/capture`, { body: { hours: 1 } });
@@ -136,29 +131,20 @@ for (const engine of engines) {
           'echoes',
           [1, 2, 3].map(() => ({ [secret]: 1, said: `Key ${secret}`, id })),
         );
-      const { status, text } = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {});
+      const post = (key?: string) =>
+        world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', key === undefined ? {} : { key });
+      const { status, text } = await post();
       assert.equal(status, 200, text);
       assert.ok(!text.includes(secret) && text.includes('Key [redacted]'), text);
-      const foreignKey = await world.toolhost.createKey({ workspace: 'theirs' });
-      const foreignReply = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {
-        key: foreignKey,
-      });
-      assert.equal(foreignReply.status, 404);
-      const callOnlyKey = await world.toolhost.createKey({ scopes: ['call'] });
-      const callOnlyReply = await world.toolhost.rest('POST', '/servers/echoes/tools/get/response-fields', {
-        key: callOnlyKey,
-      });
-      assert.equal(callOnlyReply.status, 403);
+      assert.equal((await post(await world.toolhost.createKey({ workspace: 'theirs' }))).status, 404);
+      assert.equal((await post(await world.toolhost.createKey({ scopes: ['call'] }))).status, 403);
     });
 
     it('[agent 3] returns a short text with the next step to an agent', async () => {
       await createCapturedServer('agents');
       const proposeAsAgent = async () => {
-        const result = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
-          slug: 'agents',
-          tool: 'get',
-        });
-        return String((result.content as Json[])[0]?.text);
+        const input = { slug: 'agents', tool: 'get' };
+        return getResultText(await world.toolhost.callTool('manage', key, 'proposeResponseFields', input));
       };
       assert.match(await proposeAsAgent(), /captureCalls/);
       await call(
@@ -171,11 +157,8 @@ for (const engine of engines) {
         /updateTool \{"slug":"agents","tool":"get","response_fields":\["id","title","html_url","user.login"\]\}/,
       );
       assert.match(text, /tokens, \d+% less than now/);
-      const unknownTool = await world.toolhost.callTool('manage', key, 'proposeResponseFields', {
-        slug: 'agents',
-        tool: 'gte',
-      });
+      const misspelled = { slug: 'agents', tool: 'gte' };
+      const unknownTool = await world.toolhost.callTool('manage', key, 'proposeResponseFields', misspelled);
       assert.match(JSON.stringify(unknownTool), /no such tool.*get/);
     });
   });
-}

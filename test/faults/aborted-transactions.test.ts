@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
 import type { DatabaseErrorKind } from '../../apps/server/src/store/engine/database-errors.ts';
 import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { defaultDatabaseOptions } from '../support/store/default-options.ts';
+import { generousLimits, withConnectTimeout } from '../support/store/generous-limits.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { insertWorkspace } from '../support/store/workspace-rows.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Returns a barrier that opens once `count` callers have arrived. */
 function barrier(count: number): () => Promise<void> {
@@ -23,20 +25,19 @@ function barrier(count: number): () => Promise<void> {
 }
 
 describe('transactions that PostgreSQL aborts because of concurrent ones', () => {
-  let stores: Stores;
-  let database: Database;
-  let url: string;
+  const fixtures = useFixtures();
+  const { database: location } = usePostgres(fixtures);
   const databaseErrors: DatabaseErrorKind[] = [];
+  const database = fixtures.start(() =>
+    openDatabase({
+      ...defaultDatabaseOptions,
+      postgres: { url: withConnectTimeout(location.url), maxConnections: 10, authorities: undefined },
+      postgresLimits: generousLimits,
+      onDatabaseError: (kind) => databaseErrors.push(kind),
+    }),
+  );
   before(async () => {
-    stores = await startStores('postgres');
-    const location = await stores.newOptions();
-    url = location.postgres?.url ?? assert.fail();
-    database = await openDatabase({ ...location, onDatabaseError: (kind) => databaseErrors.push(kind) });
     for (const id of ['one', 'two']) await insertWorkspace(database.db, id);
-  });
-  after(async () => {
-    await database.close();
-    await stores.stop();
   });
   const getName = async (id: string) =>
     (await database.db.selectFrom('workspaces').select('name').where('id', '=', id).executeTakeFirstOrThrow()).name;
@@ -74,22 +75,19 @@ describe('transactions that PostgreSQL aborts because of concurrent ones', () =>
   });
 
   describe('in a service with strictly isolated transactions', () => {
-    let toolhost: TestToolhost;
-    let other: pg.Client;
-    before(async () => {
-      const { pathname } = new URL(url);
-      other = new pg.Client({ connectionString: url });
-      await other.connect();
-      await other.query(`alter database ${pathname.slice(1)} set default_transaction_isolation = 'repeatable read'`);
-      toolhost = await startToolhost({
-        env: { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') },
-      });
-      await toolhost.createServer(buildServerAt('contended', 'https://api.example.com'));
-    });
-    after(async () => {
-      await toolhost.stop();
-      await other.end();
-    });
+    const service = useFixtures();
+    const other = service.start(
+      async () => {
+        const client = new pg.Client({ connectionString: location.url });
+        await client.connect();
+        const name = new URL(location.url).pathname.slice(1);
+        await client.query(`alter database ${name} set default_transaction_isolation = 'repeatable read'`);
+        return client;
+      },
+      (client) => client.end(),
+    );
+    const toolhost = service.start(() => startToolhost({ env: location.env }));
+    before(() => toolhost.createServer(buildServerAt('contended', 'https://api.example.com')));
     /**
      * Waits until a statement that sets this column waits for a lock. Other statements, such as those of upkeep, may
      * wait as well.

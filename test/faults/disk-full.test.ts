@@ -9,7 +9,8 @@ import { createLimitedDisk, type Disk, mountSmallDisk } from '../support/store/f
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const kinds: [name: string, make: () => Disk | undefined][] = [
   ['file size limit', createLimitedDisk],
@@ -21,11 +22,11 @@ for (const [name, make] of kinds) {
   // Users that may not mount a file system run only the other kind.
   if (!disk) continue;
   describe(`SQLite on a full disk: ${name}`, () => {
-    let upstream: RecordingUpstream;
+    const fixtures = useFixtures();
+    const upstream = fixtures.start(startRecordingUpstream);
     let child: ChildToolhost;
     let key: string;
     before(async () => {
-      upstream = await startRecordingUpstream();
       const env = {
         DATA_DIR: disk.folder,
         MASTER_KEY: randomBytes(32).toString('base64'),
@@ -39,7 +40,6 @@ for (const [name, make] of kinds) {
     });
     after(async () => {
       await child?.end('SIGKILL');
-      await upstream.close();
       disk.remove();
     });
 

@@ -1,40 +1,34 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import pg from 'pg';
 import { eventually } from '../support/eventually.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /**
  * Simulates a failover. Sessions that begin while the database is set to read-only stay read-only, like sessions with a
  * primary that became a standby. Sessions that begin afterwards can write, like those with the new primary.
  */
 describe('PostgreSQL failover', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let admin: pg.Client;
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const upstream = fixtures.start(startRecordingUpstream);
+  const admin = fixtures.start(
+    () => new pg.Client({ connectionString: database.url }),
+    (client) => client.end(),
+  );
+  const toolhost = fixtures.start(() => startToolhost({ egressPorts: [upstream.port], env: database.env }));
   let name: string;
   let key: string;
   before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    const url = await postgres.createDatabase();
-    name = new URL(url).pathname.slice(1);
-    admin = new pg.Client({ connectionString: url });
+    name = new URL(database.url).pathname.slice(1);
     await admin.connect();
-    const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    toolhost = await startToolhost({ egressPorts: [upstream.port], env });
     key = await toolhost.createKey();
     for (const slug of ['known', 'new']) await toolhost.createServer(buildServerAt(slug, upstream.url));
     await toolhost.callTool('known', key, 'get');
-  });
-  after(async () => {
-    await admin.end();
-    await toolhost.stop();
-    await Promise.all([postgres.stop(), upstream.close()]);
   });
   const endSessions = () =>
     admin.query(

@@ -1,29 +1,27 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
 import { createHangingJob, type HangingJob, hangingJobOptions } from '../support/hanging-job.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { startRoundRobin } from '../support/upstreams/round-robin.ts';
+import { type Fixtures, useFixtures } from '../support/use-fixtures.ts';
 
 const host = 'tools.example.com';
 const headers = { host };
 
 /** Returns the settings that production mode requires. No test signs in. */
-function getProductionSettings(dataDir: string, upstream: RecordingUpstream, more: Record<string, string> = {}) {
+function getProductionSettings(dataDir: string, upstream: RecordingUpstream) {
   return {
     BASE_URL: `https://${host}`,
     HOST: '127.0.0.1',
@@ -34,26 +32,26 @@ function getProductionSettings(dataDir: string, upstream: RecordingUpstream, mor
     DATA_DIR: dataDir,
     EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
     CALLS_PER_SECOND: '0',
-    ...more,
   };
 }
 
-/** Creates a server `things` and a key for it before the service starts. */
-async function createServerAndKey(
-  env: Record<string, string>,
-  dataDir: string,
-  upstream: RecordingUpstream,
-): Promise<string> {
-  const { MASTER_KEY = '', DATABASE_URL } = env;
-  const local = { MASTER_KEY, ...(DATABASE_URL !== undefined && { DATABASE_URL }) };
-  const toolhost = await startToolhost({ dataDir, egressPorts: [upstream.port], env: local });
-  await toolhost.createServer(buildServerAt('things', upstream.url));
-  const key = await toolhost.createKey();
-  await toolhost.stop();
-  return key;
+/** Prepares a server `things` and a key for it, and the environment of a service that is then started with them. */
+function useThings(fixtures: Fixtures, getMore: () => Record<string, string> = () => ({})) {
+  const dataDir = fixtures.folder();
+  const upstream = fixtures.start(startRecordingUpstream);
+  const prepared = fixtures.start(async () => {
+    const env = { ...getProductionSettings(dataDir, upstream), ...getMore() };
+    const { MASTER_KEY, DATABASE_URL } = env as Record<string, string>;
+    const local = { MASTER_KEY, ...(DATABASE_URL !== undefined && { DATABASE_URL }) } as Record<string, string>;
+    const toolhost = await startToolhost({ dataDir, egressPorts: [upstream.port], env: local });
+    await toolhost.createServer(buildServerAt('things', upstream.url));
+    const key = await toolhost.createKey();
+    await toolhost.stop();
+    return { env, key };
+  });
+  return { upstream, prepared };
 }
 
-/** Asserts that the test's upstream answered the call. */
 function assertAnswered({ status, text }: { status: number; text: string }): void {
   assert.equal(status, 200, text);
   assert.match(text, /from the upstream/);
@@ -78,26 +76,13 @@ async function postCall(url: string, key: string, signal: AbortSignal): Promise<
 const upstreamResponse = { body: { said: 'from the upstream' } };
 
 describe('graceful shutdown', () => {
-  let upstream: RecordingUpstream;
-  let dataDir: string;
-  let env: Record<string, string>;
-  let key: string;
+  const { upstream, prepared } = useThings(useFixtures());
   let child: ChildToolhost | undefined;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
-    env = getProductionSettings(dataDir, upstream);
-    key = await createServerAndKey(env, dataDir, upstream);
-  });
   beforeEach(() => {
     upstream.on('*', () => 'hold');
     upstream.take();
   });
-  after(async () => {
-    await child?.end('SIGKILL');
-    await upstream.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  afterEach(() => child?.end('SIGKILL'));
 
   /**
    * Runs a scenario that must finish within the five seconds in which a service still listens after its first signal.
@@ -123,10 +108,10 @@ describe('graceful shutdown', () => {
   for (const WORKERS of ['1', '2']) {
     const finishesCalls = async (stop: (serving: ChildToolhost) => void) => {
       const PORT = String(await findFreePort());
-      const serving = await startChildToolhost({ ...env, PORT, WORKERS });
+      const serving = await startChildToolhost({ ...prepared.env, PORT, WORKERS });
       child = serving;
       const url = `http://127.0.0.1:${PORT}`;
-      const call = () => freshCall(url, 'things', { key, headers });
+      const call = () => freshCall(url, 'things', { key: prepared.key, headers });
       const early = Array.from({ length: 4 }, call);
       // Without this, a failure before the calls are awaited would be reported as an unhandled rejection.
       for (const one of early) one.catch(() => undefined);
@@ -149,7 +134,7 @@ describe('graceful shutdown', () => {
 
   it('exits immediately with code 1 after a second signal', () =>
     runWithinShutdownPeriod(async (stop) => {
-      const serving = await startChildToolhost({ ...env, PORT: String(await findFreePort()), WORKERS: '2' });
+      const serving = await startChildToolhost({ ...prepared.env, PORT: String(await findFreePort()), WORKERS: '2' });
       child = serving;
       stop(serving);
       await eventually(() => assert.match(serving.output(), /running calls finish first/));
@@ -158,17 +143,10 @@ describe('graceful shutdown', () => {
 });
 
 describe('graceful shutdown while a thread runs native code that cannot be interrupted', () => {
-  let upstream: RecordingUpstream;
-  let dataDir: string;
-  let env: Record<string, string>;
-  let key: string;
+  const { upstream, prepared } = useThings(useFixtures(), () => ({ NODE_OPTIONS: hangingJobOptions }));
   let child: ChildToolhost | undefined;
   let job: HangingJob;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
-    env = { ...getProductionSettings(dataDir, upstream), NODE_OPTIONS: hangingJobOptions };
-    key = await createServerAndKey(env, dataDir, upstream);
+  before(() => {
     const contentType = { 'content-type': 'application/json' };
     upstream.on('*', () => ({ headers: contentType, body: job.body(longResponseBytes) }));
   });
@@ -176,49 +154,34 @@ describe('graceful shutdown while a thread runs native code that cannot be inter
     await child?.end('SIGKILL');
     await job.release();
   });
-  after(async () => {
-    await upstream.close();
-    rmSync(dataDir, { recursive: true });
-  });
 
-  for (const WORKERS of ['1', '2']) {
+  for (const WORKERS of ['1', '2'])
     it(`[sec G4] exits with 0 when the call on that thread was canceled (${WORKERS} process(es))`, async () => {
       job = createHangingJob();
       const PORT = String(await findFreePort());
-      const serving = await startChildToolhost({ ...env, PORT, WORKERS });
+      const serving = await startChildToolhost({ ...prepared.env, PORT, WORKERS });
       child = serving;
       const disconnect = new AbortController();
-      const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, key, disconnect.signal);
+      const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, prepared.key, disconnect.signal);
       await job.waitUntilHanging();
       disconnect.abort();
       await assert.rejects(call);
       assert.equal(await serving.end(), 0);
       assert.match(serving.output(), /without waiting for threads/);
     });
-  }
 });
 
 describe('two replicas that are restarted one after the other under load', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let dataDir: string;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
-  });
-  after(async () => {
-    await Promise.all([postgres.stop(), upstream.close()]);
-    rmSync(dataDir, { recursive: true });
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const { upstream, prepared } = useThings(fixtures, () => database.env);
 
   it('[sec G4] complete every call', async () => {
-    const env = getProductionSettings(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
-    const key = await createServerAndKey(env, dataDir, upstream);
     upstream.on('*', () => ({ ...upstreamResponse, delayMs: 20 }));
     const proxy = await startRoundRobin();
     const startReplica = async () => {
       const PORT = String(await findFreePort());
-      const child = await startChildToolhost({ ...env, PORT });
+      const child = await startChildToolhost({ ...prepared.env, PORT });
       const url = `http://127.0.0.1:${PORT}`;
       proxy.add(url);
       await proxy.waitForReadiness(url, true);
@@ -230,7 +193,7 @@ describe('two replicas that are restarted one after the other under load', () =>
     let calls = 0;
     const callOn = async () => {
       while (!over) {
-        assertAnswered(await freshCall(proxy.url, 'things', { key, headers }));
+        assertAnswered(await freshCall(proxy.url, 'things', { key: prepared.key, headers }));
         calls += 1;
         await delay(loadPauseMs);
       }

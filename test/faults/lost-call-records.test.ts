@@ -3,26 +3,25 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, before, beforeEach, describe, it } from 'node:test';
 import { freshCall } from '../support/fresh-request.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 describe('a service that stops while its database is down', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
+  const fixtures = useFixtures();
+  const postgres = fixtures.start(startPostgres);
+  const upstream = fixtures.start(startRecordingUpstream);
   let proxy: SilentProxy;
   let dataDir: string;
   let env: Record<string, string>;
   let child: ChildToolhost | undefined;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    upstream.on('*', () => ({ body: { fine: true } }));
-  });
+  before(() => upstream.on('*', () => ({ body: { fine: true } })));
   beforeEach(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
     const url = new URL(await postgres.createDatabase());
@@ -38,7 +37,6 @@ describe('a service that stops while its database is down', () => {
     await proxy.close();
     rmSync(dataDir, { recursive: true, force: true });
   });
-  after(() => Promise.all([postgres.stop(), upstream.close()]));
 
   const serve = (more: Record<string, string>) =>
     startChildToolhost({ ...env, EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DATA_DIR: dataDir, ...more });
@@ -61,27 +59,24 @@ describe('a service that stops while its database is down', () => {
       for (;;) {
         const { body } = await toolhost.rest('GET', '/calls?slug=things&outcome=ok&limit=100');
         const count = (body.calls as Json[]).length;
-        if (count >= 25 || !hasSpoolFiles()) return count;
+        if (count >= 25 || findSpoolFiles().length === 0) return count;
       }
     } finally {
       await toolhost.stop();
     }
   };
-  const hasSpoolFiles = () => readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls')).length > 0;
+  const findSpoolFiles = () => readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls'));
 
-  for (const WORKERS of ['1', '2']) {
+  for (const WORKERS of ['1', '2'])
     it(`[find C5] saves call records to a file that the next start writes to the database, with ${WORKERS} process(es)`, async () => {
       assert.equal(await stopDuringOutage({ WORKERS }, 5), 0, child?.output() ?? '');
       assert.match(child?.output() ?? '', /call records could not be written.*they were saved to a file/);
-      const files = readdirSync(dataDir).filter((name) => name.startsWith('unwritten-calls'));
-      assert.ok(files.length >= 1);
-      for (const file of files) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600);
+      assert.ok(findSpoolFiles().length >= 1);
+      for (const file of findSpoolFiles()) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600);
       proxy.heal();
       assert.equal(await waitForRecordedCalls(), 25);
-      assert.equal(hasSpoolFiles(), false);
-      assert.equal(await waitForRecordedCalls(), 25);
+      assert.deepEqual([findSpoolFiles(), await waitForRecordedCalls()], [[], 25]);
     });
-  }
 
   it('[find C5] exits with 1 and reports the number of lost records if the data folder is missing', async () => {
     const missingFolder = join(dataDir, 'none');
@@ -91,10 +86,9 @@ describe('a service that stops while its database is down', () => {
 
   it('[find C5] reads a file whose last line is incomplete up to that line', async () => {
     await stopDuringOutage({}, 5);
-    const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
-    writeFileSync(join(dataDir, name), '{"id":"call_x","workspa', { flag: 'a' });
+    writeFileSync(join(dataDir, findSpoolFiles()[0] ?? ''), '{"id":"call_x","workspa', { flag: 'a' });
     proxy.heal();
     assert.equal(await waitForRecordedCalls(), 25);
-    assert.equal(hasSpoolFiles(), false);
+    assert.deepEqual(findSpoolFiles(), []);
   });
 });

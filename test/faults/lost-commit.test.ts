@@ -1,29 +1,22 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
+import { assertMapped } from '../support/assert-lists.ts';
 import { eventually } from '../support/eventually.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 describe('a connection that is lost while PostgreSQL commits a change', () => {
-  let postgres: TestPostgres;
-  let proxy: PostgresProxy;
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    proxy = await startPostgresProxy(await postgres.createDatabase());
-    const env = { DATABASE_URL: proxy.url, MASTER_KEY: randomBytes(32).toString('base64') };
-    toolhost = await startToolhost({ egressPorts: [upstream.port], env });
-  });
-  after(async () => {
-    await toolhost.stop();
-    await proxy.close();
-    await Promise.all([postgres.stop(), upstream.close()]);
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const upstream = fixtures.start(startRecordingUpstream);
+  const proxy = fixtures.start(() => startPostgresProxy(database.url));
+  const toolhost = fixtures.start(() =>
+    startToolhost({ egressPorts: [upstream.port], env: { ...database.env, DATABASE_URL: proxy.url } }),
+  );
   const slugs = async () =>
     ((await toolhost.rest('GET', '/servers')).body.servers as Json[]).map(({ slug }) => String(slug));
   const countAuditEvents = async (slug: string) =>
@@ -57,10 +50,7 @@ describe('a connection that is lost while PostgreSQL commits a change', () => {
         assert.equal((body.calls as Json[]).length, 3);
       });
       const { body } = await toolhost.rest('GET', `/statistics?slug=${slug}`);
-      assert.deepEqual(
-        (body.by_server as Json[]).map(({ calls }) => calls),
-        [3],
-      );
+      assertMapped(body.by_server as Json[], ({ calls }) => calls, [3]);
     });
   }
 });

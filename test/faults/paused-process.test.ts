@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,7 +11,8 @@ import { freshCall, retryUntilServed } from '../support/fresh-request.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Tool timeout. All calls must reach the upstream within this time, before the process is paused. */
 const timeoutMs = 10_000;
@@ -23,16 +21,15 @@ const shortTimeoutMs = 3000;
 const extraPauseMs = 1500;
 
 describe('a process that is paused and resumed', () => {
-  let upstream: RecordingUpstream;
+  const fixtures = useFixtures();
+  const dataDir = fixtures.folder();
+  const upstream = fixtures.start(startRecordingUpstream);
   /** An upstream that never responds, and its connections once they have carried a request. */
   let silentUpstream: Server;
   const silentSockets: Socket[] = [];
-  let dataDir: string;
   let key: string;
   let child: ChildToolhost;
   before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopped-'));
-    upstream = await startRecordingUpstream();
     silentUpstream = createServer((socket) =>
       socket.on('error', () => undefined).once('data', () => silentSockets.push(socket)),
     );
@@ -59,8 +56,6 @@ describe('a process that is paused and resumed', () => {
   after(async () => {
     await child.end('SIGKILL');
     silentUpstream.close();
-    await upstream.close();
-    rmSync(dataDir, { recursive: true, force: true });
   });
 
   const call = async (name: string) => {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
-import { type ForgedTokenProvider, startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
+import { startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
@@ -49,8 +49,9 @@ type Step = (typeof steps extends fc.Arbitrary<infer All> ? All : never)[number]
 const lifetimes = { code: minuteMs, access: hourMs, refresh: 30 * dayMs, session: 7 * dayMs };
 
 describe('[find B1] replicas with arbitrarily wrong clocks', () => {
-  let postgres: TestPostgres;
-  let provider: ForgedTokenProvider;
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const provider = fixtures.start(startForgedTokenProvider);
   let world: LoginWorld;
   let clock: MovableClock;
   let replicas: TestToolhost[];
@@ -58,14 +59,11 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
   const ahead: number[] = Array.from({ length: replicaCount }, () => 0);
   /** Time of the database clock, which stands still except for `pass` steps. */
   let now = Date.now();
-  before(async () => {
-    [postgres, provider] = await Promise.all([startPostgres(), startForgedTokenProvider()]);
-    const url = await postgres.createDatabase();
-    clock = await createMovableClock(url);
+  fixtures.start(async () => {
+    clock = await createMovableClock(database.url);
     await clock.stopAt(now);
     const env = {
-      DATABASE_URL: url,
-      MASTER_KEY: randomBytes(32).toString('base64'),
+      ...database.env,
       TRUSTED_PROXIES: '1',
       OIDC_ISSUER: provider.url,
       OIDC_CLIENT_ID: provider.clientId,
@@ -76,12 +74,10 @@ describe('[find B1] replicas with arbitrarily wrong clocks', () => {
     const egressPorts = [...world.provider.ports, world.upstream.port];
     const others = [1, 2].map((n) => startToolhost({ env, egressPorts, runtimeOptions: getRuntimeOptions(n) }));
     replicas = [world.toolhost, ...(await Promise.all(others))];
-    slug = await world.createServer();
+    return { stop: () => Promise.all([world.stop(), ...replicas.slice(1).map((one) => one.stop())]) };
   });
-  after(async () => {
-    await Promise.all(replicas?.slice(1).map((one) => one.stop()) ?? []);
-    await world?.stop();
-    await Promise.all([postgres.stop(), provider?.close()]);
+  before(async () => {
+    slug = await world.createServer();
   });
 
   const getReplica = (n: number) => replicas[n] as TestToolhost;

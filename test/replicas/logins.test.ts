@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import { getNextUrl } from '../support/browser/browser.ts';
 import { eventually } from '../support/eventually.ts';
-import { createTool, type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { createTool, startLoginWorld } from '../support/oauth/login-world.ts';
 import {
   assertOAuthError,
   clientWithId,
@@ -11,10 +10,11 @@ import {
   type OAuthClient,
   type Tokens,
 } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
+import { createMovableClock } from '../support/toolhost/movable-clock.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /**
  * Timeout for a change to reach the other replica. Two seconds are promised, and a busy database takes longer. An
@@ -25,30 +25,17 @@ const propagationTimeoutMs = 10_000;
 const claimTimeoutMs = 12_000;
 
 describe('logins on two replicas with one database', () => {
-  let postgres: TestPostgres;
-  let env: Record<string, string>;
-  let world: LoginWorld;
-  let secondReplica: TestToolhost;
-  let clock: MovableClock;
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const clock = fixtures.start(() => createMovableClock(database.url));
+  const getEnv = () => ({ ...database.env, TRUSTED_PROXIES: '1' });
+  const world = fixtures.start(() => startLoginWorld({ env: getEnv() }));
+  const getPorts = () => [...world.provider.ports, world.upstream.port];
+  const secondReplica = fixtures.start(() => startToolhost({ env: getEnv(), egressPorts: getPorts() }));
   let slug: string;
   let firstClient: OAuthClient;
   let secondClient: OAuthClient;
 
-  before(async () => {
-    postgres = await startPostgres();
-    const url = await postgres.createDatabase();
-    clock = await createMovableClock(url);
-    env = {
-      DATABASE_URL: url,
-      MASTER_KEY: randomBytes(32).toString('base64'),
-      TRUSTED_PROXIES: '1',
-    };
-    world = await startLoginWorld({ env });
-    secondReplica = await startToolhost({
-      env,
-      egressPorts: [...world.provider.ports, world.upstream.port],
-    });
-  });
   beforeEach(async () => {
     world.provider.onToken();
     world.upstream.on('*', () => ({ body: {} }));
@@ -57,11 +44,6 @@ describe('logins on two replicas with one database', () => {
     secondClient = clientWithId(firstClient.id, { issuer: `${secondReplica.url}/mcp/${slug}` });
     world.provider.takeTokenRequests();
     world.upstream.take();
-  });
-  after(async () => {
-    await secondReplica.stop();
-    await world.stop();
-    await postgres.stop();
   });
 
   const callAt = (toolhost: { rpc: TestToolhost['rpc'] }, token: string): Promise<Reply> =>
@@ -177,15 +159,13 @@ describe('logins on two replicas with one database', () => {
     assert.equal(await getStatusAtSecond(newTokens.access_token), 200);
   });
 
+  const elsewhere = createTool('https://collector.example.com/');
   const waysToEnd: [how: string, end: (tokens: Tokens) => Promise<unknown>][] = [
     ['the client revokes one', ({ refresh_token }) => firstClient.revoke(refresh_token)],
-    [
-      'the server moves to other hosts',
-      () => world.updateServer(slug, { tools: [createTool('https://collector.example.com/')] }),
-    ],
+    ['the server moves to other hosts', () => world.updateServer(slug, { tools: [elsewhere] })],
     ['the server is deleted', () => world.toolhost.rest('DELETE', `/servers/${slug}`)],
   ];
-  for (const [how, end] of waysToEnd) {
+  for (const [how, end] of waysToEnd)
     it(`end at the other replica within two seconds when ${how}`, async () => {
       const tokens = await world.getTokens(firstClient);
       assert.equal(await getStatusAtSecond(tokens.access_token), 200);
@@ -196,7 +176,6 @@ describe('logins on two replicas with one database', () => {
       );
       assert.notEqual((await secondClient.refresh(tokens.refresh_token)).status, 200);
     });
-  }
 
   it('may begin at one replica and end at the other', async () => {
     const browser = world.newBrowser();
@@ -211,21 +190,12 @@ describe('logins on two replicas with one database', () => {
 
   /** Starts a replica that asks the provider to refresh tokens, and kills it before it has stored the result. */
   async function dieWhileRefreshing(tokens: Tokens): Promise<void> {
-    const ports = [...world.provider.ports, world.upstream.port];
-    const EGRESS_ALLOW = ports.map((port) => `127.0.0.1:${port}`).join(',');
-    const replica = await startChildToolhost({
-      ...env,
-      EGRESS_ALLOW,
-      PORT: '0',
-      DEMO: '0',
-      DATA_DIR: world.toolhost.dataDir,
-    });
-    const body = JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'run', arguments: {} },
-    });
+    const EGRESS_ALLOW = getPorts()
+      .map((port) => `127.0.0.1:${port}`)
+      .join();
+    const replica = await startChildToolhost({ ...getEnv(), EGRESS_ALLOW, DATA_DIR: world.toolhost.dataDir });
+    const params = { name: 'run', arguments: {} };
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
     const headers = { authorization: `Bearer ${tokens.access_token}`, 'content-type': 'application/json' };
     const lostCall = assert.rejects(fetch(`${replica.url}/mcp/${slug}`, { method: 'POST', headers, body }));
     const heldRequest = await world.provider.waitForTokenRequest();

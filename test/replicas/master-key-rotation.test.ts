@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { openDatabase } from '../../apps/server/src/store/database.ts';
@@ -11,15 +8,16 @@ import { createKeyring, sealedColumns } from '../../apps/server/src/store/sealin
 import { type FreshReply, freshCall, freshRequest, loadPauseMs, retryUntilServed } from '../support/fresh-request.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, expectTokens } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { startStores } from '../support/store/stores.ts';
+import { defaultDatabaseOptions } from '../support/store/default-options.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { type StartOptions, startToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { startRoundRobin } from '../support/upstreams/round-robin.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const createMasterKey = () => randomBytes(32).toString('base64');
 const getKeyId = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
@@ -32,18 +30,11 @@ const isWaitingForLock = ({ status, text }: FreshReply) =>
   status === 503 && /the database is busy with other changes/.test(text);
 
 describe('rotating the master key while two replicas serve', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let folder: string;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-rotation-'));
-    upstream.on('*', () => ({ body: { said: 'something' } }));
-  });
-  after(async () => {
-    await Promise.all([postgres.stop(), upstream.close()]);
-    rmSync(folder, { recursive: true });
-  });
+  const fixtures = useFixtures();
+  const folder = fixtures.folder();
+  const postgres = fixtures.start(startPostgres);
+  const upstream = fixtures.start(startRecordingUpstream);
+  before(() => upstream.on('*', () => ({ body: { said: 'something' } })));
 
   const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
   const createEnvironment = async () => ({
@@ -58,11 +49,9 @@ describe('rotating the master key while two replicas serve', () => {
     const [oldKey, freshKey] = [createMasterKey(), createMasterKey()];
     const proxy = await startRoundRobin();
     const env = await createEnvironment();
-    const first = await startToolhost({
-      env: { ...env, MASTER_KEY: oldKey },
-      egressPorts: [upstream.port],
-      dataDir: folder,
-    });
+    const start = (MASTER_KEY: string) =>
+      startToolhost({ env: { ...env, MASTER_KEY }, egressPorts: [upstream.port], dataDir: folder });
+    const first = await start(oldKey);
     const slugs = ['one', 'two', 'three'];
     for (const slug of slugs) await first.createServer(buildServerAt(slug, upstream.url, stored));
     for (const slug of slugs) await first.rest('PUT', `/servers/${slug}/secrets/TOKEN`, { body: { value: 'first' } });
@@ -104,11 +93,9 @@ describe('rotating the master key while two replicas serve', () => {
     const change = async (slug: string) => {
       for (let n = 0; !over; n += 1) {
         const value = `${slug}-${n}`;
-        const { status, text } = await retryUntilServed(
-          () =>
-            freshRequest(`${proxy.url}/api/v1/servers/${slug}/secrets/TOKEN`, { method: 'PUT', key, body: { value } }),
-          isWaitingForLock,
-        );
+        const url = `${proxy.url}/api/v1/servers/${slug}/secrets/TOKEN`;
+        const put = () => freshRequest(url, { method: 'PUT', key, body: { value } });
+        const { status, text } = await retryUntilServed(put, isWaitingForLock);
         assert.equal(status, 200, text);
         lastValues.set(slug, value);
         counts.changes += 1;
@@ -134,11 +121,7 @@ describe('rotating the master key while two replicas serve', () => {
     }
     await load;
     assert.ok(counts.calls > 60 && counts.changes > 20, JSON.stringify(counts));
-    const finalService = await startToolhost({
-      env: { ...env, MASTER_KEY: freshKey },
-      egressPorts: [upstream.port],
-      dataDir: folder,
-    });
+    const finalService = await start(freshKey);
     for (const slug of slugs) {
       upstream.take();
       await finalService.callTool(slug, await finalService.createKey(), 'get');
@@ -150,29 +133,19 @@ describe('rotating the master key while two replicas serve', () => {
   it('[find C2] in any other order is refused at startup', async () => {
     const [oldKey, freshKey] = [createMasterKey(), createMasterKey()];
     const env = await createEnvironment();
-    const startExpectingRefusal = (MASTER_KEY: string) =>
-      command(['serve'], { env: { ...env, PORT: '0', DEMO: '0', MASTER_KEY } }).then(({ code, stderr }) => {
-        assert.equal(code, 1);
-        return stderr;
-      });
+    const assertRefused = async (MASTER_KEY: string, reason: string) => {
+      const { code, stderr } = await command(['serve'], { env: { ...env, PORT: '0', DEMO: '0', MASTER_KEY } });
+      assert.equal(code, 1);
+      assert.match(stderr, new RegExp(reason));
+    };
     const replica = await startChildToolhost({ ...env, MASTER_KEY: oldKey });
-    assert.match(
-      await startExpectingRefusal(`${freshKey},${oldKey}`),
-      new RegExp(
-        `would seal with the key ${getKeyId(freshKey)}, which 1 of the serving processes do not have.*old,new everywhere`,
-      ),
-    );
-    assert.match(
-      await startExpectingRefusal(freshKey),
-      new RegExp(`other processes of this service seal with the key ${getKeyId(oldKey)}`),
-    );
+    const missing = `would seal with the key ${getKeyId(freshKey)}, which 1 of the serving processes do not have`;
+    await assertRefused(`${freshKey},${oldKey}`, `${missing}.*old,new everywhere`);
+    await assertRefused(freshKey, `other processes of this service seal with the key ${getKeyId(oldKey)}`);
     const second = await startChildToolhost({ ...env, MASTER_KEY: `${oldKey},${freshKey}` });
     assert.equal(await replica.end(), 0);
     const third = await startChildToolhost({ ...env, MASTER_KEY: `${freshKey},${oldKey}` });
-    assert.match(
-      await startExpectingRefusal(oldKey),
-      new RegExp(`other processes of this service seal with the key ${getKeyId(freshKey)}`),
-    );
+    await assertRefused(oldKey, `other processes of this service seal with the key ${getKeyId(freshKey)}`);
     for (const child of [second, third]) assert.equal(await child.end(), 0);
   });
 
@@ -184,13 +157,12 @@ describe('rotating the master key while two replicas serve', () => {
     const agent = await world.registerClient(slug);
     const tokens = await world.getTokens(agent);
     await world.toolhost.stop();
-    const options: StartOptions = { egressPorts: [...world.provider.ports, world.upstream.port] };
+    const egressPorts = [...world.provider.ports, world.upstream.port];
     const start = (MASTER_KEY: string) =>
-      startToolhost({ ...options, env: { DATABASE_URL, MASTER_KEY, TRUSTED_PROXIES: '1' } });
-    const rotated = await start(`${freshKey},${oldKey}`);
-    const resealed = await command(['master-key', 'reseal'], {
-      env: { DATABASE_URL, MASTER_KEY: `${freshKey},${oldKey}` },
-    });
+      startToolhost({ egressPorts, env: { DATABASE_URL, MASTER_KEY, TRUSTED_PROXIES: '1' } });
+    const MASTER_KEY = `${freshKey},${oldKey}`;
+    const rotated = await start(MASTER_KEY);
+    const resealed = await command(['master-key', 'reseal'], { env: { DATABASE_URL, MASTER_KEY } });
     assert.equal(resealed.code, 0, resealed.stderr);
     await rotated.stop();
     const finalService = await start(freshKey);
@@ -221,12 +193,8 @@ describe('rotating the master key while two replicas serve', () => {
     const headers = { 'content-type': 'application/pdf' };
     world.upstream.on('GET /thing', () => ({ headers, body: Buffer.alloc(300_000, 0xfe) }));
     await world.toolhost.callTool('with-secret', await world.toolhost.createKey(), 'get');
-    const authentication = {
-      type: 'ClientCredentials',
-      token_url: `${world.upstream.url}/token`,
-      client_id: 'c',
-      client_secret: 's',
-    };
+    const token_url = `${world.upstream.url}/token`;
+    const authentication = { type: 'ClientCredentials', token_url, client_id: 'c', client_secret: 's' };
     world.upstream.on('POST /token', () => ({ body: { access_token: 'for-the-service', expires_in: 60 } }));
     await world.toolhost.createServer(buildServerAt('with-client', world.upstream.url, { authentication }));
     await world.toolhost.callTool('with-client', await world.toolhost.createKey(), 'get');
@@ -235,23 +203,17 @@ describe('rotating the master key while two replicas serve', () => {
     const webhook = { url: `${world.upstream.url}/hook`, events: ['key.expiring'] };
     assert.equal((await world.toolhost.rest('POST', '/webhooks', { body: webhook })).status, 201);
     await world.stop();
-    const stores = await startStores('sqlite');
-    const options = {
-      ...(await stores.newOptions()),
-      postgres: { url: DATABASE_URL, maxConnections: 2, authorities: undefined },
-    };
-    const { db, close } = await openDatabase(options);
+    const location = { url: DATABASE_URL, maxConnections: 2, authorities: undefined };
+    const { db, close } = await openDatabase({ ...defaultDatabaseOptions, postgres: location });
+    const sealedPattern = `%v1.${getKeyId(MASTER_KEY)}.%`;
     const foundColumns = new Set<string>();
     for (const { name, columns } of await db.introspection.getTables())
       for (const column of columns.filter(({ dataType }) => dataType === 'text')) {
-        const { rows } = await sql<{ n: number }>`
-          select count(*)::int as n from ${sql.table(name)} where ${sql.ref(column.name)} like ${`%v1.${getKeyId(MASTER_KEY)}.%`}`.execute(
-          db,
-        );
-        if ((rows[0]?.n ?? 0) > 0) foundColumns.add(`${name}.${column.name}`);
+        const { rows } = await sql`
+          select 1 from ${sql.table(name)} where ${sql.ref(column.name)} like ${sealedPattern}`.execute(db);
+        if (rows.length > 0) foundColumns.add(`${name}.${column.name}`);
       }
     await close();
-    await stores.stop();
     foundColumns.delete('master_keys.canary');
     assert.deepEqual(
       [...foundColumns].toSorted(),

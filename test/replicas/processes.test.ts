@@ -1,37 +1,25 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { hostname } from 'node:os';
+import { describe, it } from 'node:test';
 import { version } from '../../apps/server/src/version.ts';
 import { eventually } from '../support/eventually.ts';
-import { type DedicatedPostgres, startDedicatedPostgres } from '../support/store/postgres.ts';
+import { startDedicatedPostgres } from '../support/store/postgres.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
-import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
+import { createMovableClock } from '../support/toolhost/movable-clock.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 /** Time after its last heartbeat until a process no longer counts. */
 const membershipTimeoutMs = 10_000;
 
 describe('[find C6] processes that serve from one database', () => {
-  let postgres: DedicatedPostgres;
-  let clock: MovableClock;
-  let env: Record<string, string>;
-  let first: TestToolhost;
-  before(async () => {
-    postgres = await startDedicatedPostgres();
-    const url = await postgres.createDatabase();
-    clock = await createMovableClock(url);
-    env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    first = await startToolhost({ env });
-  });
-  after(async () => {
-    await first?.stop();
-    await postgres.stop();
-  });
+  const fixtures = useFixtures();
+  const { postgres, database } = usePostgres(fixtures, startDedicatedPostgres);
+  const clock = fixtures.start(() => createMovableClock(database.url));
+  const first = fixtures.start(() => startToolhost({ env: database.env }));
 
   const getProcessCount = async (url = first.url) => (await scrapeMetrics(url)).value('toolhost_serving_processes');
   const waitForProcessCount = (count: number, url = first.url) =>
@@ -41,7 +29,10 @@ describe('[find C6] processes that serve from one database', () => {
   it('know their number and names from the first moment', async () => {
     assert.equal(await getProcessCount(), 1);
     // Its clock is an hour ahead, which has no effect here.
-    const second = await startToolhost({ env, runtimeOptions: { now: () => Date.now() + 3_600_000 } });
+    const second = await startToolhost({
+      env: database.env,
+      runtimeOptions: { now: () => Date.now() + 3_600_000 },
+    });
     await waitForProcessCount(2, second.url);
     await waitForProcessCount(2);
     for (const row of await getMembershipRows()) {
@@ -55,7 +46,7 @@ describe('[find C6] processes that serve from one database', () => {
   });
 
   it('detect that one was killed', async () => {
-    const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir });
+    const child = await startChildToolhost({ ...database.env, DATA_DIR: first.dataDir });
     await waitForProcessCount(2);
     await child.end('SIGKILL');
     assert.equal((await getMembershipRows()).length, 2);
@@ -64,7 +55,7 @@ describe('[find C6] processes that serve from one database', () => {
   });
 
   it('count each of their workers', async () => {
-    const child = await startChildToolhost({ ...env, DATA_DIR: first.dataDir, WORKERS: '2' });
+    const child = await startChildToolhost({ ...database.env, DATA_DIR: first.dataDir, WORKERS: '2' });
     await waitForProcessCount(3);
     await waitForProcessCount(3, child.url);
     assert.equal(await child.end('SIGTERM'), 0);
@@ -72,7 +63,7 @@ describe('[find C6] processes that serve from one database', () => {
   });
 
   it('keep the last known count while the database is down', async () => {
-    const second = await startToolhost({ env });
+    const second = await startToolhost({ env: database.env });
     await waitForProcessCount(2);
     await postgres.crash();
     await eventually(async () => assert.equal((await scrapeMetrics(first.url)).value('toolhost_database_up'), 0));
@@ -85,14 +76,14 @@ describe('[find C6] processes that serve from one database', () => {
 });
 
 describe('[find C6] processes of a service on SQLite', () => {
+  const dataDir = useFixtures().folder();
+
   it('are its workers', async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-processes-'));
     const single = await startToolhost({ dataDir });
     assert.equal((await scrapeMetrics(single.url)).value('toolhost_serving_processes'), 1);
     await single.stop();
     const withWorkers = await startChildToolhost({ DATA_DIR: dataDir, WORKERS: '3' });
     assert.equal((await scrapeMetrics(withWorkers.url)).value('toolhost_serving_processes'), 3);
     await withWorkers.end();
-    rmSync(dataDir, { recursive: true });
   });
 });

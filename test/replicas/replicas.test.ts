@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /**
  * Timeout for a change to reach the other replica. Two seconds are promised, and a busy database takes longer. An
@@ -14,34 +15,16 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 const propagationTimeoutMs = 10_000;
 
 describe('two replicas on one PostgreSQL database', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let first: TestToolhost;
-  let second: TestToolhost;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    const env = { DATABASE_URL: await postgres.createDatabase(), MASTER_KEY: randomBytes(32).toString('base64') };
-    [first, second] = await Promise.all([
-      startToolhost({ egressPorts: [upstream.port], env }),
-      startToolhost({ egressPorts: [upstream.port], env }),
-    ]);
-  });
-  after(async () => {
-    await Promise.all([first?.stop(), second?.stop(), upstream.close()]);
-    await postgres.stop();
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const upstream = fixtures.start(startRecordingUpstream);
+  const startReplica = () => startToolhost({ egressPorts: [upstream.port], env: database.env });
+  const first = fixtures.start(startReplica);
+  const second = fixtures.start(startReplica);
 
   const getResultText = async (toolhost: TestToolhost, slug: string, token: string) =>
     (await toolhost.callTool(slug, token, 'get')).content[0]?.text ?? '';
   const stored = { authentication: { type: 'Bearer', token: '{{KEY}}' } };
-
-  it('serve changes made at the other replica', async () => {
-    await first.createServer(buildServerAt('shared', upstream.url, stored));
-    await second.rest('PUT', '/servers/shared/secrets/KEY', { body: { value: 'from-two' } });
-    const key = await first.createKey();
-    for (const toolhost of [first, second])
-      assert.match(await getResultText(toolhost, 'shared', key), /"Bearer from-two"/);
-  });
 
   it('return the remainder of a result that the other replica has truncated [agent 3]', async () => {
     const rows = Array.from({ length: 300 }, (_, n) => `row ${n}`);
@@ -79,37 +62,26 @@ describe('two replicas on one PostgreSQL database', () => {
     assert.ok(upstream.take()[0]?.body.equals(bytes));
   });
 
-  it('serve a changed server, a changed secret, and a deleted server within two seconds', async () => {
-    await first.createServer(buildServerAt('changing', upstream.url, stored));
-    await first.rest('PUT', '/servers/changing/secrets/KEY', { body: { value: 'first' } });
+  const eventuallyAtSecond = (check: () => Promise<void>) => eventually(check, propagationTimeoutMs);
+
+  it('serve each change of a server at the other replica within two seconds, also if it was unknown before', async () => {
+    const pingSecond = async () => (await second.rpc('changing', 'some-token', 'ping')).status;
+    assert.equal(await pingSecond(), 404);
+    await first.createServer(buildServerAt('changing', upstream.url));
+    await eventuallyAtSecond(async () => assert.equal(await pingSecond(), 200));
+    await first.rest('PATCH', '/servers/changing', { body: stored });
+    await second.rest('PUT', '/servers/changing/secrets/KEY', { body: { value: 'first' } });
     const key = await first.createKey();
-    assert.match(await getResultText(second, 'changing', key), /"Bearer first"/);
+    for (const toolhost of [first, second])
+      await eventually(async () => assert.match(await getResultText(toolhost, 'changing', key), /"Bearer first"/));
     await first.rest('PUT', '/servers/changing/secrets/KEY', { body: { value: 'second' } });
     assert.match(await getResultText(first, 'changing', key), /"Bearer second"/);
-    await eventually(
-      async () => assert.match(await getResultText(second, 'changing', key), /"Bearer second"/),
-      propagationTimeoutMs,
-    );
+    await eventuallyAtSecond(async () => assert.match(await getResultText(second, 'changing', key), /"Bearer second"/));
     await first.rest('PATCH', '/servers/changing', { body: { tools: [buildToolAt(`${upstream.url}/moved`)] } });
-    await eventually(
-      async () => assert.match(await getResultText(second, 'changing', key), /"\/moved"/),
-      propagationTimeoutMs,
-    );
+    await eventuallyAtSecond(async () => assert.match(await getResultText(second, 'changing', key), /"\/moved"/));
     await first.rest('DELETE', '/servers/changing');
     assert.equal((await first.rpc('changing', key, 'ping')).status, 404);
-    await eventually(
-      async () => assert.equal((await second.rpc('changing', key, 'ping')).status, 404),
-      propagationTimeoutMs,
-    );
-  });
-
-  it('serve a new server within two seconds, even if it was requested before', async () => {
-    assert.equal((await second.rpc('newcomer', 'some-token', 'ping')).status, 404);
-    await first.createServer(buildServerAt('newcomer', upstream.url));
-    await eventually(
-      async () => assert.equal((await second.rpc('newcomer', 'some-token', 'ping')).status, 200),
-      propagationTimeoutMs,
-    );
+    await eventuallyAtSecond(async () => assert.equal(await pingSecond(), 404));
   });
 
   it('[sec E2] assign a slug once if both receive requests for it concurrently', async () => {
@@ -135,10 +107,8 @@ describe('two replicas on one PostgreSQL database', () => {
     assert.equal(replies.filter((reply) => reply.status === 409).length, replies.length - storedCount);
     const { body } = await second.rest('GET', '/servers/edited');
     assert.equal((body.server as Json).version, 1 + storedCount);
-    assert.equal(
-      ((await first.rest('GET', '/servers/edited/versions')).body.versions as Json[]).length,
-      1 + storedCount,
-    );
+    const { versions } = (await first.rest('GET', '/servers/edited/versions')).body as { versions: Json[] };
+    assert.equal(versions.length, 1 + storedCount);
   });
 
   it('refuse text that PostgreSQL cannot store as invalid input', async () => {
@@ -153,7 +123,7 @@ describe('two replicas on one PostgreSQL database', () => {
       ['POST', '/keys', { name: `a${nul}b`, scopes: ['call'] }],
       ['POST', '/servers', buildServerAt('with-nul', upstream.url, { description: `a${nul}b` })],
       ['POST', '/servers', buildServerAt(`with${nul}nul`, upstream.url)],
-      ['POST', `/servers/shared/tools/${encodeURIComponent(nul)}/call`, {}],
+      ['POST', `/servers/edited/tools/${encodeURIComponent(nul)}/call`, {}],
     ];
     for (const [method, path, body] of requests) {
       const reply = await first.rest(method, path, body && { body });

@@ -1,31 +1,19 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { describe, it } from 'node:test';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const apiUrl = 'https://api.example.com';
 
 describe('quotas that two replicas share', () => {
-  let postgres: TestPostgres;
-  let replicas: TestToolhost[];
-  before(async () => {
-    postgres = await startPostgres();
-    const env = {
-      DATABASE_URL: await postgres.createDatabase(),
-      MASTER_KEY: randomBytes(32).toString('base64'),
-      QUOTAS: 'servers=3,keys=5,secrets=2,writes=0',
-    };
-    replicas = await Promise.all([startToolhost({ env }), startToolhost({ env })]);
-  });
-  after(async () => {
-    await Promise.all(replicas?.map((replica) => replica.stop()) ?? []);
-    await postgres.stop();
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const startReplica = () => startToolhost({ env: { ...database.env, QUOTAS: 'servers=3,keys=5,secrets=2,writes=0' } });
+  const [one, two] = [fixtures.start(startReplica), fixtures.start(startReplica)];
 
   it('[find A5] are exact, however many concurrent requests both replicas receive', async () => {
-    const [one, two] = replicas as [TestToolhost, TestToolhost];
     const key = await one.createKey({ workspace: 'shared' });
     const sendToBoth = (send: (toolhost: TestToolhost, n: number) => Promise<{ status: number }>) =>
       Promise.all(Array.from({ length: 12 }, (_, n) => send(n % 2 === 0 ? one : two, n)));

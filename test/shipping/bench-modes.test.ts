@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { readOperations } from '../../bench/reports-requests.ts';
+import { getKnownInputs } from '../../bench/reports-inputs.ts';
+import { buildRequests, readOperations } from '../../bench/reports-requests.ts';
+import { buildFillStatements, scaleCounts } from '../../bench/reports-rows.ts';
+import { fillStore } from '../../bench/reports-store.ts';
 import { root } from '../files.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const quickRows = [
   'tools/call, 1 KB | bare relay',
@@ -77,17 +81,34 @@ async function runBench(args: string[]): Promise<string> {
 }
 
 describe('the smallest benchmark', () => {
-  for (const [args, rows] of modes) {
+  for (const [args, rows] of modes)
     it(`[ship bench] prints every row of its report: ${['npm run bench', ...args].join(' ')}`, async () => {
       const stdout = await runBench(['bench/main.ts', '--smallest', ...args]);
       const missing = rows.filter((row) => !new RegExp(`^| ${row}`.replaceAll('|', '\\|'), 'm').test(stdout));
       assert.deepEqual(missing, [], stdout);
     });
-  }
 
   it('[ship bench] prints the functions and files of a profile: bench/profile.ts', async () => {
     const stdout = await runBench(['bench/profile.ts', '1k', '1', '--smallest']);
     for (const title of ['self time, by function', 'self time, by file', 'total time, by function in src'])
       assert.match(stdout, new RegExp(`^${title}\n +[0-9.]+ %  `, 'm'));
+  });
+});
+
+const upstream = 'http://127.0.0.1:9';
+
+describe('the report benchmark', () => {
+  const world = scaleCounts(0.00001, Date.now());
+
+  const folder = useFixtures().folder();
+
+  it('fills every table of its data set without an error', async () => {
+    const store = await fillStore('sqlite', folder, world, await buildFillStatements(world, upstream));
+    await store.stop();
+  });
+
+  it('has a value for each input of every reading operation', () => {
+    const requests = readOperations.flatMap((op) => buildRequests(op, getKnownInputs(world, upstream)));
+    assert.ok(requests.length > readOperations.length);
   });
 });

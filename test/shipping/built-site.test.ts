@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, extname, join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
-import type { Browser } from 'playwright-core';
+import { before, describe, it } from 'node:test';
 import { buildSite } from '../../docs/site/build.ts';
 import { find, type SearchIndex } from '../../docs/site/search.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const types: Record<string, string> = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript' };
 
@@ -32,37 +31,26 @@ const pagesByQuery = {
 };
 
 /** Serves a folder below a path, as project sites are published. */
-async function serveFolder(folder: string): Promise<{ url: string; server: Server }> {
+async function serveFolder(folder: string) {
   const server = createServer((request, response) => {
-    const path = join(
-      folder,
-      decodeURIComponent(new URL(request.url ?? '', 'http://site').pathname).replace('/manual/', '/'),
-    );
+    const { pathname } = new URL(request.url ?? '', 'http://site');
+    const path = join(folder, decodeURIComponent(pathname).replace('/manual/', '/'));
     const file = existsSync(path) && statSync(path).isDirectory() ? join(path, 'index.html') : path;
     const exists = existsSync(file);
     response.writeHead(exists ? 200 : 404, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
     response.end(exists ? readFileSync(file) : undefined);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/manual`, server };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/manual`;
+  return { url, close: () => void server.close() };
 }
 
 describe('the built documentation site', () => {
-  let folder: string;
-  let browser: Browser;
-  let server: Server;
-  let url: string;
-  before(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-site-'));
-    await buildSite(folder, { site, repository });
-    browser = await launchChromium();
-    ({ url, server } = await serveFolder(folder));
-  });
-  after(async () => {
-    await browser?.close();
-    server?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const fixtures = useFixtures();
+  const folder = fixtures.folder();
+  const server = fixtures.start(() => serveFolder(folder));
+  const browser = fixtures.start(launchChromium);
+  before(() => buildSite(folder, { site, repository }));
 
   it('[ship 8] links only to pages, headings, and files that exist', () => {
     const html = new Map(
@@ -98,6 +86,7 @@ describe('the built documentation site', () => {
 
   it('[ship 8] leads a reader from the search to a page, to the next one, and to the repository', async () => {
     const page = await browser.newPage();
+    const { url } = server;
     await page.goto(`${url}/operations/sizing.html`);
     await page.getByPlaceholder('Search').fill('backup');
     await page.getByRole('link', { name: 'Backups' }).locator('visible=true').first().click();
@@ -116,20 +105,17 @@ describe('the built documentation site', () => {
     const getMetaContent = (property: string) =>
       new RegExp(`<meta property="og:${property}" content="([^"]*)">`).exec(html)?.[1];
     assert.equal(getMetaContent('title'), 'Views of a server');
-    assert.match(
-      getMetaContent('description') ?? '',
-      /^A view exposes a subset of a server&#39;s tools|^A view exposes a subset of a server's tools/,
-    );
+    assert.match(getMetaContent('description') ?? '', /^A view exposes a subset of a server(&#39;|')s tools/);
     assert.equal(getMetaContent('url'), `${site}/views.html`);
     assert.ok(existsSync(join(folder, (getMetaContent('image') ?? '').replace(site, ''))));
   });
 
   for (const colorScheme of ['light', 'dark'] as const) {
-    for (const width of [1280, 400]) {
+    for (const width of [1280, 400])
       it(`[ship 8] serves accessible pages: ${colorScheme}, ${width} px`, async () => {
         const page = await browser.newPage({ colorScheme, viewport: { width, height: 800 } });
         for (const path of ['index.html', 'operations/backup.html', 'reference/environment.html']) {
-          await page.goto(`${url}/${path}`);
+          await page.goto(`${server.url}/${path}`);
           await checkPage(page);
         }
         await page.getByPlaceholder('Search').fill('limits');
@@ -137,6 +123,5 @@ describe('the built documentation site', () => {
         await checkPage(page);
         await page.close();
       });
-    }
   }
 });

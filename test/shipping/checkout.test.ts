@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { type Repository, repositoryUrl } from '../../build/package/repository.ts';
 import { root } from '../files.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 type LockedPackages = Record<string, { optionalDependencies?: Record<string, string> }>;
 
@@ -70,5 +73,39 @@ describe('the two launchers', () => {
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
+  });
+});
+
+type Manifest = { repository?: Repository; bugs?: { url: string }; homepage?: string; version: string };
+
+const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+
+describe('the repository URL', () => {
+  const folder = useFixtures().folder();
+
+  it('[ship 1] writes the repository URL into package.json, which has none, in the release workflow', () => {
+    const before = readManifest(root);
+    assert.deepEqual([before.repository, before.bugs, before.homepage], [undefined, undefined, undefined]);
+    const [step] = /(?<=run: )node build\/package\/repository\.ts$/m.exec(
+      readFileSync(join(root, '.github', 'workflows', 'release.yml'), 'utf8'),
+    ) ?? ['the workflow has no such step'];
+    copyFileSync(join(root, 'package.json'), join(folder, 'package.json'));
+    const host = 'https://git.example.com';
+    const env = { PATH: process.env.PATH, GITHUB_SERVER_URL: host, GITHUB_REPOSITORY: 'acme/toolhost' };
+    execFileSync('/bin/sh', ['-c', step.replace('build/', `${root}/build/`)], { cwd: folder, env });
+    const url = `${host}/acme/toolhost`;
+    const { repository, bugs, homepage, ...rest } = readManifest(folder);
+    assert.deepEqual(repository, { type: 'git', url: `git+${url}.git` });
+    assert.deepEqual([bugs, homepage], [{ url: `${url}/issues` }, `${url}#readme`]);
+    assert.deepEqual(rest, before);
+    assert.equal(repositoryUrl(repository), url);
+  });
+
+  it('[ship 1] reads the repository URL from every form that npm supports', () => {
+    const url = 'https://github.com/acme/toolhost';
+    for (const field of ['acme/toolhost', 'github:acme/toolhost', url, `git+${url}.git`, { url: `git+${url}.git` }])
+      assert.equal(repositoryUrl(field), url, JSON.stringify(field));
+    for (const field of [undefined, 'gist:11081aaa281', 'git@example.com:acme/toolhost.git'])
+      assert.equal(repositoryUrl(field), undefined, String(field));
   });
 });

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isPublished, passages, published, switchedPages } from '../../docs/command-spelling.ts';
 import { root } from '../files.ts';
+import { assertNone } from '../support/assert-lists.ts';
 import { userPages } from '../support/pages/blocks.ts';
 
 const pages = switchedPages.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
-/** Returns the matches of a pattern, each with its page. */
 const findMatches = (list: readonly { page: string; text: string }[], pattern: RegExp) =>
   list.flatMap(({ page, text }) => [...text.matchAll(pattern)].map(([match]) => `${page}: ${match}`));
 
@@ -36,9 +36,6 @@ describe('the documentation', () => {
   it('[ship 8] needs no checkout after docs/command-spelling.ts has run', () => {
     const checkout = /.*(?:bin\/toolhost|npm (?:ci|start)|not published|checkout of this).*/g;
     const checkoutPages = /installation\.md|upgrades\.md/;
-    assert.deepEqual(
-      findMatches(publishedPages, checkout).filter((match) => !checkoutPages.test(match.split(':')[0] ?? '')),
-      [],
-    );
+    assertNone(findMatches(publishedPages, checkout), (match) => !checkoutPages.test(match.split(':')[0] ?? ''));
   });
 });

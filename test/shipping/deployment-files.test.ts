@@ -12,6 +12,7 @@ import { validate } from 'dockerfile-utils';
 import { parse, parseAllDocuments } from 'yaml';
 import { getFileVariableName, secretVariableNames, variables } from '../../apps/server/src/variables.ts';
 import { root } from '../files.ts';
+import { assertMapped, assertNone, assertSome } from '../support/assert-lists.ts';
 import { parseTemplate, render } from '../support/deploy/go-template.ts';
 import { parseInstructions } from '../support/image/image-steps.ts';
 
@@ -26,22 +27,17 @@ const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package
 };
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 /** Variables that images and Node set, not this service. */
-const otherVariables = [
-  'PATH',
-  'NODE_COMPILE_CACHE',
-  'POSTGRES_PASSWORD',
-  'POSTGRES_USER',
-  'POSTGRES_DB',
-  'TOOLHOST_IMAGE',
-];
+const otherVariables = 'PATH NODE_COMPILE_CACHE POSTGRES_PASSWORD POSTGRES_USER POSTGRES_DB TOOLHOST_IMAGE'.split(' ');
 
 const known = new Set([...Object.keys(variables), ...secretVariableNames.map(getFileVariableName)]);
 const assertKnown = (names: readonly string[], where: string) =>
-  assert.deepEqual(
-    names.filter((name) => !known.has(name) && !otherVariables.includes(name)),
-    [],
+  assertNone(
+    names,
+    (name) => !known.has(name) && !otherVariables.includes(name),
     `${where} sets variables that do not exist`,
   );
+
+const findNames = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = '']) => name);
 
 /** Yields every value of a document, at any depth, with the keys that lead to it. */
 function* walkValues(node: unknown, path: string[] = []): Generator<{ path: string[]; value: unknown }> {
@@ -62,33 +58,27 @@ describe('the systemd unit', () => {
     }
   };
 
-  it('[ship 2] passes systemd-analyze verify', () => {
+  it('[ship 2] passes systemd-analyze verify, and gives the service few permissions on the machine', () => {
     assert.equal(analyze('verify', '--man=no', file), '');
-  });
-
-  it('[ship 2] gives the service few permissions on the machine', () => {
-    const [, exposure] =
-      /exposure level for toolhost\.service: ([\d.]+)/.exec(
-        analyze('security', '--offline=true', '--no-pager', file),
-      ) ?? [];
+    const report = analyze('security', '--offline=true', '--no-pager', file);
+    const [, exposure] = /exposure level for toolhost\.service: ([\d.]+)/.exec(report) ?? [];
     assert.ok(Number(exposure) < 2, `exposure ${exposure}`);
   });
 
   it('[ship 2] lets threads lower their priority, and sets only variables that exist', () => {
     const text = readDeployFile('systemd', 'toolhost.service');
     assert.doesNotMatch(text, /SystemCallFilter=~.*@resources/);
-    const set = [...text.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
-    const file = [...readDeployFile('systemd', 'toolhost.env').matchAll(/^#?([A-Z_]+)=/gm)].map(
-      ([, name = '']) => name,
-    );
+    const set = findNames(text, /^Environment=(\w+)=/gm);
+    const file = findNames(readDeployFile('systemd', 'toolhost.env'), /^#?([A-Z_]+)=/gm);
     assertKnown([...set, ...file], 'the unit');
     assert.ok(set.includes('MASTER_KEY_FILE') && file.includes('OIDC_CLIENT_SECRET'));
   });
 });
 
 describe('the Dockerfile', () => {
-  it('[ship 2] passes the Dockerfile linter', () => {
-    assert.deepEqual(validate(dockerfile), []);
+  it('[ship 2] passes the Dockerfile linter, as does the Dockerfile of PgBouncer', () => {
+    for (const text of [dockerfile, readDeployFile('compose', 'pgbouncer', 'Dockerfile')])
+      assert.deepEqual(validate(text), []);
   });
 
   it('[ship 2] runs as an unprivileged user on the pinned Node version', () => {
@@ -101,12 +91,6 @@ describe('the Dockerfile', () => {
       assert.equal(keywords.filter((each) => each === keyword).length, 1, keyword);
     }
     assert.match(last.find(({ keyword }) => keyword === 'USER')?.text ?? '', /^[1-9]\d{3,}:[1-9]\d{3,}$/);
-  });
-});
-
-describe('the PgBouncer image', () => {
-  it('[ship 2] passes the Dockerfile linter', () => {
-    assert.deepEqual(validate(readDeployFile('compose', 'pgbouncer', 'Dockerfile')), []);
   });
 });
 
@@ -137,22 +121,16 @@ describe('the Compose file', () => {
     const { toolhost, proxy, pgbouncer, postgres } = compose.services;
     assertKnown(Object.keys(toolhost?.environment ?? {}), 'the Compose file');
     assert.match(toolhost?.image ?? '', new RegExp(`toolhost:${version.replaceAll('.', '\\.')}\\}$`));
-    assert.deepEqual(
-      [proxy, toolhost, pgbouncer].map((service) => Object.keys(service?.depends_on ?? {})),
-      [['toolhost'], ['pgbouncer'], ['postgres']],
-    );
+    assertMapped([proxy, toolhost, pgbouncer], (service) => Object.keys(service?.depends_on ?? {}), [
+      ['toolhost'],
+      ['pgbouncer'],
+      ['postgres'],
+    ]);
     assert.deepEqual([pgbouncer?.networks, postgres?.networks], [['back'], ['back']]);
     assert.deepEqual(compose.networks.back, { internal: true });
-    assert.deepEqual(
-      [proxy, toolhost, pgbouncer].map((service) => service?.read_only),
-      [true, true, true],
-    );
-    const usedNames = [...readDeployFile('compose', 'compose.yaml').matchAll(/\$\{([A-Z_]+)/g)].map(
-      ([, name = '']) => name,
-    );
-    const exampleNames = [...readDeployFile('compose', '.env.example').matchAll(/^([A-Z_]+)=/gm)].map(
-      ([, name = '']) => name,
-    );
+    assertMapped([proxy, toolhost, pgbouncer], (service) => service?.read_only, [true, true, true]);
+    const usedNames = findNames(readDeployFile('compose', 'compose.yaml'), /\$\{([A-Z_]+)/g);
+    const exampleNames = findNames(readDeployFile('compose', '.env.example'), /^([A-Z_]+)=/gm);
     assert.deepEqual(new Set(usedNames.filter((name) => name !== 'TOOLHOST_IMAGE')), new Set(exampleNames));
   });
 });
@@ -214,10 +192,7 @@ describe('the Helm chart', () => {
     assert.equal(isValid(mergeValues(manifestValues, { repicas: 3 })), false);
     assert.equal(isValid(mergeValues(manifestValues, { image: { digest: 'sha256:short' } })), false);
     const { properties } = schema as { properties: Json };
-    assert.deepEqual(
-      Object.keys(defaults).filter((name) => !Object.hasOwn(properties, name)),
-      [],
-    );
+    assertNone(Object.keys(defaults), (name) => !Object.hasOwn(properties, name));
   });
 
   it('[ship 2] renders the manifests that are stored with it', () => {
@@ -255,30 +230,15 @@ describe('the Helm chart', () => {
     };
     const octets = Array.from({ length: 256 }, (_, octet) => octet);
     const oneAddressPerNetwork = octets.flatMap((first) => octets.map((second) => `${first}.${second}.1.1`));
-    const v6 = [
-      '::1',
-      'fc00::1',
-      'fe80::1',
-      '64:ff9b::a9fe:a9fe',
-      '2001::1',
-      '2001:db8::1',
-      '2002:7f00:1::',
-      '3fff::1',
-    ];
-    const refusedAddresses = [...oneAddressPerNetwork, '168.63.129.16', '192.0.0.1', ...v6].filter(
-      (address) => !isPublicAddress(address),
-    );
-    assert.deepEqual(refusedAddresses.filter(isReachable), []);
+    const v6 = '::1 fc00::1 fe80::1 64:ff9b::a9fe:a9fe 2001::1 2001:db8::1 2002:7f00:1:: 3fff::1'.split(' ');
+    const addresses = [...oneAddressPerNetwork, '168.63.129.16', '192.0.0.1', ...v6];
+    assertNone(addresses, (address) => !isPublicAddress(address) && isReachable(address));
     for (const address of ['8.8.8.8', '2606:4700:4700::1111']) assert.ok(isReachable(address), address);
   });
 
   it('has a default network policy that allows everything that an installation needs [ship 2]', () => {
     const names = getPolicy(manifestValues)?.egress.filter(({ to }) => to === undefined) ?? [];
-    for (const port of [53, 5432])
-      assert.ok(
-        names.some((rule) => isOpen(rule, port)),
-        `port ${port}`,
-      );
+    for (const port of [53, 5432]) assertSome(names, (rule) => isOpen(rule, port), `port ${port}`);
     assert.deepEqual(getPolicy(manifestValues)?.ingress, [{ ports: [{ port: 'http' }] }]);
     const web = getPublicRule(manifestValues);
     for (let port = 1; port <= 65_535; port++) {
@@ -289,10 +249,8 @@ describe('the Helm chart', () => {
     assert.ok(isOpen(getPublicRule(mergeValues(manifestValues, { oidc })), 10_443));
     assert.ok(!isOpen(getPublicRule(mergeValues(manifestValues, { oidc })), 1));
     const own = getPolicy(allOptions)?.egress ?? [];
-    assert.deepEqual(
-      own.filter((rule) => isOpen(rule, 6432)).map(({ to }) => to),
-      [[{ podSelector: { matchLabels: { app: 'pgbouncer' } } }]],
-    );
+    const databaseRules = own.filter((rule) => isOpen(rule, 6432));
+    assertMapped(databaseRules, ({ to }) => to, [[{ podSelector: { matchLabels: { app: 'pgbouncer' } } }]]);
     assert.deepEqual(own.at(-1), { to: [{ ipBlock: { cidr: '10.1.2.3/32' } }], ports: [{ port: 8080 }] });
     assert.equal(getPolicy(mergeValues(manifestValues, { networkPolicy: { enabled: false } })), undefined);
   });
@@ -303,67 +261,51 @@ describe('the Helm chart', () => {
       type Pod = { template: { spec: { volumes: { emptyDir: Json }[] } } };
       const { volumes } = (deployment.spec as Pod).template.spec;
       const { data, tmp } = mergeValues(defaults, own).storage as Json;
-      assert.deepEqual(
-        volumes.map(({ emptyDir }) => emptyDir),
-        [{ sizeLimit: data }, { sizeLimit: tmp }],
-      );
+      assertMapped(volumes, ({ emptyDir }) => emptyDir, [{ sizeLimit: data }, { sizeLimit: tmp }]);
     }
   });
 
-  for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': allOptions })) {
+  for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': allOptions }))
     it(`[ship 2] renders objects that Kubernetes knows, ${title}`, async () => {
-      for (const manifest of [
-        ...renderManifests(own),
-        parse(readDeployFile('kubernetes', 'secret.example.yaml')) as Manifest,
-      ]) {
+      const secret = parse(readDeployFile('kubernetes', 'secret.example.yaml')) as Manifest;
+      for (const manifest of [...renderManifests(own), secret]) {
         const { apiVersion, kind } = manifest;
-        const folder = apiVersion === 'v1' ? 'v1' : apiVersion;
-        const models = (await import(`kubernetes-models/${folder}/${kind}`)) as Record<string, Model | undefined>;
+        const models = (await import(`kubernetes-models/${apiVersion}/${kind}`)) as Record<string, Model | undefined>;
         const Model = models[kind] ?? assert.fail(`no model of ${apiVersion} ${kind}`);
         new Model(manifest).validate();
         const metadata = Object.assign({}, manifest.metadata, { labels: ['a list'] });
         assert.throws(() => new Model({ ...manifest, metadata }).validate());
       }
     });
-  }
 
   it('[ship 9] routes a service below a path, and its metadata, through the ingress', () => {
-    const ingress = renderManifests({ ...allOptions, baseUrl: 'https://example.com/hub' }).find(
-      ({ kind }) => kind === 'Ingress',
-    );
-    type Rules = { rules: { host: string; http: { paths: { path: string }[] } }[] };
-    const { rules } = (ingress ?? assert.fail()).spec as Rules;
-    const [rule] = rules;
-    assert.equal(rule?.host, 'example.com');
-    assert.deepEqual(
-      rule?.http.paths.map(({ path }) => path),
-      ['/hub', '/.well-known/oauth-protected-resource/hub', '/.well-known/oauth-authorization-server/hub'],
-    );
+    const manifests = renderManifests({ ...allOptions, baseUrl: 'https://example.com/hub' });
+    const ingress = manifests.find(({ kind }) => kind === 'Ingress') ?? assert.fail();
+    const { rules } = ingress.spec as { rules: { host: string; http: { paths: { path: string }[] } }[] };
+    const [{ host, http } = assert.fail()] = rules;
+    assert.equal(host, 'example.com');
+    const metadata = ['protected-resource', 'authorization-server'].map((name) => `/.well-known/oauth-${name}/hub`);
+    assertMapped(http.paths, ({ path }) => path, ['/hub', ...metadata]);
   });
 
   it('[ship 2] probes, stops, and confines the service as required', () => {
     const manifests = renderManifests(allOptions);
     const deployment = manifests.find(({ kind }) => kind === 'Deployment') ?? assert.fail();
-    const valuesByPath = new Map(
-      [...walkValues(deployment.spec)].map(({ path, value }) => [path.slice(-2).join('.'), value]),
-    );
-    assert.equal(valuesByPath.get('spec.terminationGracePeriodSeconds'), 30);
-    assert.deepEqual(
-      [valuesByPath.get('securityContext.runAsNonRoot'), valuesByPath.get('rollingUpdate.maxUnavailable')],
-      [true, 0],
-    );
-    assert.equal(valuesByPath.get('securityContext.readOnlyRootFilesystem'), true);
-    assert.ok(
-      dockerfile.includes(
-        `USER ${valuesByPath.get('securityContext.runAsUser')}:${valuesByPath.get('securityContext.runAsGroup')}`,
-      ),
-    );
-    const paths = [...walkValues(deployment.spec)]
-      .filter(({ path }) => path.at(-1) === 'path')
-      .map(({ value }) => value);
-    assert.deepEqual(paths, ['/readyz', '/readyz', '/livez']);
-    const container = (deployment.spec as { template: { spec: { containers: { env: { name: string }[] }[] } } })
-      .template.spec.containers[0];
+    const values = [...walkValues(deployment.spec)];
+    const valuesByPath = new Map(values.map(({ path, value }) => [path.slice(-2).join('.'), value]));
+    for (const [path, value] of Object.entries({
+      'spec.terminationGracePeriodSeconds': 30,
+      'securityContext.runAsNonRoot': true,
+      'rollingUpdate.maxUnavailable': 0,
+      'securityContext.readOnlyRootFilesystem': true,
+    }))
+      assert.equal(valuesByPath.get(path), value, path);
+    const [user, group] = ['runAsUser', 'runAsGroup'].map((name) => valuesByPath.get(`securityContext.${name}`));
+    assert.ok(dockerfile.includes(`USER ${user}:${group}`));
+    const probes = values.filter(({ path }) => path.at(-1) === 'path');
+    assertMapped(probes, ({ value }) => value, ['/readyz', '/readyz', '/livez']);
+    type Pod = { template: { spec: { containers: { env: { name: string }[] }[] } } };
+    const [container] = (deployment.spec as Pod).template.spec.containers;
     const secret = parse(readDeployFile('kubernetes', 'secret.example.yaml')) as { stringData: Json };
     assertKnown([...(container?.env ?? []).map(({ name }) => name), ...Object.keys(secret.stringData)], 'the chart');
     const kinds = manifests.map(({ kind }) => kind).toSorted();

@@ -1,26 +1,22 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { root } from '../files.ts';
-import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 describe('the drill on the backup page', () => {
-  let folder: string;
-  let service: ChildToolhost;
-  const env = () => ({ DATA_DIR: join(folder, 'data') });
-  before(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-drill-'));
-    symlinkSync(join(root, 'bin'), join(folder, 'bin'));
-    service = await startChildToolhost({ ...env(), DEMO: '1' });
-  });
-  after(async () => {
-    await service?.end();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const fixtures = useFixtures();
+  const folder = fixtures.folder();
+  symlinkSync(join(root, 'bin'), join(folder, 'bin'));
+  const env = { DATA_DIR: join(folder, 'data') };
+  const service = fixtures.start(
+    () => startChildToolhost({ ...env, DEMO: '1' }),
+    (running) => running.end(),
+  );
 
   it('[ship 3] restores its own backup, and leaves nothing behind', async () => {
     const script = readFileSync(join(root, 'deploy', 'backup', 'drill.sh'), 'utf8');
@@ -28,11 +24,7 @@ describe('the drill on the backup page', () => {
     const before = readdirSync(folder).toSorted();
     const { code, stdout, stderr } = await runToolhostCommand(
       ['-eu', '-c', script.replaceAll('8090', String(await findFreePort()))],
-      {
-        program: '/bin/sh',
-        cwd: folder,
-        env: env(),
-      },
+      { program: '/bin/sh', cwd: folder, env },
     );
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^Wrote [\s\S]*^Valid: [\s\S]*^Restored [\s\S]*Website relaunch/m);

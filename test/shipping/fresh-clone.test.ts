@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { root } from '../files.ts';
 import { getSkipReason, isShell, readBlocks } from '../support/pages/blocks.ts';
 import { runBlocks, type Shell, signalProcessGroup, startShell } from '../support/pages/run-page.ts';
 import { findFreeNeighbors, findFreePort } from '../support/upstreams/listener.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Returns a person's environment: the Node of the machine, and the npm settings. */
 function environment(folder: string): Record<string, string> {
@@ -32,14 +32,9 @@ async function waitUntilReady(child: ReturnType<typeof startShell>): Promise<voi
 }
 
 describe('a fresh clone', () => {
-  let folder: string;
-  let clone: string;
-  before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-clone-'));
-    clone = join(folder, 'toolhost');
-    execFileSync('git', ['clone', '--quiet', root, clone]);
-  });
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = useFixtures().folder();
+  const clone = join(folder, 'toolhost');
+  before(() => void execFileSync('git', ['clone', '--quiet', root, clone]));
 
   /**
    * Runs the commands of a page in two terminals: the first block starts the service, and the others run next to it.
@@ -74,7 +69,7 @@ describe('a fresh clone', () => {
     'README.md': [/Website relaunch/, /^\[\{"id":.*"title":"Measure the loading time"/m],
     'docs/tutorial.md': [/"id":"7"/, /^Changed the tool "refund_order"/m],
   };
-  for (const [page, results] of Object.entries(pages)) {
+  for (const [page, results] of Object.entries(pages))
     it(`[ship 8] produces the documented results of ${page} when its commands are run one after another`, async () => {
       let { stdout, failure } = await runPageCommands(page);
       // A busy machine overloads the service, which then refuses calls.
@@ -83,5 +78,4 @@ describe('a fresh clone', () => {
       assert.equal(failure, undefined);
       for (const result of results) assert.match(stdout, result);
     });
-  }
 });

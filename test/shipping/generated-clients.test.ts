@@ -3,14 +3,14 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
+import { assertMapped } from '../support/assert-lists.ts';
 import { ensureNpmProgram } from '../support/npm.ts';
 import { ensurePythonPackages } from '../support/python.ts';
 import { buildIsolatedEnvironment } from '../support/toolhost/run-script.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useToolhost } from '../support/toolhost/use-toolhost.ts';
 
 const openApiTs = {
   package: '@hey-api/openapi-ts',
@@ -42,8 +42,7 @@ import { type Call, callTool, createMcpServer, deleteMcpServer, getCall, type Se
 
 client.setConfig({ auth: ${JSON.stringify(key)} });
 const throwOnError = true;
-const tool: Tool = {
-  name: 'list_orders',
+const tool: Tool = { name: 'list_orders',
   description: 'Lists orders.',
   method: 'GET',
   url: ${JSON.stringify(`${upstream}/orders`)},
@@ -86,18 +85,8 @@ print(json.dumps([server.tool_count, called.is_error, call.tool, call.outcome.va
 `;
 
 describe('a client generated from the OpenAPI document', () => {
-  let toolhost: TestToolhost;
-  let upstream: RecordingUpstream;
+  const { toolhost, upstream } = useToolhost();
   let folder: string;
-
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'toolhost-generated-'));
   });
@@ -117,10 +106,7 @@ describe('a client generated from the OpenAPI document', () => {
 
   async function assertCalled(slug: string, output: string): Promise<void> {
     assert.deepEqual(JSON.parse(output), [1, false, 'list_orders', 'ok', slug]);
-    assert.deepEqual(
-      upstream.take().map(({ method, url }) => `${method} ${url}`),
-      ['GET /orders?page=2'],
-    );
+    assertMapped(upstream.take(), ({ method, url }) => `${method} ${url}`, ['GET /orders?page=2']);
     assert.equal((await toolhost.rest('GET', `/servers/${slug}`)).status, 404);
   }
 

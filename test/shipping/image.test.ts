@@ -84,7 +84,6 @@ describe('the container image', () => {
         ...image.healthcheck,
       ]);
       await assert.rejects(execFileAsync(wrongPortProgram, wrongPortWords), { code: 1 });
-      // Runs an operator command, as `docker exec` does.
       const [backupProgram, ...backupArgs] = buildCommand([...image.entrypoint, 'backup', '/data/first.backup']);
       assert.match((await execFileAsync(backupProgram, backupArgs)).stdout, /^Wrote /);
       child.kill('SIGTERM');

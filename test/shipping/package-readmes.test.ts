@@ -8,7 +8,6 @@ import { formatTranscript, runScript } from '../support/toolhost/run-script.ts';
 
 const packageNames = readdirSync(join(root, 'packages'));
 
-/** Returns the public modules of a package, without the leading `./`. */
 function getModules(name: string): string[] {
   const manifest = readFileSync(join(root, 'packages', name, 'package.json'), 'utf8');
   const { exports } = JSON.parse(manifest) as { exports: Record<string, string> };

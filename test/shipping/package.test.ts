@@ -2,16 +2,17 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
 import { findTestCode } from '../support/find-test-code.ts';
 import { freshCall } from '../support/fresh-request.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { ensureNode } from '../support/toolhost/node-versions.ts';
-import { type PackedToolhost, packToolhost } from '../support/toolhost/packed-toolhost.ts';
+import { packToolhost } from '../support/toolhost/packed-toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -28,18 +29,11 @@ const maxStartRatio = 75;
 type Manifest = { name: string; version: string };
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
 
-/** Returns the total size of all files below a folder, in bytes. */
 function measureSize(folder: string): number {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-}
-
-async function measureMs(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
 }
 
 /** Calls the first tool of the worked example, and returns the text of the result. */
@@ -51,14 +45,11 @@ async function callExample({ url, output }: ChildToolhost): Promise<string> {
 }
 
 describe('the npm package', () => {
-  let packedToolhost: PackedToolhost;
-  let postgres: TestPostgres;
+  const fixtures = useFixtures();
+  const postgres = fixtures.start(startPostgres);
+  const packedToolhost = fixtures.start(packToolhost, ({ remove }) => remove());
   before(async () => {
-    [packedToolhost, postgres] = await Promise.all([packToolhost(), startPostgres()]);
     for (const version of [...nodeVersions, unsupportedNode]) await ensureNode(version);
-  });
-  after(async () => {
-    await Promise.all([packedToolhost?.remove(), postgres?.stop()]);
   });
 
   /** Returns the environment of a person with this Node version. */
@@ -109,56 +100,42 @@ describe('the npm package', () => {
   for (const version of nodeVersions) {
     it(`[ship 1] prints its version and commit, starts, and responds to a call on Node ${version}`, async (t) => {
       const env = await createEnvironment(version);
-      const { stdout } = await execFileAsync('npm', ['exec', '--no', '--', 'toolhost', '--version'], {
-        cwd: packedToolhost.folder,
-        env,
-      });
+      const runToolhost = (...args: string[]) =>
+        execFileAsync('npm', ['exec', '--no', '--', 'toolhost', ...args], { cwd: packedToolhost.folder, env });
+      const { stdout } = await runToolhost('--version');
       const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
       assert.match(stdout, new RegExp(`^${manifest.version} \\(commit ${commit}(-modified)?\\)\n$`));
-      const keylessRun = execFileAsync('npm', ['exec', '--no', '--', 'toolhost', 'servers', 'list'], {
-        cwd: packedToolhost.folder,
-        env,
-      });
-      await assert.rejects(keylessRun, { stderr: /create a key with: npx toolhost keys create / });
-      let service: ChildToolhost | undefined;
-      const startMs = await measureMs(async () => {
-        service = await startChildToolhost({ ...env, DEMO: '1' }, packedToolhost.program);
-      });
-      assert.ok(service);
-      try {
-        const emptyProgramMs = await measureMs(() => execFileAsync('node', ['-e', '0'], { env }));
-        t.diagnostic(
-          `Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program takes ${emptyProgramMs.toFixed(0)} ms`,
-        );
-        assert.ok(
-          startMs < maxStartRatio * emptyProgramMs,
-          `${startMs} ms, but an empty program takes only ${emptyProgramMs} ms`,
-        );
-        assert.match(await callExample(service), /Website relaunch/);
-        const headers = { cookie: 'toolhost-session=somebody' };
-        const page = await (await fetch(service.url, { headers })).text();
-        const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
-        assert.equal((await fetch(new URL(script, service.url))).status, 200);
-        assert.equal(await service.end(), 0);
-        // Checked after the exit, so that every thread has run. Recommended commands must be those that this person
-        // has, and Node must print no warning.
-        assert.match(service.output('stderr'), /[ \n]toolhost keys create /);
-        assert.doesNotMatch(service.output('stderr'), /Experimental|bin\/toolhost/);
-      } finally {
-        await service.end('SIGKILL');
-      }
+      const refusal = { stderr: /create a key with: npx toolhost keys create / };
+      await assert.rejects(runToolhost('servers', 'list'), refusal);
+      const startedAt = performance.now();
+      const service = await startChildToolhost({ ...env, DEMO: '1' }, packedToolhost.program);
+      const startMs = performance.now() - startedAt;
+      t.after(() => service.end('SIGKILL'));
+      const emptyStartedAt = performance.now();
+      await execFileAsync('node', ['-e', '0'], { env });
+      const emptyProgramMs = performance.now() - emptyStartedAt;
+      const durations = `ready after ${startMs.toFixed()} ms; an empty program takes ${emptyProgramMs.toFixed()} ms`;
+      t.diagnostic(`Node ${version}: ${durations}`);
+      assert.ok(startMs < maxStartRatio * emptyProgramMs, durations);
+      assert.match(await callExample(service), /Website relaunch/);
+      const headers = { cookie: 'toolhost-session=somebody' };
+      const page = await (await fetch(service.url, { headers })).text();
+      const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
+      assert.equal((await fetch(new URL(script, service.url))).status, 200);
+      assert.equal(await service.end(), 0);
+      // Checked after the exit, so that every thread has run. Recommended commands must be those that this person
+      // has, and Node must print no warning.
+      assert.match(service.output('stderr'), /[ \n]toolhost keys create /);
+      assert.doesNotMatch(service.output('stderr'), /Experimental|bin\/toolhost/);
     });
 
-    it(`[ship 1] serves with workers on PostgreSQL on Node ${version}`, async () => {
+    it(`[ship 1] serves with workers on PostgreSQL on Node ${version}`, async (t) => {
       const env = await createEnvironment(version);
       const database = { DATABASE_URL: await postgres.createDatabase(), WORKERS: '2', DEMO: '1', PORT: '0' };
       const service = await startChildToolhost({ ...env, ...database }, packedToolhost.program);
-      try {
-        assert.match(await callExample(service), /Website relaunch/);
-        assert.equal(await service.end(), 0, service.output());
-      } finally {
-        await service.end('SIGKILL');
-      }
+      t.after(() => service.end('SIGKILL'));
+      assert.match(await callExample(service), /Website relaunch/);
+      assert.equal(await service.end(), 0, service.output());
     });
   }
 

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { outcomes } from '@toolhost/errors/errors';
 import { root } from '../files.ts';
 import { isFullSuite } from '../sets.ts';
+import { assertNone } from '../support/assert-lists.ts';
 import { type Block, getSkipReason, isShell, readBlocks, userPages } from '../support/pages/blocks.ts';
 import { checkConfigurations } from '../support/pages/check-configurations.ts';
 import { runPage } from '../support/pages/run-page.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const advice = 'explain why in a comment before the block, <!-- not run: … -->, or make it run';
 /** Commands that exist on the reader's machine, but that a test cannot provide for every page. */
@@ -24,12 +26,10 @@ const apiDescription = {
 };
 
 describe('the commands on the documentation pages', { concurrency: 2 }, () => {
-  let upstream: RecordingUpstream;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    upstream.on('GET /openapi.json', () => ({ body: { ...apiDescription, servers: [{ url: upstream.url }] } }));
-  });
-  after(() => upstream.close());
+  const upstream = useFixtures().start(startRecordingUpstream);
+  before(() =>
+    upstream.on('GET /openapi.json', () => ({ body: { ...apiDescription, servers: [{ url: upstream.url }] } })),
+  );
 
   for (const page of isFullSuite ? userPages() : ['README.md', 'docs/rest-api.md']) {
     const blocks = readBlocks(page);
@@ -57,10 +57,7 @@ describe('the commands on the documentation pages', { concurrency: 2 }, () => {
 
   it('[ship 8] finds no page that needs jq, which many machines do not have', () => {
     const pages = [...userPages(), 'docs/reference/command-line.md'];
-    assert.deepEqual(
-      pages.filter((page) => /\bjq\b/.test(readFileSync(join(root, page), 'utf8'))),
-      [],
-    );
+    assertNone(pages, (page) => /\bjq\b/.test(readFileSync(join(root, page), 'utf8')));
   });
 
   it('[ship 8] finds every test that a page names for its commands', () => {
@@ -76,10 +73,7 @@ describe('the commands on the documentation pages', { concurrency: 2 }, () => {
 
   it('[ship 8] finds a remedy for each outcome of a call', () => {
     const page = readFileSync(join(root, 'docs', 'troubleshooting.md'), 'utf8');
-    assert.deepEqual(
-      outcomes.filter((outcome) => outcome !== 'ok' && !page.includes(`\n| \`${outcome}\` |`)),
-      [],
-    );
+    assertNone(outcomes, (outcome) => outcome !== 'ok' && !page.includes(`\n| \`${outcome}\` |`));
   });
 
   it('[ship 8] accepts every configuration on the pages', async () => {

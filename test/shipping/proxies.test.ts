@@ -1,39 +1,31 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type RunningProxy, startProxy } from '../support/deploy/proxies.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FreshRequest, freshCall, freshRequest } from '../support/fresh-request.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePorts } from '../support/upstreams/listener.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const headers = { host: 'tools.example.com' };
 /** Number of concurrent calls through each proxy during restarts. */
 const callers = 4;
 
 describe('a proxy with the configuration from its page', { timeout: 900_000, concurrency: true }, () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let folder: string;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-proxies-'));
-  });
-  after(async () => {
-    await Promise.all([postgres?.stop(), upstream?.close()]);
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const fixtures = useFixtures();
+  const folder = fixtures.folder();
+  const postgres = fixtures.start(startPostgres);
+  const upstream = fixtures.start(startRecordingUpstream);
 
-  /** Starts a service in production mode, with one process per port. */
-  async function startService(count: number, more: Record<string, string>, path: '' | '/hub' = '') {
+  /** Starts a service in production mode, with one process per port. It ends with the test. */
+  async function startService(t: TestContext, count: number, more: Record<string, string>, path: '' | '/hub' = '') {
     const ports = await findFreePorts(count);
     const env: Record<string, string> = {
       BASE_URL: `https://tools.example.com${path}`,
@@ -52,10 +44,9 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
     };
     const start = (port: number) => startChildToolhost({ ...env, PORT: String(port) });
     const processes: ChildToolhost[] = await Promise.all(ports.map(start));
-    const { key } = await runToolhostJson<{ key: string }>(
-      ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'],
-      { env },
-    );
+    t.after(() => Promise.all(processes.map((running) => running.end('SIGKILL'))));
+    const createKeyArgs = ['keys', 'create', '--name', 'test', '--scopes', 'manage,call'];
+    const { key } = await runToolhostJson<{ key: string }>(createKeyArgs, { env });
     const url = `http://127.0.0.1:${ports[0]}`;
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
     const sendManagementRequest = async (method: string, at: string, body: object) => {
@@ -78,10 +69,22 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
           await Promise.all(proxies.map(({ url }) => waitUntilServedBy(`http://127.0.0.1:${port}`, url)));
         }
       },
-      async end(): Promise<void> {
-        await Promise.all(processes.map((running) => running.end('SIGKILL')));
-      },
     };
+  }
+
+  async function startProxies(
+    t: TestContext,
+    names: readonly string[],
+    ports: readonly number[],
+    path: '' | '/hub' = '',
+  ): Promise<RunningProxy[]> {
+    const proxies: RunningProxy[] = [];
+    for (const name of names) {
+      const proxy = await startProxy(name, ports, path);
+      t.after(() => proxy.stop());
+      proxies.push(proxy);
+    }
+    return proxies;
   }
 
   /** Resolves when a proxy has noticed that a process is ready. A request id begins with the id of its process. */
@@ -119,83 +122,65 @@ describe('a proxy with the configuration from its page', { timeout: 900_000, con
     return { failed: failures, counts };
   }
 
-  it('[ship 8] loses no call while replicas are restarted one after the other', async () => {
-    const service = await startService(2, {
+  it('[ship 8] loses no call while replicas are restarted one after the other', async (t) => {
+    const service = await startService(t, 2, {
       DATABASE_URL: await postgres.createDatabase(),
       DATA_DIR: join(folder, 'two'),
     });
-    const proxies: RunningProxy[] = [];
-    try {
-      for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
-      const { failed, counts } = await callThroughProxies(proxies, service.key, () =>
-        service.restart(proxies[0] ?? assert.fail(), proxies),
-      );
-      assert.deepEqual(
-        failed.slice(0, 3),
-        [],
-        `${failed.length} failed\n${proxies.map((proxy) => proxy.output()).join('\n')}`,
-      );
-      for (const { name, url } of proxies) {
-        assert.ok((counts.get(name) ?? 0) > 50, name);
-        assert.equal((await freshRequest(`${url}/metrics`, { headers })).status, 404, name);
-      }
-    } finally {
-      await Promise.all(proxies.map((proxy) => proxy.stop()));
-      await service.end();
+    const proxies = await startProxies(t, ['nginx', 'caddy', 'haproxy'], service.ports);
+    const { failed, counts } = await callThroughProxies(proxies, service.key, () =>
+      service.restart(proxies[0] ?? assert.fail(), proxies),
+    );
+    assert.deepEqual(
+      failed.slice(0, 3),
+      [],
+      `${failed.length} failed\n${proxies.map((proxy) => proxy.output()).join('\n')}`,
+    );
+    for (const { name, url } of proxies) {
+      assert.ok((counts.get(name) ?? 0) > 50, name);
+      assert.equal((await freshRequest(`${url}/metrics`, { headers })).status, 404, name);
     }
   });
 
-  it("[ship 8] forwards the client's address, whatever the client claims", async () => {
-    const service = await startService(1, { DATA_DIR: join(folder, 'address') });
-    const proxies: RunningProxy[] = [];
-    try {
-      for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
-      // Refused requests are counted by address. Claims of other addresses must not circumvent that.
-      for (const { name, url } of proxies) {
-        const sendRequest = (n: number) =>
-          freshRequest(`${url}/mcp/called`, {
-            body: {},
-            headers: { ...headers, 'x-forwarded-for': `198.51.100.${n % 250}` },
-          });
-        let statuses: number[] = [];
-        await eventually(async () => {
-          statuses = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await sendRequest(n)).status));
-          assert.ok(statuses.includes(429), `${name}: ${statuses[0]}`);
-        }, 30_000);
-      }
-    } finally {
-      await Promise.all(proxies.map((proxy) => proxy.stop()));
-      await service.end();
+  it("[ship 8] forwards the client's address, whatever the client claims", async (t) => {
+    const service = await startService(t, 1, { DATA_DIR: join(folder, 'address') });
+    const proxies = await startProxies(t, ['nginx', 'caddy', 'haproxy'], service.ports);
+    // Refused requests are counted by address. Claims of other addresses must not circumvent that.
+    for (const { name, url } of proxies) {
+      const sendRequest = (n: number) =>
+        freshRequest(`${url}/mcp/called`, {
+          body: {},
+          headers: { ...headers, 'x-forwarded-for': `198.51.100.${n % 250}` },
+        });
+      let statuses: number[] = [];
+      await eventually(async () => {
+        statuses = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await sendRequest(n)).status));
+        assert.ok(statuses.includes(429), `${name}: ${statuses[0]}`);
+      }, 30_000);
     }
   });
 
-  it('[ship 9] serves a service below a path of the host, and nothing else on the host', async () => {
-    const service = await startService(1, { DATA_DIR: join(folder, 'path') }, '/hub');
-    const proxies: RunningProxy[] = [];
-    try {
-      for (const name of ['nginx', 'caddy']) proxies.push(await startProxy(name, service.ports, '/hub'));
-      for (const { name, url } of proxies) {
-        const sendRequest = (path: string, more: FreshRequest = {}) =>
-          freshRequest(url + path, { ...more, headers: { ...more.headers, ...headers } });
-        const calledReply = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
-        assert.deepEqual([calledReply.status, calledReply.text.includes('"isError":true')], [200, false], name);
-        const page = await sendRequest('/hub/', { headers: { cookie: '__Secure-toolhost-session=somebody' } });
-        const [, script = ''] = /src="([^"]+)"/.exec(page.text) ?? [];
-        assert.match(script, /^\/hub\/assets\//, name);
-        assert.equal((await sendRequest(script)).status, 200, name);
-        const refused = await sendRequest('/hub/mcp/manage', { body: {} });
-        const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(String(refused.headers['www-authenticate'])) ?? [];
-        assert.equal(metadata, 'https://tools.example.com/.well-known/oauth-protected-resource/hub/mcp/manage');
-        const { body } = await sendRequest(new URL(metadata).pathname);
-        assert.deepEqual(body.authorization_servers, ['https://tools.example.com/hub/mcp/manage'], name);
-        const issuer = await sendRequest('/.well-known/oauth-authorization-server/hub/mcp/manage');
-        assert.equal(issuer.body.issuer, 'https://tools.example.com/hub/mcp/manage', name);
-        for (const path of ['/hub/metrics', '/mcp/manage', '/livez', '/hubs/livez', '/.well-known/other/hub/x'])
-          assert.equal((await sendRequest(path)).headers['x-request-id'], undefined, `${name} ${path}`);
-      }
-    } finally {
-      await Promise.all(proxies.map((proxy) => proxy.stop()));
-      await service.end();
+  it('[ship 9] serves a service below a path of the host, and nothing else on the host', async (t) => {
+    const service = await startService(t, 1, { DATA_DIR: join(folder, 'path') }, '/hub');
+    const proxies = await startProxies(t, ['nginx', 'caddy'], service.ports, '/hub');
+    for (const { name, url } of proxies) {
+      const sendRequest = (path: string, more: FreshRequest = {}) =>
+        freshRequest(url + path, { ...more, headers: { ...more.headers, ...headers } });
+      const calledReply = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
+      assert.deepEqual([calledReply.status, calledReply.text.includes('"isError":true')], [200, false], name);
+      const page = await sendRequest('/hub/', { headers: { cookie: '__Secure-toolhost-session=somebody' } });
+      const [, script = ''] = /src="([^"]+)"/.exec(page.text) ?? [];
+      assert.match(script, /^\/hub\/assets\//, name);
+      assert.equal((await sendRequest(script)).status, 200, name);
+      const refused = await sendRequest('/hub/mcp/manage', { body: {} });
+      const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(String(refused.headers['www-authenticate'])) ?? [];
+      assert.equal(metadata, 'https://tools.example.com/.well-known/oauth-protected-resource/hub/mcp/manage');
+      const { body } = await sendRequest(new URL(metadata).pathname);
+      assert.deepEqual(body.authorization_servers, ['https://tools.example.com/hub/mcp/manage'], name);
+      const issuer = await sendRequest('/.well-known/oauth-authorization-server/hub/mcp/manage');
+      assert.equal(issuer.body.issuer, 'https://tools.example.com/hub/mcp/manage', name);
+      for (const path of ['/hub/metrics', '/mcp/manage', '/livez', '/hubs/livez', '/.well-known/other/hub/x'])
+        assert.equal((await sendRequest(path)).headers['x-request-id'], undefined, `${name} ${path}`);
     }
   });
 });

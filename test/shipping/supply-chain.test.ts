@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
 import { root } from '../files.ts';
+import { assertMapped, assertNone } from '../support/assert-lists.ts';
 import { parseInstructions } from '../support/image/image-steps.ts';
 
 type Json = { [key: string]: unknown };
@@ -95,19 +96,17 @@ describe('the supply chain of a release', () => {
   it('pins every action by its commit [ship 11]', () => {
     const usedActions = steps.flatMap(({ uses }) => uses ?? []);
     assert.ok(usedActions.length > 10);
-    assert.deepEqual(
-      usedActions.filter((action) => !/@[0-9a-f]{40}$/.test(action)),
-      [],
-    );
+    assertNone(usedActions, (action) => !/@[0-9a-f]{40}$/.test(action));
   });
 
   it('runs code of the package and its dependencies only in jobs without write permissions [ship 11]', () => {
     const hasWritePermission = ({ permissions = {} }: Job) => Object.values(permissions).includes('write');
     const privilegedJobs = jobs.filter(hasWritePermission);
-    assert.deepEqual(
-      privilegedJobs.map(({ id }) => id),
-      ['release.yml: image', 'release.yml: publish', 'security.yml: codeql'],
-    );
+    assertMapped(privilegedJobs, ({ id }) => id, [
+      'release.yml: image',
+      'release.yml: publish',
+      'security.yml: codeql',
+    ]);
     const commands = privilegedJobs.flatMap((job) => job.steps.flatMap(({ run = '' }) => run.split('\n')));
     const codeCommands = commands.filter((command) => /\b(?:npm|npx|node|yarn|pnpm|make|bash|sh)\b/.test(command));
     assert.deepEqual(codeCommands, ['npm publish release/*.tgz --provenance --access public --ignore-scripts']);

@@ -9,23 +9,25 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, before, beforeEach, describe, it } from 'node:test';
+import { assertNone } from '../support/assert-lists.ts';
 import { damageBytes, findTransactions } from '../support/store/wal-file.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
+const toWords = (text: string) => text.split(' ');
 const listKeys = ['keys', 'list'];
 const createKeyArgs = (name: string) => ['keys', 'create', '--name', name, '--scopes', 'call'];
 const refusalPattern =
   /write-ahead log \S+toolhost\.sqlite-wal is missing or cannot be read.* To start without these changes, add --accept-loss\.\n$/;
 
 describe('a SQLite database with a lost write-ahead log', () => {
-  let parent: string;
+  const parent = useFixtures().folder();
   /** Files of a killed service: the first key is in the database, and the second only in the log. */
-  let killedDataDir: string;
-  let backup: string;
+  const killedDataDir = join(parent, 'left');
+  const backup = join(parent, 'backup');
   let folder: string;
   let file: string;
   let env: Record<string, string>;
@@ -48,9 +50,6 @@ describe('a SQLite database with a lost write-ahead log', () => {
   const readFiles = () => readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'base64')]);
 
   before(async () => {
-    parent = mkdtempSync(join(tmpdir(), 'toolhost-accept-'));
-    killedDataDir = join(parent, 'left');
-    backup = join(parent, 'backup');
     const at = { DATA_DIR: killedDataDir, LOG_LEVEL: 'warn' };
     await run(createKeyArgs('in-database'), at);
     await run(['backup', backup], at);
@@ -58,7 +57,7 @@ describe('a SQLite database with a lost write-ahead log', () => {
     await run(createKeyArgs('in-log'), at);
     await killed.end('SIGKILL');
   });
-  after(() => rmSync(parent, { recursive: true }));
+
   beforeEach(() => {
     folder = mkdtempSync(join(parent, 'data-'));
     file = join(folder, 'toolhost.sqlite');
@@ -70,15 +69,9 @@ describe('a SQLite database with a lost write-ahead log', () => {
   it('[sec G6] refuses every command that opens the database, and changes no file', async () => {
     rmSync(`${file}-wal`);
     const content = readFiles();
-    const commands = [
-      ...[['serve'], listKeys, createKeyArgs('more'), ['limits', 'show'], ['quotas', 'show']],
-      ...[
-        ['master-key', 'status'],
-        ['master-key', 'reseal'],
-        ['backup', join(parent, 'refused')],
-      ],
-    ];
-    for (const args of commands) {
+    const operatorCommands = ['limits show', 'quotas show', 'master-key status', 'master-key reseal'];
+    const backupArgs = ['backup', join(parent, 'refused')];
+    for (const args of [['serve'], listKeys, createKeyArgs('more'), backupArgs, ...operatorCommands.map(toWords)]) {
       const { code, stderr } = await runToolhostCommand(args, { env: { ...env, PORT: '0', DEMO: '0' } });
       assert.equal(code, 1, args.join(' '));
       assert.match(stderr, refusalPattern, args.join(' '));
@@ -144,10 +137,7 @@ describe('a SQLite database with a lost write-ahead log', () => {
     assert.match((await run([...listKeys, '--accept-loss'])).stdout, /in-log/);
     assert.ok(existsSync(`${file}-wal-expected`));
     assert.equal(await child?.end(), 0);
-    assert.deepEqual(
-      readdirSync(folder).filter((name) => name.includes('-wal')),
-      [],
-    );
+    assertNone(readdirSync(folder), (name) => name.includes('-wal'));
     const copy = mkdtempSync(join(parent, 'copy-'));
     copyFileSync(file, join(copy, 'toolhost.sqlite'));
     assert.match((await run(listKeys, { DATA_DIR: copy })).stdout, /in-log/);

@@ -1,28 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { type AuditEvent, insertAuditEvent, maxDetailCharsPerDay } from '../../apps/server/src/store/audit-events.ts';
 import { engines } from '../sets.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const dayMs = 24 * 60 * 60_000;
 const noon = Date.UTC(2026, 0, 1, 12);
 const longDetailChars = 30_000;
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`audit details on ${engine}`, () => {
-    let postgres: TestPostgres | undefined;
-    let toolhost: TestToolhost;
-    before(async () => {
-      postgres = engine === 'postgres' ? await startPostgres() : undefined;
-      toolhost = await startToolhost(postgres && { env: { DATABASE_URL: await postgres.createDatabase() } });
-    });
-    after(async () => {
-      await toolhost.stop();
-      await postgres?.stop();
-    });
+    const world = useFixtures().start(() => startToolhostOnEngine(engine));
 
-    const db = () => toolhost.running.app.runner.db;
+    const db = () => world.toolhost.running.app.runner.db;
     let count = 0;
     const buildEvent = (length: number, fields: Partial<AuditEvent> = {}): AuditEvent => ({
       id: `aud_${++count}`,
@@ -54,13 +45,12 @@ for (const engine of engines) {
       assert.equal(await insertAndMeasure(buildEvent(1000)), 1000);
       assert.equal(await insertAndMeasure(buildEvent(longDetailChars, { workspace_id: 'another' })), longDetailChars);
       assert.equal(await insertAndMeasure(buildEvent(longDetailChars, { at: noon + dayMs })), longDetailChars);
-      const { rows } = {
-        rows: await db().selectFrom('audit_events').select('detail').where('at', '=', noon).execute(),
-      };
+      const rows = await db().selectFrom('audit_events').select('detail').where('at', '=', noon).execute();
       assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < maxDetailCharsPerDay + 2 * longDetailChars);
     });
 
     it('[find A5] omits the details of a change above the daily limit, and makes the change', async () => {
+      const { toolhost } = world;
       const slugs = Array.from({ length: 20 }, (_, n) => `server-${n}-${'s'.repeat(50)}`);
       for (const slug of slugs) await toolhost.createServer({ name: 'Named', slug, description: 'd', tools: [] });
       const createKeyAndGetDetail = async () => {
@@ -74,9 +64,7 @@ for (const engine of engines) {
         return (await events.executeTakeFirstOrThrow()).detail;
       };
       assert.match(await createKeyAndGetDetail(), /server-19-s/);
-      // The test may end on the next day, so that day is filled as well.
-      for (const at of [Date.now(), Date.now() + dayMs]) await fillDailyLimit(at);
+      await fillDailyLimit(world.now());
       assert.equal(await createKeyAndGetDetail(), '{"left_out":true}');
     });
   });
-}

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { afterEach, describe, it } from 'node:test';
 import { blockThread } from '../support/block-thread.ts';
 import { eventually } from '../support/eventually.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { createMovableClock, type MovableClock } from '../support/toolhost/movable-clock.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
+import { createMovableClock } from '../support/toolhost/movable-clock.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const hour = 3_600_000;
 
-/** Creates a key that expires after this many seconds. */
 async function createKey(toolhost: TestToolhost, expires_in: number): Promise<string> {
   const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'n', scopes: ['manage'], expires_in } });
   return String(body.key);
@@ -21,28 +20,16 @@ const getStatus = async (toolhost: TestToolhost, key: string) =>
   (await toolhost.rest('GET', '/servers', { key })).status;
 
 describe('[find B1] a process on PostgreSQL', () => {
-  let postgres: TestPostgres;
-  let databaseClock: MovableClock;
-  let toolhost: TestToolhost;
-  let env: Record<string, string>;
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const databaseClock = fixtures.start(() => createMovableClock(database.url));
   /** Error of the process clock, in ms. */
   let clockOffsetMs = 0;
-  before(async () => {
-    postgres = await startPostgres();
-    const url = await postgres.createDatabase();
-    databaseClock = await createMovableClock(url);
-    env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    toolhost = await startToolhost({
-      env,
-      runtimeOptions: { now: () => Date.now() + clockOffsetMs },
-    });
-  });
+  const toolhost = fixtures.start(() =>
+    startToolhost({ env: database.env, runtimeOptions: { now: () => Date.now() + clockOffsetMs } }),
+  );
   afterEach(() => {
     clockOffsetMs = 0;
-  });
-  after(async () => {
-    await toolhost?.stop();
-    await postgres.stop();
   });
 
   const getReadiness = async () => {
@@ -59,7 +46,7 @@ describe('[find B1] a process on PostgreSQL', () => {
   });
 
   it('is not ready when its clock is off by more than 5 s and another process agrees with the database, but stays ready when the database clock is wrong', async (t) => {
-    const other = await startToolhost({ env });
+    const other = await startToolhost({ env: database.env });
     t.after(other.stop);
     const countProcesses = async () => (await scrapeMetrics(toolhost.url)).value('toolhost_serving_processes');
     await eventually(async () => assert.equal(await countProcesses(), 2));

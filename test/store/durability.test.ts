@@ -1,37 +1,28 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { getRunCount } from '../sets.ts';
 import { ChangeLedger, waitForRandomMoment } from '../support/store/change-ledger.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Number of kills. The complete run of sec G5 uses `KILL_ROUNDS=200`. */
 const rounds = Number(process.env.KILL_ROUNDS ?? getRunCount(10));
 const writers = ['a', 'b', 'c'];
 
 describe('durability on SQLite', () => {
-  let dataDir: string;
-  let env: Record<string, string>;
-  let key: string;
-  let child: ChildToolhost | undefined;
-  before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
-    env = { DATA_DIR: dataDir, MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'warn' };
-    const toolhost = await startToolhost({ dataDir, env });
-    key = await toolhost.createKey();
-    await toolhost.stop();
-  });
-  after(async () => {
-    await child?.end('SIGKILL');
-    rmSync(dataDir, { recursive: true });
-  });
+  const dataDir = useFixtures().folder();
 
-  it(`[sec G5] keeps everything that was acknowledged when the service is killed at ${rounds} moments under writes`, async () => {
+  it(`[sec G5] keeps everything that was acknowledged when the service is killed at ${rounds} moments under writes`, async (t) => {
+    const env = { DATA_DIR: dataDir, MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'warn' };
+    const toolhost = await startToolhost({ dataDir, env });
+    const key = await toolhost.createKey();
+    await toolhost.stop();
+    let child: ChildToolhost | undefined;
+    t.after(() => child?.end('SIGKILL'));
     const ledger = new ChangeLedger();
     for (let round = 0; round < rounds; round += 1) {
       child = await startChildToolhost(env);

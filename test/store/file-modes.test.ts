@@ -1,34 +1,28 @@
 import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
+import { assertSome } from '../support/assert-lists.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const getMode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-/** Returns the modes of all files in a folder, by name. */
 function getModes(folder: string): Record<string, string> {
   return Object.fromEntries(readdirSync(folder).map((name) => [name, getMode(join(folder, name))]));
 }
 
 describe('the data folder', () => {
-  let parent: string;
+  const parent = useFixtures().folder();
   let folder: string;
   beforeEach(() => {
-    parent = mkdtempSync(join(tmpdir(), 'toolhost-modes-'));
-    folder = join(parent, 'below', 'data');
+    folder = join(mkdtempSync(join(parent, 'test-')), 'data');
   });
-  afterEach(() => rmSync(parent, { recursive: true }));
 
   const assertPrivate = (names: RegExp[]) => {
     const modes = getModes(folder);
-    for (const name of names)
-      assert.ok(
-        Object.keys(modes).some((fileName) => name.test(fileName)),
-        String(name),
-      );
+    for (const name of names) assertSome(Object.keys(modes), (fileName) => name.test(fileName), String(name));
     assert.deepEqual(new Set(Object.values(modes)), new Set(['600']), JSON.stringify(modes));
     assert.equal(getMode(folder), '700');
   };

@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { afterEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandomInt, seed } from '../support/seeded-numbers.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { spawnToolhost, waitForExit } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 describe('a first start', () => {
-  let parent: string;
-  before(() => {
-    parent = mkdtempSync(join(tmpdir(), 'toolhost-first-'));
-  });
-  after(() => rmSync(parent, { recursive: true }));
+  const parent = useFixtures().folder();
   let child: ChildToolhost | undefined;
   afterEach(() => child?.end('SIGKILL'));
 

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, it } from 'node:test';
-import { type Database, openDatabase } from '../../apps/server/src/store/database.ts';
+import { describe, it } from 'node:test';
+import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { defaultDatabaseOptions } from '../support/store/default-options.ts';
 import { findWorkspaceIds, insertWorkspace } from '../support/store/workspace-rows.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { useToolhost } from '../support/toolhost/use-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 /** Maximum time for all writes together. Writes that wait one after the other would take longer. */
@@ -26,25 +27,14 @@ function lockForWriting(file: string): () => void {
 }
 
 describe('a SQLite file that another program locks for a long time', () => {
-  let stores: Stores;
-  let database: Database;
-  let file: string;
-  before(async () => {
-    stores = await startStores('sqlite');
-    const options = await stores.newOptions();
-    file = options.file;
-    database = await openDatabase(options);
-  });
-  after(async () => {
-    await database.close();
-    await stores.stop();
-  });
+  const file = join(useFixtures().folder(), 'locked.sqlite');
+  const database = useFixtures().start(() => openDatabase({ ...defaultDatabaseOptions, postgres: undefined, file }));
   const ids = () => findWorkspaceIds(database.db);
 
   for (const [name, write] of [
     ['statements', (id: string) => insertWorkspace(database.db, id)],
     ['transactions', (id: string) => transact(database.db, (db) => insertWorkspace(db, id))],
-  ] as const) {
+  ] as const)
     it(`[find C4] allows reads while ${name} wait for the lock, and then applies them once`, async () => {
       const unlock = lockForWriting(file);
       const newIds = ['one', 'two', 'three'].map((id) => `${name}-${id}`);
@@ -57,7 +47,6 @@ describe('a SQLite file that another program locks for a long time', () => {
       await Promise.all(writes);
       assert.deepEqual((await ids()).filter((id) => newIds.includes(id)).toSorted(), newIds.toSorted());
     });
-  }
 
   it('[find C4] fails every waiting write within one time limit, not one after the other', async () => {
     const unlock = lockForWriting(file);
@@ -91,16 +80,7 @@ describe('a SQLite file that another program locks for a long time', () => {
 });
 
 describe('a service whose SQLite file another program locks', () => {
-  let toolhost: TestToolhost;
-  let upstream: RecordingUpstream;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egressPorts: [upstream.port] });
-  });
-  after(async () => {
-    await toolhost.stop();
-    await upstream.close();
-  });
+  const { toolhost, upstream } = useToolhost();
 
   it('[find C4] serves calls, including calls of servers that it has not loaded yet, and recovers with every record', async () => {
     const slugs = ['first', 'second', 'third'];

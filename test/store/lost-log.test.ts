@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isFullSuite } from '../sets.ts';
+import { assertNone } from '../support/assert-lists.ts';
 import { eventually } from '../support/eventually.ts';
 import { createRandomInt, seed } from '../support/seeded-numbers.ts';
 import { AcknowledgedServers } from '../support/store/acknowledged-servers.ts';
@@ -24,6 +24,7 @@ import {
   spawnToolhost,
   waitForExit,
 } from '../support/toolhost/toolhost-command.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const rounds = Number(process.env.KILL_ROUNDS ?? (isFullSuite ? 100 : 4));
 const writers = ['a', 'b', 'c'];
@@ -106,25 +107,20 @@ function readFiles(folder: string): Map<string, Buffer> {
 const roundsPerTest = 20;
 
 describe('a start after a service was killed', () => {
-  let dataDir: string;
+  const dataDir = useFixtures().folder();
+  const file = join(dataDir, 'toolhost.sqlite');
   let env: Record<string, string>;
-  let file: string;
   let key: string;
   let child: ChildToolhost;
   const acknowledged = new AcknowledgedServers();
   const randomBelow = createRandomInt(seed);
   before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-log-'));
-    file = join(dataDir, 'toolhost.sqlite');
     const MASTER_KEY = randomBytes(32).toString('base64');
     env = { DATA_DIR: dataDir, MASTER_KEY, LOG_LEVEL: 'warn', QUOTAS: 'writes=0,servers=0' };
     ({ key } = await runToolhostJson<{ key: string }>(createKeyArgs('load'), { env }));
     child = await startChildToolhost(env);
   });
-  after(async () => {
-    await child?.end('SIGKILL');
-    rmSync(dataDir, { recursive: true });
-  });
+  after(() => child?.end('SIGKILL'));
 
   /** Creates servers until the service is killed at a random moment. */
   const killUnderLoad = async (round: number) => {
@@ -184,10 +180,7 @@ describe('a start after a service was killed', () => {
 
   it('[sec G6] finds no write-ahead log and no marker file after a service that was stopped properly', async () => {
     assert.equal(await child.end(), 0);
-    assert.deepEqual(
-      readdirSync(dataDir).filter((name) => name.includes('-wal')),
-      [],
-    );
+    assertNone(readdirSync(dataDir), (name) => name.includes('-wal'));
   });
 });
 

@@ -1,31 +1,22 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { ResealResult } from '../../apps/server/src/app/keys/reseal.ts';
 import { createKeyring, sealedColumns } from '../../apps/server/src/store/sealing/sealing.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const generateKey = () => randomBytes(32).toString('base64');
 const getKeyId = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
 
 describe('the master key', () => {
   const [oldKey, fresh] = [generateKey(), generateKey()];
-  let upstream: RecordingUpstream;
-  let folder: string;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-key-'));
-  });
-  after(async () => {
-    await upstream.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const fixtures = useFixtures();
+  const upstream = fixtures.start(startRecordingUpstream);
+  const folder = fixtures.folder();
 
   const withMasterKey = async (MASTER_KEY: string, work: (toolhost: TestToolhost) => Promise<unknown>) => {
     const toolhost = await startToolhost({ dataDir: folder, egressPorts: [upstream.port], env: { MASTER_KEY } });
@@ -41,27 +32,12 @@ describe('the master key', () => {
     assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer a-value');
   };
 
-  it('[find C2] rejects a different master key at the start, and works again with the right one', async () => {
+  it('[find C2] replaces the master key step by step, and afterwards opens everything with the new key', async () => {
     await withMasterKey(oldKey, async (toolhost) => {
       const config = buildServerAt('kept', upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
       await toolhost.createServer(config);
       await toolhost.rest('PUT', '/servers/kept/secrets/TOKEN', { body: { value: 'a-value' } });
     });
-    await assert.rejects(
-      withMasterKey(fresh, async () => undefined),
-      (error: Error) => {
-        assert.match(
-          error.message,
-          new RegExp(`MASTER_KEY does not have all keys of this database.*${getKeyId(fresh)}.*${getKeyId(oldKey)}`),
-        );
-        for (const key of [oldKey, fresh]) assert.ok(!error.message.includes(key), 'the error must not contain a key');
-        return true;
-      },
-    );
-    await withMasterKey(oldKey, assertSends);
-  });
-
-  it('[find C2] replaces the master key step by step, and afterwards opens everything with the new key', async () => {
     await withMasterKey(`${oldKey},${fresh}`, assertSends);
     await withMasterKey(`${fresh},${oldKey}`, async (toolhost) => {
       const env = { DATA_DIR: folder, MASTER_KEY: `${fresh},${oldKey}` };

@@ -3,24 +3,20 @@ import { randomBytes } from 'node:crypto';
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type DatabaseOptions, openDatabase } from '../../apps/server/src/store/database.ts';
 import { engines } from '../sets.ts';
 import { defaultDatabaseOptions, migrationsFolder } from '../support/store/default-options.ts';
 import { createReadOnlyFolder } from '../support/store/full-disk.ts';
-import { type Stores, startStores } from '../support/store/stores.ts';
+import { useDatabase, useStores } from '../support/store/use-stores.ts';
 import { runToolhostCommand } from '../support/toolhost/toolhost-command.ts';
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`opening a ${engine} database that differs from what this version left`, () => {
-    let stores: Stores;
+    const stores = useStores(engine);
     let options: DatabaseOptions;
     let folder: string;
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
     beforeEach(async () => {
       folder = mkdtempSync(join(tmpdir(), 'toolhost-opening-'));
       options = { ...(await stores.newOptions()), file: join(folder, 'toolhost.sqlite') };
@@ -32,13 +28,8 @@ for (const engine of engines) {
       await work(database);
       await database.close();
     };
-    const unknownMigration = {
-      name: '9998-later.sql',
-      applied_at: 1,
-      checksum: 'x',
-      version: '7.1.0',
-      readable_by: null,
-    };
+    const applied = { applied_at: 1, checksum: 'x', readable_by: null };
+    const unknownMigration = { name: '9998-later.sql', version: '7.1.0', ...applied };
 
     it('[find C1] refuses a database that a newer version has changed', async () => {
       await prepareDatabase(({ db }) => db.insertInto('migrations').values(unknownMigration).execute());
@@ -102,9 +93,7 @@ for (const engine of engines) {
       }
     });
   });
-}
 
-/** Copies the migrations and adds or replaces one. */
 function addMigration(name: string, text: string, options: DatabaseOptions & { folder: string }): DatabaseOptions {
   const migrations = join(options.folder, 'migrations');
   cpSync(migrationsFolder, migrations, { recursive: true });
@@ -165,22 +154,15 @@ describe('opening files that are not a complete SQLite database', () => {
 });
 
 describe('an open SQLite database', () => {
-  let folder: string;
-  before(() => {
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-open-'));
-  });
-  after(() => rmSync(folder, { recursive: true }));
+  const database = useDatabase('sqlite');
 
   it('[sec G5] waits for the disk before it acknowledges a change, but not for call records', async () => {
-    const file = join(folder, 'toolhost.sqlite');
-    const database = await openDatabase({ ...defaultDatabaseOptions, postgres: undefined, file });
     const values = await Promise.all(
       (['db', 'transactions', 'records'] as const).map(async (connection) => {
         const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(database[connection]);
         return [connection, rows[0]?.synchronous];
       }),
     );
-    await database.close();
     // 2 is FULL, 1 is NORMAL (SQLite, PRAGMA synchronous).
     assert.deepEqual(Object.fromEntries(values), { db: 2, transactions: 2, records: 1 });
   });

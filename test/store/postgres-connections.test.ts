@@ -1,31 +1,23 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import pg from 'pg';
 import { defaultRuntimeOptions, start } from '../../apps/server/src/process/start.ts';
 import { eventually } from '../support/eventually.ts';
-import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
-import { startDedicatedPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startPgBouncer } from '../support/store/pgbouncer.ts';
+import { startDedicatedPostgres, startPostgres } from '../support/store/postgres.ts';
+import { queryPostgres, usePostgres } from '../support/store/use-postgres.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { createSelfSigned } from '../support/upstreams/certificate.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Shared by all processes that serve from one database. */
 const masterKey = randomBytes(32).toString('base64');
-
-async function query(url: string, text: string): Promise<Json[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows as Json[];
-  } finally {
-    await client.end();
-  }
-}
 
 /** Returns the error with which a service with these settings fails to start. */
 async function getStartError(env: Record<string, string>): Promise<string> {
@@ -36,40 +28,18 @@ async function getStartError(env: Record<string, string>): Promise<string> {
   return assert.fail('the service has started');
 }
 
-/** Runs work with a service and stops the service afterwards. */
-async function withToolhost(
-  env: Record<string, string>,
-  work: (toolhost: TestToolhost) => Promise<void>,
-): Promise<void> {
-  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env } });
-  try {
-    await work(toolhost);
-  } finally {
-    await toolhost.stop();
-  }
-}
-
 describe('PostgreSQL behind PgBouncer in transaction mode', () => {
-  let postgres: TestPostgres;
-  let bouncer: PgBouncer;
-  let upstream: RecordingUpstream;
-  let replicas: [TestToolhost, TestToolhost];
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    bouncer = await startPgBouncer(await postgres.createDatabase(), 3);
-    const env = { DATABASE_URL: bouncer.url, MASTER_KEY: masterKey };
-    const replica = () =>
-      startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { postgresLimits: undefined } });
-    replicas = await Promise.all([replica(), replica()]);
-  });
-  after(async () => {
-    await Promise.all((replicas ?? []).map((replica) => replica.stop()));
-    await Promise.all([bouncer?.stop(), upstream.close()]);
-    await postgres.stop();
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const upstream = fixtures.start(startRecordingUpstream);
+  const bouncer = fixtures.start(() => startPgBouncer(database.url, 3));
+  const startReplica = () => {
+    const env = { ...database.env, DATABASE_URL: bouncer.url };
+    return startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { postgresLimits: undefined } });
+  };
+  const [one, two] = [fixtures.start(startReplica), fixtures.start(startReplica)];
 
   it('[find C3] starts, migrates, and serves two replicas with more connections than the server allows', async () => {
-    const [one, two] = replicas;
     const key = await one.createKey();
     const slugs = Array.from({ length: 40 }, (_, n) => `pooled-${n}`);
     const config = (slug: string) =>
@@ -95,30 +65,21 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
 });
 
 describe('a PostgreSQL failure', () => {
-  let postgres: TestPostgres;
-  let url: string;
-  let toolhost: TestToolhost;
-  before(async () => {
-    postgres = await startPostgres();
-    url = await postgres.createDatabase();
-    toolhost = await startToolhost({ env: { DATABASE_URL: url, MASTER_KEY: masterKey } });
-    await toolhost.createServer(buildServerAt('kept', 'https://api.example'));
-  });
-  after(async () => {
-    await toolhost?.stop();
-    await postgres.stop();
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const toolhost = fixtures.start(() => startToolhost({ env: database.env }));
+  before(() => toolhost.createServer(buildServerAt('kept', 'https://api.example')));
 
   const change = (name: string) => toolhost.rest('PATCH', '/servers/kept', { body: { name } });
   const terminateConnections = (condition: string) =>
-    query(
-      url,
+    queryPostgres(
+      database.url,
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and pid <> pg_backend_pid() and ${condition}`,
     );
 
   it('[find C4] returns 503 when the connection of a change is terminated, and accepts the change when it is sent again', async () => {
-    const blocker = new pg.Client({ connectionString: url, application_name: 'blocker' });
+    const blocker = new pg.Client({ connectionString: database.url, application_name: 'blocker' });
     await blocker.connect();
     await blocker.query('begin; lock table servers in access exclusive mode');
     const changed = change('Ended');
@@ -134,8 +95,8 @@ describe('a PostgreSQL failure', () => {
   });
 
   it('[find C4] returns 503 with Retry-After while PostgreSQL accepts no connections, and recovers afterwards', async () => {
-    const name = new URL(url).pathname.slice(1);
-    const admin = new pg.Client({ connectionString: new URL('/postgres', url).href });
+    const name = new URL(database.url).pathname.slice(1);
+    const admin = new pg.Client({ connectionString: new URL('/postgres', database.url).href });
     await admin.connect();
     try {
       // SQLSTATE 55000, which also occurs while a database is moved or upgraded.
@@ -152,36 +113,13 @@ describe('a PostgreSQL failure', () => {
     }
     await eventually(async () => assert.equal((await change('Served again')).status, 200));
   });
-
-  it('[find C4] returns a read-only error for changes while reads continue', async () => {
-    const name = new URL(url).pathname.slice(1);
-    await query(url, `alter database "${name}" set default_transaction_read_only = on`);
-    await terminateConnections('true');
-    const refused = await eventually(async () => {
-      const reply = await change('Refused');
-      assert.match(reply.text, /the database is read-only/);
-      return reply;
-    });
-    assert.equal(refused.status, 503);
-    const read = await toolhost.rest('GET', '/servers/kept');
-    assert.equal(read.status, 200, read.text);
-    assert.doesNotMatch(read.text, /Refused/);
-    await query(url, `begin read write; alter database "${name}" reset default_transaction_read_only; commit`);
-    await terminateConnections('true');
-    await eventually(async () => assert.equal((await change('Taken')).status, 200));
-  });
 });
 
 describe('an invalid DATABASE_URL', () => {
-  let postgres: TestPostgres;
-  before(async () => {
-    postgres = await startPostgres();
-  });
-  after(() => postgres.stop());
+  const { database } = usePostgres();
 
   it('[find C3] refuses to start with an invalid DATABASE_URL, with an error message that does not contain the password', async () => {
-    const url = await postgres.createDatabase();
-    const { host, pathname } = new URL(url);
+    const { host, pathname } = new URL(database.url);
     const cases: [url: string, said: RegExp][] = [
       [`postgres://u:hidden@one:5432,two:5432${pathname}`, /names several hosts; allowed: one/],
       [`postgres://u:hidden@one,two${pathname}`, /names several hosts/],
@@ -204,7 +142,7 @@ describe('an invalid DATABASE_URL', () => {
       ],
       [`postgres://u:hidden@${host}/x?query_timeout=5000`, /found query_timeout; use statement_timeout/],
       [`postgres://postgres:hidden@${host}${pathname}`, /rejected the user or password in DATABASE_URL/],
-      [`${url}-missing`, /database does not exist; create it/],
+      [`${database.url}-missing`, /database does not exist; create it/],
       [`postgres://u:hidden@127.0.0.1:1${pathname}`, /the database does not respond: /],
       [`postgres://u:hidden@nowhere.invalid${pathname}`, /the database does not respond: /],
     ];
@@ -218,38 +156,26 @@ describe('an invalid DATABASE_URL', () => {
 
 describe('PostgreSQL with TLS', () => {
   const certificate = createSelfSigned('localhost');
-  let postgres: TestPostgres;
-  let folder: string;
+  const fixtures = useFixtures();
+  const folder = fixtures.folder();
+  const { database } = usePostgres(fixtures, () => startDedicatedPostgres(certificate));
+  const files = { own: join(folder, 'own.pem'), other: join(folder, 'other.pem'), text: join(folder, 'text.pem') };
   let url: string;
-  const files = { own: '', other: '', text: '' };
-  before(async () => {
-    postgres = await startDedicatedPostgres(certificate);
-    folder = mkdtempSync(join(tmpdir(), 'toolhost-tls-'));
-    for (const [name, pem] of Object.entries({
-      own: certificate.cert,
-      other: createSelfSigned('localhost').cert,
-      text: 'x',
-    })) {
-      files[name as keyof typeof files] = join(folder, `${name}.pem`);
-      writeFileSync(join(folder, `${name}.pem`), pem);
-    }
-    url = (await postgres.createDatabase()).replace('127.0.0.1', 'localhost');
-  });
-  after(async () => {
-    await postgres.stop();
-    rmSync(folder, { recursive: true });
+  before(() => {
+    writeFileSync(files.own, certificate.cert);
+    writeFileSync(files.other, createSelfSigned('localhost').cert);
+    writeFileSync(files.text, 'x');
+    url = database.url.replace('127.0.0.1', 'localhost');
   });
 
   const usesTls = async (env: Record<string, string>) => {
-    let rows: Json[] = [];
-    await withToolhost(env, async (toolhost) => {
-      await toolhost.rest('GET', '/servers');
-      rows = await query(
-        url,
-        "select bool_and(ssl) as ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'toolhost'",
-      );
-    });
-    return rows[0]?.ssl;
+    const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env } });
+    await toolhost.rest('GET', '/servers');
+    const [row] = await queryPostgres(
+      url,
+      "select bool_and(ssl) as ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'toolhost'",
+    ).finally(toolhost.stop);
+    return row?.ssl;
   };
 
   it('[find C3] encrypts and verifies when DATABASE_CA_FILE is set, with any sslmode', async () => {

@@ -2,32 +2,29 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import type { RuntimeOptions } from '../../apps/server/src/app/runtime-options.ts';
 import { openDatabase } from '../../apps/server/src/store/database.ts';
+import { transact } from '../../apps/server/src/store/engine/watched-dialect.ts';
+import { assertNone } from '../support/assert-lists.ts';
+import { blockThread } from '../support/block-thread.ts';
 import { eventually } from '../support/eventually.ts';
 import { retryUntilServed } from '../support/fresh-request.ts';
 import { defaultDatabaseOptions } from '../support/store/default-options.ts';
-import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { generousLimits } from '../support/store/generous-limits.ts';
+import { startPgBouncer } from '../support/store/pgbouncer.ts';
+import { startPostgres } from '../support/store/postgres.ts';
+import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
+import { queryPostgres, usePostgres } from '../support/store/use-postgres.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 /** Shared by all processes that serve from one database. */
 const masterKey = randomBytes(32).toString('base64');
-
-async function query(url: string, text: string): Promise<Json[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(text)).rows as Json[];
-  } finally {
-    await client.end();
-  }
-}
 
 /** Returns the error with which the command line fails to open this database. */
 async function getCommandError(env: Record<string, string>): Promise<string> {
@@ -37,7 +34,6 @@ async function getCommandError(env: Record<string, string>): Promise<string> {
   return stderr;
 }
 
-/** Runs work with a service and stops the service afterwards. */
 async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
@@ -51,31 +47,21 @@ async function withToolhost(
   }
 }
 
-/** Sends requests that query the database, many at the same time. */
 const sendManyRequests = (toolhost: TestToolhost, count: number) =>
   Promise.all(Array.from({ length: count }, () => toolhost.rest('GET', '/servers/not-there')));
 
 describe('the PostgreSQL time limits', () => {
-  let postgres: TestPostgres;
-  let bouncer: PgBouncer;
-  let directUrl: string;
-  before(async () => {
-    postgres = await startPostgres();
-    directUrl = await postgres.createDatabase();
-    bouncer = await startPgBouncer(directUrl, 3);
-  });
-  after(async () => {
-    await bouncer?.stop();
-    await postgres.stop();
-  });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const bouncer = fixtures.start(() => startPgBouncer(database.url, 3));
 
   for (const [name, getUrl] of [
-    ['directly', () => directUrl],
+    ['directly', () => database.url],
     ['through PgBouncer', () => bouncer.url],
-  ] as const) {
+  ] as const)
     it(`[find C3] ends a statement on the server when it waits too long, ${name}`, async () => {
       const work = async (toolhost: TestToolhost) => {
-        const blocker = new pg.Client({ connectionString: directUrl });
+        const blocker = new pg.Client({ connectionString: database.url });
         await blocker.connect();
         await blocker.query('begin; lock table servers in access exclusive mode');
         try {
@@ -83,11 +69,11 @@ describe('the PostgreSQL time limits', () => {
           assert.equal(reply.status, 503, reply.text);
           assert.match(reply.text, /the database is busy/);
           await eventually(async () => {
-            const waiting = await query(directUrl, "select query from pg_stat_activity where wait_event_type = 'Lock'");
-            assert.deepEqual(
-              waiting.filter(({ query }) => /servers/.test(String(query))),
-              [],
+            const waiting = await queryPostgres(
+              database.url,
+              "select query from pg_stat_activity where wait_event_type = 'Lock'",
             );
+            assertNone(waiting, ({ query }) => /servers/.test(String(query)));
           });
           const writeReply = await toolhost.rest('POST', '/servers', {
             body: buildServerAt('blocked', 'https://api.example'),
@@ -104,7 +90,6 @@ describe('the PostgreSQL time limits', () => {
       };
       await withToolhost({ DATABASE_URL: getUrl() }, work, { postgresLimits: undefined });
     });
-  }
 
   it('[find C3] applies the time limits of DATABASE_URL to transactions of every pool, and keeps the other defaults', async () => {
     const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'] as const;
@@ -135,17 +120,13 @@ describe('the PostgreSQL time limits', () => {
 });
 
 describe('the connection pool', () => {
-  let postgres: TestPostgres;
-  before(async () => {
-    postgres = await startPostgres();
-  });
-  after(() => postgres.stop());
+  const postgres = useFixtures().start(startPostgres);
 
   it('[find C3] limits the connections of a process to DATABASE_POOL', async () => {
     const url = await postgres.createDatabase();
     const countOpenConnections = async () => {
       const countQuery = "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'";
-      return Number((await query(url, countQuery))[0]?.n);
+      return Number((await queryPostgres(url, countQuery))[0]?.n);
     };
     await withToolhost({ DATABASE_URL: url, DATABASE_POOL: '3' }, async (toolhost) => {
       await sendManyRequests(toolhost, 40);
@@ -159,8 +140,8 @@ describe('the connection pool', () => {
 
   it('[find C3] reports connections that the server refuses with an error message, at the start and later', async () => {
     const admin = await postgres.createDatabase('empty');
-    await query(admin, "create role few login password 'few' connection limit 2");
-    await query(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
+    await queryPostgres(admin, "create role few login password 'few' connection limit 2");
+    await queryPostgres(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
     const url = new URL(admin);
     [url.username, url.password] = ['few', 'few'];
     const env = { DATABASE_URL: url.href, DATABASE_POOL: '5', MASTER_KEY: masterKey };
@@ -177,7 +158,7 @@ describe('the connection pool', () => {
     } finally {
       await toolhost.stop();
     }
-    await query(admin, 'alter role few connection limit 0');
+    await queryPostgres(admin, 'alter role few connection limit 0');
     assert.match(
       await getCommandError({ DATABASE_URL: url.href }),
       /PostgreSQL accepts no more connections; each toolhost process uses up to DATABASE_POOL connections/,
@@ -194,5 +175,80 @@ describe('the connection pool', () => {
     assert.match(errorText, /the database does not respond/);
     assert.ok(performance.now() - startedAt >= 5000);
     silent.close();
+  });
+});
+
+/** Time limit that the first statement of a test waits for. The next statement must not reach it. */
+const reportMs = 8000;
+const briefMs = 1000;
+const connectMs = 5000;
+
+describe('a statement that PostgreSQL is asked to cancel', () => {
+  const fixtures = useFixtures();
+  const { database: location } = usePostgres(fixtures);
+  const proxy = fixtures.start(() => startPostgresProxy(location.url));
+  const errorMessages: string[] = [];
+  const openWithLimits = (cancel: number) => {
+    const url = new URL(proxy.url);
+    url.searchParams.set('connect_timeout', String(connectMs / 1000));
+    return openDatabase({
+      ...defaultDatabaseOptions,
+      postgres: { url: url.href, maxConnections: 1, authorities: undefined },
+      postgresLimits: { ...generousLimits, statements: { ...generousLimits.statements, reports: reportMs }, cancel },
+      onError: (error) => errorMessages.push(error.message),
+    });
+  };
+  const database = fixtures.start(() => openWithLimits(generousLimits.cancel));
+  const blocker = fixtures.start(
+    () => new pg.Client({ connectionString: location.url }),
+    (client) => client.end(),
+  );
+  before(() => blocker.connect());
+  beforeEach(() => {
+    errorMessages.length = 0;
+  });
+
+  /** Runs a statement that waits until the blocker unlocks the number. */
+  const runWaitingStatement = (number: number, { reports } = database) =>
+    sql`select pg_advisory_xact_lock(${number}), pg_backend_pid() as pid`.execute(reports);
+  const lock = (number: number) => blocker.query(`select pg_advisory_lock(${number})`);
+  const unlock = (number: number) => blocker.query(`select pg_advisory_unlock(${number})`);
+  const waitUntilBlocked = (number: number) =>
+    eventually(async () => {
+      const { rows } = await blocker.query(
+        `select 1 from pg_locks where locktype = 'advisory' and objid = ${number} and not granted`,
+      );
+      assert.equal(rows.length, 1);
+    });
+
+  it('[find C3] does not cancel the next statement, however late the cancel request arrives', async () => {
+    for (const number of [1, 2]) await lock(number);
+    proxy.holdCancelRequests();
+    const slow = runWaitingStatement(1);
+    const before = proxy.cancelRequestCount;
+    await eventually(() => assert.equal(proxy.cancelRequestCount, before + 1));
+    await unlock(1);
+    await slow;
+    const next = runWaitingStatement(2);
+    // The rejection is awaited below.
+    next.catch(() => undefined);
+    await waitUntilBlocked(2);
+    await proxy.forwardCancelRequests();
+    await unlock(2);
+    await next;
+  });
+
+  it('[find C5] does not cancel a statement whose result arrived while this process was stopped', async () => {
+    const briefDatabase = await openWithLimits(briefMs);
+    for (const number of [1, 2]) await lock(number);
+    const before = proxy.cancelRequestCount;
+    const singleStatement = runWaitingStatement(1, briefDatabase);
+    const inTransaction = transact(briefDatabase.reports, (db) => sql`select pg_advisory_xact_lock(2)`.execute(db));
+    for (const number of [1, 2]) await waitUntilBlocked(number);
+    const unlocked = blocker.query('select pg_advisory_unlock_all()');
+    blockThread(reportMs + 2 * briefMs);
+    await Promise.all([unlocked, singleStatement, inTransaction]);
+    assert.deepEqual([proxy.cancelRequestCount - before, errorMessages], [0, []]);
+    await briefDatabase.close();
   });
 });

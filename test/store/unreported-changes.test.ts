@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { expectTokens } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usePostgres } from '../support/store/use-postgres.ts';
 import { createMovableClock } from '../support/toolhost/movable-clock.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 
 const minute = 60_000;
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`[find B1] an unreported change in the database on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let world: LoginWorld;
@@ -73,17 +74,14 @@ for (const engine of engines) {
       assert.deepEqual(await statuses(), { key: 401, login: 401, open: 404, limited: 429 });
     });
   });
-}
 
 describe('a change made by another process', () => {
-  it('[sec E3] applies a revocation by another process within seconds: the key can neither call nor manage', async (t) => {
-    const postgres = await startPostgres();
-    const env = { DATABASE_URL: await postgres.createDatabase(), MASTER_KEY: randomBytes(32).toString('base64') };
-    const [one, two] = await Promise.all([startToolhost({ env }), startToolhost({ env })]);
-    t.after(async () => {
-      await Promise.all([one.stop(), two.stop()]);
-      await postgres.stop();
-    });
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const startReplica = () => startToolhost({ env: database.env });
+  const [one, two] = [fixtures.start(startReplica), fixtures.start(startReplica)];
+
+  it('[sec E3] applies a revocation by another process within seconds: the key can neither call nor manage', async () => {
     await one.createServer(buildServerAt('shared', 'https://api.example.com'));
     const key = await one.createKey();
     const statuses = async (toolhost: TestToolhost) => [

@@ -1,41 +1,30 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { usePostgres, useSilentProxy } from '../support/store/use-postgres.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../support/use-fixtures.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 /** Maximum time that a request waits for a database that does not respond, in ms. */
 const maxWaitMs = 7500;
 
 describe('a PostgreSQL server that does not respond', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let proxy: SilentProxy;
-  let toolhost: TestToolhost;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    const url = new URL(await postgres.createDatabase());
-    proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
-    url.port = String(proxy.port);
+  const fixtures = useFixtures();
+  const { database } = usePostgres(fixtures);
+  const { proxy, proxied } = useSilentProxy(fixtures, database);
+  const upstream = fixtures.start(startRecordingUpstream);
+  const toolhost = fixtures.start(() => {
+    const url = new URL(proxied.url);
     // The default connection timeout, because this test is about the limits.
     url.searchParams.set('connect_timeout', '2');
-    toolhost = await startToolhost({
-      egressPorts: [upstream.port],
-      env: { DATABASE_URL: url.href },
-      runtimeOptions: { postgresLimits: undefined },
-    });
-  });
-  after(async () => {
-    await toolhost.stop();
-    await proxy.close();
-    await Promise.all([postgres.stop(), upstream.close()]);
+    const env = { ...proxied.env, DATABASE_URL: url.href };
+    return startToolhost({ egressPorts: [upstream.port], env, runtimeOptions: { postgresLimits: undefined } });
   });
 
-  it('[sec G5] delays a request by seconds at most, while cached values are still served', async () => {
+  it('[sec G5] delays a request by seconds at most while cached values are still served, and recovers although the old connections stay open', async () => {
     await toolhost.createServer(buildServerAt('remembered', upstream.url));
     await toolhost.callTool('remembered', 'some-token', 'get');
     proxy.silence();
@@ -49,9 +38,6 @@ describe('a PostgreSQL server that does not respond', () => {
     assert.notEqual(call.isError, true);
     assert.equal(isWaiting, true);
     assert.equal((await pendingWrite).status, 503);
-  });
-
-  it('[sec G5] recovers although the old connections stay open', async () => {
     proxy.heal();
     const patchServer = async () =>
       assert.equal((await toolhost.rest('PATCH', '/servers/remembered', { body: { name: 'Healed' } })).status, 200);

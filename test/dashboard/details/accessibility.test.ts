@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, field } from '../../support/browser/dashboard.ts';
+import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
+import { buildToolAt } from '../../support/upstream-configs.ts';
 
 /** Runs all rules once per layout, and only color rules in the other two views. */
 const views = [
@@ -19,7 +21,6 @@ const waitForHeading = (name: string | RegExp) => (page: Page) =>
   page.getByRole('heading', { level: 1, name }).waitFor();
 const waitForTable = (table: string) => (page: Page) => page.getByRole('table', { name: table }).first().waitFor();
 
-/** Pages of a workspace with content. */
 const pages: readonly State[] = [
   ['/servers', waitForTable('Servers')],
   ['/servers/new', waitForHeading('New server')],
@@ -56,7 +57,6 @@ const pages: readonly State[] = [
   ['/keys', waitForTable('API keys'), loseConnection],
 ];
 
-/** Pages of an empty workspace. */
 const emptyPages: readonly State[] = [
   ['/', waitForHeading('Home')],
   ['/servers', waitForHeading('Servers')],
@@ -92,19 +92,14 @@ async function loseConnection(page: Page): Promise<void> {
 }
 
 describe('the layout of the dashboard', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
-
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     const { toolhost, upstream } = dashboard;
-    const tool = {
+    const tool = buildToolAt(`${upstream.url}/items`, {
       name: 'read',
-      description: 'Reads items.',
-      method: 'GET',
-      url: `${upstream.url}/items`,
       input_schema: { q: { type: 'string', description: 'What to look for' } },
       headers: { Accept: 'application/json' },
-    };
+    });
     const items = { name: 'Items', slug: 'items', description: 'Reads.', tools: [tool] };
     await toolhost.createServer({ ...items, authentication: { type: 'Bearer', token: '{{KEY}}' } });
     await toolhost.createServer({
@@ -126,7 +121,6 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
     await toolhost.callTool('items', key, 'read', { q: 'x' });
     await toolhost.callTool('items', key, 'read', {});
   });
-  after(() => dashboard?.stop());
 
   /** Returns horizontal overflow and serious axe violations. */
   async function findProblems(page: Page, pageName: string): Promise<string[]> {
@@ -167,53 +161,33 @@ describe('the layout of the dashboard', { concurrency: 2 }, () => {
     return problems;
   }
 
-  const options = { viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' } as const;
   const middle = Math.ceil(pages.length / 2);
-
-  for (const [name, states] of [
-    ['the first half of the pages', pages.slice(0, middle)],
-    ['the second half of the pages', pages.slice(middle)],
-  ] as const) {
-    it(`fits and is accessible in both color schemes, wide and narrow: ${name}`, async () => {
-      await dashboard.withPage(
-        '/servers',
-        async (page) => assert.deepEqual(await findProblemsInStates(page, states), []),
-        { options },
-      );
+  const viewerPages: State[] = [
+    ['/servers/items', waitForHeading('Items')],
+    ['/servers/items/connect', waitForHeading('Items')],
+    ['/servers/items/options', waitForHeading('Items')],
+    ['/settings', waitForTable('Members')],
+  ];
+  for (const [name, states, person] of [
+    ['in both color schemes, wide and narrow: the first half of the pages', pages.slice(0, middle), undefined],
+    ['in both color schemes, wide and narrow: the second half of the pages', pages.slice(middle), undefined],
+    ['in an empty workspace', emptyPages, { name: 'New', workspace: 'wsp_empty' }],
+    ['for a viewer', viewerPages, { name: 'Vera', role: 'viewer' }],
+  ] as const)
+    it(`fits and is accessible ${name}`, async (t) => {
+      const page = await openPage(t, dashboard, '/servers', person && { person });
+      assert.deepEqual(await findProblemsInStates(page, states), []);
     });
-  }
 
-  it('fits and is accessible in an empty workspace', async () => {
-    const person = { name: 'New', workspace: 'wsp_empty' };
-    const checkStates = async (page: Page) => assert.deepEqual(await findProblemsInStates(page, emptyPages), []);
-    await dashboard.withPage('/servers', checkStates, { person, options });
-  });
-
-  it('fits and is accessible for a viewer', async () => {
-    const states: State[] = [
-      ['/servers/items', waitForHeading('Items')],
-      ['/servers/items/connect', waitForHeading('Items')],
-      ['/servers/items/options', waitForHeading('Items')],
-      ['/settings', waitForTable('Members')],
-    ];
-    const checkStates = async (page: Page) => assert.deepEqual(await findProblemsInStates(page, states), []);
-    await dashboard.withPage('/servers', checkStates, { person: { name: 'Vera', role: 'viewer' }, options });
-  });
-
-  it('fits and is accessible when signed out and with the open menu', async () => {
-    await dashboard.withPage(
-      '/servers',
-      async (page, context) => {
-        await page.setViewportSize({ width: 400, height: 900 });
-        await button(page, 'Open menu').click();
-        await page.getByRole('link', { name: 'API keys', exact: true }).waitFor();
-        assert.deepEqual(await findProblems(page, 'the menu'), []);
-        await context.clearCookies();
-        await page.goto('/');
-        await page.getByRole('link', { name: 'Sign in', exact: true }).waitFor();
-        assert.deepEqual(await findProblems(page, 'the landing page'), []);
-      },
-      { options },
-    );
+  it('fits and is accessible when signed out and with the open menu', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    await page.setViewportSize({ width: 400, height: 900 });
+    await button(page, 'Open menu').click();
+    await page.getByRole('link', { name: 'API keys', exact: true }).waitFor();
+    assert.deepEqual(await findProblems(page, 'the menu'), []);
+    await page.context().clearCookies();
+    await page.goto('/');
+    await page.getByRole('link', { name: 'Sign in', exact: true }).waitFor();
+    assert.deepEqual(await findProblems(page, 'the landing page'), []);
   });
 });

@@ -1,23 +1,16 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, before, describe, it } from 'node:test';
-import {
-  button,
-  createPersonSession,
-  type Dashboard,
-  field,
-  selectOption,
-  startDashboard,
-} from '../../support/browser/dashboard.ts';
+import { before, describe, it } from 'node:test';
+import { button, createPersonSession, field, selectOption } from '../../support/browser/dashboard.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
+import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 describe('activity in the dashboard', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   let replaced: Json;
   before(async () => {
-    dashboard = await startDashboard();
     const { toolhost, upstream, config } = dashboard;
     const [tool] = config('busy').tools as Json[];
     const tools = [tool, { ...tool, name: 'write', method: 'POST' }];
@@ -35,94 +28,85 @@ describe('activity in the dashboard', { concurrency: 2 }, () => {
     replaced = (await toolhost.rest('POST', '/keys', { body: { name: 'Replaced', scopes: ['call'] } })).body;
     await toolhost.callTool('idle', String(replaced.key), 'read', { count: 5 });
   });
-  after(() => dashboard?.stop());
 
-  it('is counted in the server list, next to the access and the number of tools', async () => {
-    await dashboard.withPage('/servers', async (page) => {
-      const row = page.getByRole('row').filter({ hasText: 'The busy' });
-      await row.getByText('API key', { exact: true }).waitFor();
-      await row.getByRole('cell', { name: '2', exact: true }).waitFor();
-      await row.getByRole('img', { name: '3 calls in the last 24 hours, 1 with errors' }).waitFor();
-      const other = page.getByRole('row').filter({ hasText: 'The idle' });
-      await other.getByText('Open', { exact: true }).waitFor();
-      await other.getByRole('img', { name: '2 calls in the last 24 hours' }).waitFor();
-    });
+  it('is counted in the server list, next to the access and the number of tools', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    const row = page.getByRole('row').filter({ hasText: 'The busy' });
+    await row.getByText('API key', { exact: true }).waitFor();
+    await row.getByRole('cell', { name: '2', exact: true }).waitFor();
+    await row.getByRole('img', { name: '3 calls in the last 24 hours, 1 with errors' }).waitFor();
+    const other = page.getByRole('row').filter({ hasText: 'The idle' });
+    await other.getByText('Open', { exact: true }).waitFor();
+    await other.getByRole('img', { name: '2 calls in the last 24 hours' }).waitFor();
   });
 
-  it('is filtered by server, tool, outcome, key, and time, and exported with the filter', async () => {
-    await dashboard.withPage('/calls', async (page) => {
-      const calls = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
-      const assertRowCount = (count: number) => eventually(async () => assert.equal(await calls.count(), count));
-      const assertFilter = async (label: string, option: string | RegExp, count: number) => {
-        await selectOption(page, label, option);
-        await assertRowCount(count);
-        await button(page, 'Clear').click();
-        await assertRowCount(5);
-      };
-      await assertRowCount(5);
-      await assertFilter('Server', 'The busy', 3);
-      await assertFilter('API key', 'The agent', 1);
-      await assertFilter('Outcome', 'API error', 1);
-      await field(page, 'Tool').fill('write');
-      await assertRowCount(1);
-      const download = page.waitForEvent('download');
-      await page.getByRole('link', { name: 'Export CSV' }).click();
-      const lines = readFileSync(await (await download).path(), 'utf8')
-        .trim()
-        .split('\r\n');
-      assert.equal(lines.length, 2, 'expected a header row and one call');
-      assert.match(lines[1] ?? '', /write/);
+  it('is filtered by server, tool, outcome, key, and time, and exported with the filter', async (t) => {
+    const page = await openPage(t, dashboard, '/calls');
+    const calls = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
+    const assertRowCount = (count: number) => eventually(async () => assert.equal(await calls.count(), count));
+    const assertFilter = async (label: string, option: string | RegExp, count: number) => {
+      await selectOption(page, label, option);
+      await assertRowCount(count);
       await button(page, 'Clear').click();
-      await selectOption(page, 'Time', 'Last 7 days');
       await assertRowCount(5);
-      assert.equal(new URL(page.url()).searchParams.get('period'), '7d');
-    });
+    };
+    await assertRowCount(5);
+    await assertFilter('Server', 'The busy', 3);
+    await assertFilter('API key', 'The agent', 1);
+    await assertFilter('Outcome', 'API error', 1);
+    await field(page, 'Tool').fill('write');
+    await assertRowCount(1);
+    const download = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Export CSV' }).click();
+    const lines = readFileSync(await (await download).path(), 'utf8')
+      .trim()
+      .split('\r\n');
+    assert.equal(lines.length, 2, 'expected a header row and one call');
+    assert.match(lines[1] ?? '', /write/);
+    await button(page, 'Clear').click();
+    await selectOption(page, 'Time', 'Last 7 days');
+    await assertRowCount(5);
+    assert.equal(new URL(page.url()).searchParams.get('period'), '7d');
   });
 
-  it('is charted over time and listed by tool with p50 and p95', async () => {
-    await dashboard.withPage('/calls?server=busy', async (page) => {
-      await page.getByRole('region', { name: 'Calls: 3 total, 1 failed' }).locator('svg').first().waitFor();
-      await page
-        .getByRole('region', { name: /^Duration, ms/ })
-        .locator('svg')
-        .first()
-        .waitFor();
-      await button(page, 'By tool').click();
-      const row = page
-        .getByRole('table', { name: 'Calls by tool' })
-        .getByRole('row')
-        .filter({ has: page.getByRole('link', { name: 'read', exact: true }) });
-      const cells = await row.getByRole('cell').allTextContents();
-      assert.deepEqual(cells.slice(1, 3), ['2', '0']);
-      for (const cell of cells.slice(3)) assert.match(cell, /^\d+ ms$/);
-    });
+  it('is charted over time and listed by tool with p50 and p95', async (t) => {
+    const page = await openPage(t, dashboard, '/calls?server=busy');
+    await page.getByRole('region', { name: 'Calls: 3 total, 1 failed' }).locator('svg').first().waitFor();
+    await page
+      .getByRole('region', { name: /^Duration, ms/ })
+      .locator('svg')
+      .first()
+      .waitFor();
+    await button(page, 'By tool').click();
+    const row = page
+      .getByRole('table', { name: 'Calls by tool' })
+      .getByRole('row')
+      .filter({ has: page.getByRole('link', { name: 'read', exact: true }) });
+    const cells = await row.getByRole('cell').allTextContents();
+    assert.deepEqual(cells.slice(1, 3), ['2', '0']);
+    for (const cell of cells.slice(3)) assert.match(cell, /^\d+ ms$/);
   });
 
-  it('is listed in the audit with the person and the change', async () => {
-    await dashboard.withPage(
-      '/settings',
-      async (page) => {
-        await field(page, 'Workspace name').fill('Audited');
-        await button(page, 'Rename').click();
-        await waitForToast(page, 'Renamed the workspace');
-        await page.goto('/audit');
-        const changes = page.getByRole('table', { name: 'Changes' }).getByRole('row');
-        const renamed = changes.filter({ hasText: 'Renamed the workspace' });
-        await renamed.getByText('Audrey').waitFor();
-        await renamed.getByText('name: Audited').waitFor();
-        await dashboard.toolhost.rest('PATCH', '/servers/idle/limits', { body: { calls_per_second: 5 } });
-        const member = { name: 'Promoted', role: 'viewer' } as const;
-        await createPersonSession(dashboard.toolhost, member);
-        await page.goto('/settings');
-        await selectOption(page, 'Role of Promoted', 'Editor');
-        await waitForToast(page, 'The role is now editor');
-        await page.goto('/audit');
-        await changes.filter({ hasText: 'Changed server limits' }).getByRole('link', { name: 'idle' }).waitFor();
-        await changes.filter({ hasText: 'Changed a role' }).getByText('Promoted').waitFor();
-        await changes.filter({ hasText: 'Set a secret' }).getByRole('link', { name: 'busy' }).waitFor();
-        assert.ok(!(await page.getByRole('main').textContent())?.includes('secret-of-the-api'));
-      },
-      { person: { name: 'Audrey' } },
-    );
+  it('is listed in the audit with the person and the change', async (t) => {
+    const page = await openPage(t, dashboard, '/settings', { person: { name: 'Audrey' } });
+    await field(page, 'Workspace name').fill('Audited');
+    await button(page, 'Rename').click();
+    await waitForToast(page, 'Renamed the workspace');
+    await page.goto('/audit');
+    const changes = page.getByRole('table', { name: 'Changes' }).getByRole('row');
+    const renamed = changes.filter({ hasText: 'Renamed the workspace' });
+    await renamed.getByText('Audrey').waitFor();
+    await renamed.getByText('name: Audited').waitFor();
+    await dashboard.toolhost.rest('PATCH', '/servers/idle/limits', { body: { calls_per_second: 5 } });
+    const member = { name: 'Promoted', role: 'viewer' } as const;
+    await createPersonSession(dashboard.toolhost, member);
+    await page.goto('/settings');
+    await selectOption(page, 'Role of Promoted', 'Editor');
+    await waitForToast(page, 'The role is now editor');
+    await page.goto('/audit');
+    await changes.filter({ hasText: 'Changed server limits' }).getByRole('link', { name: 'idle' }).waitFor();
+    await changes.filter({ hasText: 'Changed a role' }).getByText('Promoted').waitFor();
+    await changes.filter({ hasText: 'Set a secret' }).getByRole('link', { name: 'busy' }).waitFor();
+    assert.ok(!(await page.getByRole('main').textContent())?.includes('secret-of-the-api'));
   });
 });

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import type { CDPSession, Page } from 'playwright-core';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { button, type Dashboard, field, getJsonEditor, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, field, getJsonEditor } from '../../support/browser/dashboard.ts';
+import { openPage, pressOn, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 describe('the editor of a server with many tools', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     // A busy machine may reject the large configuration at first.
     for (const count of [4, 40, 1000])
       await eventually(() => dashboard.toolhost.createServer(createConfig(count)), 60_000);
   });
-  after(() => dashboard?.stop());
 
   const createConfig = (count: number) => {
     const tools = Array.from({ length: count }, (_, index) => ({
@@ -43,26 +42,25 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     return { calls, nodes: Number(await page.evaluate('document.querySelectorAll("*").length')) };
   }
 
-  it('does the same work per keystroke with 1,000 tools as with 4', async () => {
+  it('does the same work per keystroke with 1,000 tools as with 4', async (t) => {
     const costs: Cost[] = [];
     for (const count of [4, 40, 1000]) {
-      await dashboard.withPage(`/servers/sized-${count}/tools`, async (page) => {
-        await page.getByText('Form', { exact: true }).click();
-        await button(page.getByRole('table', { name: 'Tools' }), 'tool_2').click();
-        const text = field(page, 'Tool description');
-        await text.press('End');
-        await page.getByText(/^All changes saved/).waitFor();
-        await page.locator('td[data-figure=tokens]', { hasText: /\d/ }).first().waitFor();
-        const type = async () => {
-          const answer = page.waitForResponse((response) => response.url().endsWith('/api/v1/check'));
-          await text.pressSequentially('!');
-          await answer;
-          await page.getByText(/^Unsaved changes/).waitFor();
-        };
-        // Waits until the work of opening the page has ended.
-        await type();
-        costs.push(await measureCost(page, type));
-      });
+      const page = await openPage(t, dashboard, `/servers/sized-${count}/tools`);
+      await page.getByText('Form', { exact: true }).click();
+      await button(page.getByRole('table', { name: 'Tools' }), 'tool_2').click();
+      const text = field(page, 'Tool description');
+      await text.press('End');
+      await page.getByText(/^All changes saved/).waitFor();
+      await page.locator('td[data-figure=tokens]', { hasText: /\d/ }).first().waitFor();
+      const type = async () => {
+        const answer = page.waitForResponse((response) => response.url().endsWith('/api/v1/check'));
+        await text.pressSequentially('!');
+        await answer;
+        await page.getByText(/^Unsaved changes/).waitFor();
+      };
+      // Waits until the work of opening the page has ended.
+      await type();
+      costs.push(await measureCost(page, type));
     }
     const [few, forty, many] = costs as [Cost, Cost, Cost];
     const seen = JSON.stringify(costs);
@@ -72,58 +70,54 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     assert.ok(many.nodes < forty.nodes * 1.1 && many.nodes < few.nodes * 2, seen);
   });
 
-  it('filters tools, opens one with the keyboard, and restores it from its URL, also after a rename', async () => {
-    await dashboard.withPage('/servers/sized-1000/tools', async (page) => {
-      const table = page.getByRole('table', { name: 'Tools' });
-      await table.waitFor();
-      const height = Number(await page.evaluate('document.body.scrollHeight'));
-      assert.ok(height < 4000, `${height} px`);
-      await page.getByRole('textbox', { name: 'Filter tools' }).fill('delete things');
-      await page.getByText('1 of 1000 tools').waitFor();
-      await button(table, 'tool_700').focus();
-      await page.keyboard.press('Enter');
-      await page.getByRole('dialog', { name: 'tool_700' }).waitFor();
-      await eventually(async () => assert.equal(new URL(page.url()).searchParams.get('tool'), 'tool_700'));
-      await checkPage(page);
-      await page.reload();
-      assert.equal(await field(page, 'Tool name').inputValue(), 'tool_700');
-      await field(page, 'Tool name').fill('remove_700');
-      await button(page, 'Save').click();
-      await page.getByText(/^All changes saved/).waitFor();
-      await page.getByRole('dialog', { name: 'remove_700' }).waitFor();
-      await eventually(() => assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700'));
-      await page.setViewportSize({ width: 400, height: 900 });
-      await checkPage(page);
-      await button(page, 'Close').click();
-      // The column is wide enough for the name in two lines.
-      const name = button(table, 'remove_700');
-      await eventually(async () => assert.ok(((await name.boundingBox())?.width ?? 0) > 80));
-      await page.emulateMedia({ colorScheme: 'dark' });
-      await checkPage(page);
-    });
+  it('filters tools, opens one with the keyboard, and restores it from its URL, also after a rename', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/sized-1000/tools');
+    const table = page.getByRole('table', { name: 'Tools' });
+    await table.waitFor();
+    const height = Number(await page.evaluate('document.body.scrollHeight'));
+    assert.ok(height < 4000, `${height} px`);
+    await page.getByRole('textbox', { name: 'Filter tools' }).fill('delete things');
+    await page.getByText('1 of 1000 tools').waitFor();
+    await pressOn(button(table, 'tool_700'));
+    await page.getByRole('dialog', { name: 'tool_700' }).waitFor();
+    await eventually(async () => assert.equal(new URL(page.url()).searchParams.get('tool'), 'tool_700'));
+    await checkPage(page);
+    await page.reload();
+    assert.equal(await field(page, 'Tool name').inputValue(), 'tool_700');
+    await field(page, 'Tool name').fill('remove_700');
+    await save(page);
+    await page.getByRole('dialog', { name: 'remove_700' }).waitFor();
+    await eventually(() => assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700'));
+    await page.setViewportSize({ width: 400, height: 900 });
+    await checkPage(page);
+    await button(page, 'Close').click();
+    // The column is wide enough for the name in two lines.
+    const name = button(table, 'remove_700');
+    await eventually(async () => assert.ok(((await name.boundingBox())?.width ?? 0) > 80));
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await checkPage(page);
   });
 
-  it('finds text in the JSON that is not rendered, and returns the focus', async () => {
-    await dashboard.withPage('/servers/sized-1000/tools', async (page) => {
-      await page.getByText('JSON', { exact: true }).click();
-      const { json } = getJsonEditor(page);
-      await json.focus();
-      assert.equal(await json.getByText('"tool_900"').count(), 0);
-      await page.keyboard.press('Control+f');
-      await field(page, 'Find').pressSequentially('"tool_900"');
-      await page.keyboard.press('Enter');
-      await json.locator('.cm-searchMatch-selected', { hasText: '"tool_900"' }).waitFor();
-      await checkPage(page);
-      await page.emulateMedia({ colorScheme: 'dark' });
-      await page.setViewportSize({ width: 400, height: 900 });
-      await checkPage(page);
-      await page.keyboard.press('Escape');
-      await field(page, 'Find').waitFor({ state: 'hidden' });
-      assert.equal(await json.and(page.locator(':focus')).count(), 1);
-    });
+  it('finds text in the JSON that is not rendered, and returns the focus', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/sized-1000/tools');
+    await page.getByText('JSON', { exact: true }).click();
+    const { json } = getJsonEditor(page);
+    await json.focus();
+    assert.equal(await json.getByText('"tool_900"').count(), 0);
+    await page.keyboard.press('Control+f');
+    await field(page, 'Find').pressSequentially('"tool_900"');
+    await page.keyboard.press('Enter');
+    await json.locator('.cm-searchMatch-selected', { hasText: '"tool_900"' }).waitFor();
+    await checkPage(page);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.setViewportSize({ width: 400, height: 900 });
+    await checkPage(page);
+    await page.keyboard.press('Escape');
+    await field(page, 'Find').waitFor({ state: 'hidden' });
+    assert.equal(await json.and(page.locator(':focus')).count(), 1);
   });
 
-  it('names the secrets that a new host needs before it is saved, and links to them afterwards', async () => {
+  it('names the secrets that a new host needs before it is saved, and links to them afterwards', async (t) => {
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
     const [tool] = dashboard.config('x').tools as object[];
     const base_url = 'https://api.example.com';
@@ -131,21 +125,20 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       dashboard.config('moving', { authentication, base_url, tools: [{ ...tool, url: '/items' }] }),
     );
     await dashboard.toolhost.rest('PUT', '/servers/moving/secrets/KEY', { body: { value: 'the-key-of-the-api' } });
-    await dashboard.withPage('/servers/moving/settings', async (page) => {
-      await field(page, 'Base URL').fill('https://api.example.org');
-      const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
-      await alert.getByText('Save first, then set it under Secrets.').waitFor();
-      await checkPage(page);
-      await button(page, 'Save').click();
-      await alert.getByRole('link', { name: 'Set KEY again' }).click();
-      assert.equal(await page.getByRole('textbox', { name: 'Secret name' }).inputValue(), 'KEY');
-      await page.getByLabel(/^Secret value/).fill('the-key-of-the-api');
-      await button(page, 'Save secret').click();
-      await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
-      await page.getByRole('link', { name: 'Tools', exact: true }).click();
-      // The remaining warning is about the short tool description.
-      await page.getByText('All changes saved, 1 warning', { exact: true }).waitFor();
-    });
+    const page = await openPage(t, dashboard, '/servers/moving/settings');
+    await field(page, 'Base URL').fill('https://api.example.org');
+    const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
+    await alert.getByText('Save first, then set it under Secrets.').waitFor();
+    await checkPage(page);
+    await button(page, 'Save').click();
+    await alert.getByRole('link', { name: 'Set KEY again' }).click();
+    assert.equal(await page.getByRole('textbox', { name: 'Secret name' }).inputValue(), 'KEY');
+    await page.getByLabel(/^Secret value/).fill('the-key-of-the-api');
+    await button(page, 'Save secret').click();
+    await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
+    await page.getByRole('link', { name: 'Tools', exact: true }).click();
+    // The remaining warning is about the short tool description.
+    await page.getByText('All changes saved, 1 warning', { exact: true }).waitFor();
   });
 });
 

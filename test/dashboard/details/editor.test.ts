@@ -1,119 +1,93 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import {
-  button,
-  type Dashboard,
-  field,
-  getJsonEditor,
-  selectOption,
-  startDashboard,
-  tab,
-} from '../../support/browser/dashboard.ts';
-import { waitForToast } from '../../support/browser/toasts.ts';
+import { describe, it } from 'node:test';
+import { assertMapped } from '../../support/assert-lists.ts';
+import { button, field, getJsonEditor, selectOption, tab } from '../../support/browser/dashboard.ts';
+import { getStoredConfig, openPage, openServer, save, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
 describe('the editor of a server', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
-  before(async () => {
-    dashboard = await startDashboard();
-  });
-  after(() => dashboard?.stop());
+  const dashboard = useDashboard();
 
-  const getToolNames = async (slug: string) => {
-    const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
-    return ((body.config as Json).tools as { name: string }[]).map(({ name }) => name);
-  };
-
-  it('completes names and values in the JSON', async () => {
-    await dashboard.withPage('/servers/new?from=json', async (page) => {
-      const { json, text } = getJsonEditor(page);
-      const option = (name: string) => page.getByRole('option', { name, exact: true });
-      await json.pressSequentially('{ "desc');
-      await option('description').click();
-      assert.equal(await text(), '{ "description": }');
-      await json.pressSequentially('"x", "authentication": { "type": "Api');
-      await option('ApiKey').click();
-      assert.match(await text(), /"type": "ApiKey"\}\}$/);
-      await json.pressSequentially('}, "tools": [{ "input_schema": { "id": { "type": "int');
-      await option('integer').click();
-      await json.pressSequentially(', "opt');
-      await option('optional').waitFor();
-    });
+  it('completes names and values in the JSON', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/new?from=json');
+    const { json, text } = getJsonEditor(page);
+    const option = (name: string) => page.getByRole('option', { name, exact: true });
+    await json.pressSequentially('{ "desc');
+    await option('description').click();
+    assert.equal(await text(), '{ "description": }');
+    await json.pressSequentially('"x", "authentication": { "type": "Api');
+    await option('ApiKey').click();
+    assert.match(await text(), /"type": "ApiKey"\}\}$/);
+    await json.pressSequentially('}, "tools": [{ "input_schema": { "id": { "type": "int');
+    await option('integer').click();
+    await json.pressSequentially(', "opt');
+    await option('optional').waitFor();
   });
 
-  it('marks errors in the JSON, folds it, and releases the focus with Tab and Escape', async () => {
-    await dashboard.toolhost.createServer(dashboard.config('marked'));
-    await dashboard.withPage('/servers/marked/settings', async (page) => {
-      const { json, text } = getJsonEditor(page);
-      const marked = json.locator('.cm-lintRange-error');
-      await json.fill((await text()).replace('"slug": "marked"', '"slug": "Not a slug!"'));
-      await eventually(async () => assert.equal(await marked.textContent(), '"slug"'));
-      await json.fill('{ "name": "a" "slug": "b" }');
-      await eventually(async () => assert.equal(await marked.textContent(), '"'));
-      await json.press('Tab');
-      assert.equal(await json.and(page.locator(':focus')).count(), 0);
-      assert.equal(await text(), '{ "name": "a" "slug": "b" }');
-      await json.focus();
-      await json.press('Escape');
-      assert.equal(await json.and(page.locator(':focus')).count(), 0);
-      await button(page, 'Discard').click();
-      await page.getByTitle('Fold line').filter({ visible: true }).first().click();
-      await page.getByTitle('unfold', { exact: true }).waitFor();
-    });
+  it('marks errors in the JSON, folds it, and releases the focus with Tab and Escape', async (t) => {
+    const page = await openServer(t, dashboard, 'settings', 'marked');
+    const { json, text } = getJsonEditor(page);
+    const marked = json.locator('.cm-lintRange-error');
+    await json.fill((await text()).replace('"slug": "marked"', '"slug": "Not a slug!"'));
+    await eventually(async () => assert.equal(await marked.textContent(), '"slug"'));
+    await json.fill('{ "name": "a" "slug": "b" }');
+    await eventually(async () => assert.equal(await marked.textContent(), '"'));
+    await json.press('Tab');
+    assert.equal(await json.and(page.locator(':focus')).count(), 0);
+    assert.equal(await text(), '{ "name": "a" "slug": "b" }');
+    await json.focus();
+    await json.press('Escape');
+    assert.equal(await json.and(page.locator(':focus')).count(), 0);
+    await button(page, 'Discard').click();
+    await page.getByTitle('Fold line').filter({ visible: true }).first().click();
+    await page.getByTitle('unfold', { exact: true }).waitFor();
   });
 
-  it('shows warnings next to their fields and allows saving with them', async () => {
-    await dashboard.toolhost.createServer(dashboard.config('warned'));
-    await dashboard.withPage('/servers/warned/settings', async (page) => {
-      await page.getByRole('radio', { name: 'Stored credential' }).check();
-      const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
-      await warning.first().waitFor();
-      const section = page.getByRole('region', { name: 'Access' });
-      await section.getByText(/has no value/).waitFor();
-      await button(page, 'Save').click();
-      await page.getByText(/^All changes saved, \d+ warning/).waitFor();
-    });
+  it('shows warnings next to their fields and allows saving with them', async (t) => {
+    const page = await openServer(t, dashboard, 'settings', 'warned');
+    await page.getByRole('radio', { name: 'Stored credential' }).check();
+    const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
+    await warning.first().waitFor();
+    const section = page.getByRole('region', { name: 'Access' });
+    await section.getByText(/has no value/).waitFor();
+    await button(page, 'Save').click();
+    await page.getByText(/^All changes saved, \d+ warning/).waitFor();
   });
 
-  it('[conf 9] keeps all digits of stored and typed numbers', async () => {
+  it('[conf 9] keeps all digits of stored and typed numbers', async (t) => {
     const [tool] = dashboard.config('digits').tools as Json[];
     const id = JSON.rawJSON('1092839482938472939');
     const input_schema = { channel: { type: 'integer', value: id }, price: { type: 'number', optional: true } };
     const tools = [{ ...tool, url: 'https://api.example.com/things', input_schema }];
-    await dashboard.toolhost.createServer(dashboard.config('digits', { tools }));
-    await dashboard.withPage('/servers/digits/tools', async (page) => {
-      const { json, text } = getJsonEditor(page);
-      const shown = await text();
-      assert.match(shown, /"value": 1092839482938472939/);
-      await json.fill(shown.replace('"optional": true', '"default": 1.10'));
-      await button(page, 'Save').click();
-      await page.getByText('All changes saved').waitFor();
-    });
-    const { text } = await dashboard.toolhost.rest('GET', '/servers/digits');
-    assert.match(text, /"value":1092839482938472939\}.*"default":1\.10/);
+    const page = await openServer(t, dashboard, 'tools', 'digits', { tools });
+    const { json, text } = getJsonEditor(page);
+    const shown = await text();
+    assert.match(shown, /"value": 1092839482938472939/);
+    await json.fill(shown.replace('"optional": true', '"default": 1.10'));
+    await save(page);
+    const stored = await dashboard.toolhost.rest('GET', '/servers/digits');
+    assert.match(stored.text, /"value":1092839482938472939\}.*"default":1\.10/);
   });
 
-  it('duplicates, deletes, and reorders tools by dragging', async () => {
+  it('duplicates, deletes, and reorders tools by dragging', async (t) => {
     const [tool] = dashboard.config('many').tools as Json[];
     const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));
-    await dashboard.toolhost.createServer(dashboard.config('many', { tools }));
-    await dashboard.withPage('/servers/many/tools', async (page) => {
-      await button(page, 'first').click();
-      await button(page, 'Duplicate first').click();
-      assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
-      await button(page, 'Close').click();
-      await button(page, 'second').click();
-      await button(page, 'Delete second').click();
-      const items = page.locator('tr.th-tool');
-      await items.nth(2).locator('[draggable=true]').dragTo(items.nth(0));
-      await button(page, 'Save').click();
-      await page.getByText('All changes saved').waitFor();
-      assert.deepEqual(await getToolNames('many'), ['third', 'first', 'first_2']);
-    });
+    const page = await openServer(t, dashboard, 'tools', 'many', { tools });
+    await button(page, 'first').click();
+    await button(page, 'Duplicate first').click();
+    assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
+    await button(page, 'Close').click();
+    await button(page, 'second').click();
+    await button(page, 'Delete second').click();
+    const items = page.locator('tr.th-tool');
+    await items.nth(2).locator('[draggable=true]').dragTo(items.nth(0));
+    await save(page);
+    const { tools: stored } = await getStoredConfig<{ tools: Json[] }>(dashboard, 'many');
+    assertMapped(stored, ({ name }) => name, ['third', 'first', 'first_2']);
   });
 
-  it('masks a stored secret and replaces it only if a new one is typed', async () => {
+  it('masks a stored secret and replaces it only if a new one is typed', async (t) => {
     const oauth = {
       authorization_url: 'https://id.example.com/authorize',
       token_url: 'https://id.example.com/token',
@@ -121,38 +95,33 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       client_secret: 'first-secret-of-the-client',
       scopes: ['read'],
     };
-    await dashboard.toolhost.createServer(dashboard.config('sealed', { oauth }));
-    await dashboard.withPage('/servers/sealed/settings', async (page) => {
-      const secret = page.locator('input[type=password]');
-      await secret.waitFor();
-      assert.equal(await secret.inputValue(), '');
-      assert.ok(!(await page.content()).includes('first-secret'));
-      assert.ok(!(await getJsonEditor(page).text()).includes('first-sec'));
-      const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
-      await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
-      await button(page, 'Copy callback URL').waitFor();
-      await tab(page, 'Tools').click();
-      await button(page, 'read').click();
-      await selectOption(page, 'Method', 'POST');
-      await button(page, 'Save').click();
-      await waitForToast(page, 'Saved as version 2');
-      await button(page, 'Close').click();
-      await tab(page, 'Settings').click();
-      await secret.fill('second-secret-of-the-client');
-      await button(page, 'Save').click();
-      await waitForToast(page, 'Saved as version 3');
-      await eventually(async () => assert.ok(!(await page.content()).includes('second-secret')));
-    });
+    const page = await openServer(t, dashboard, 'settings', 'sealed', { oauth });
+    const secret = page.locator('input[type=password]');
+    await secret.waitFor();
+    assert.equal(await secret.inputValue(), '');
+    assert.ok(!(await page.content()).includes('first-secret'));
+    assert.ok(!(await getJsonEditor(page).text()).includes('first-sec'));
+    const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
+    await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
+    await button(page, 'Copy callback URL').waitFor();
+    await tab(page, 'Tools').click();
+    await button(page, 'read').click();
+    await selectOption(page, 'Method', 'POST');
+    await save(page, 2);
+    await button(page, 'Close').click();
+    await tab(page, 'Settings').click();
+    await secret.fill('second-secret-of-the-client');
+    await save(page, 3);
+    await eventually(async () => assert.ok(!(await page.content()).includes('second-secret')));
   });
 
-  it('starts from the sample API with all fields filled in', async () => {
-    await dashboard.withPage('/servers/new', async (page) => {
-      await page.getByRole('link', { name: /From the sample API/ }).click();
-      await field(page, 'Name').waitFor();
-      assert.notEqual(await field(page, 'Name').inputValue(), '');
-      await eventually(async () =>
-        assert.match((await page.getByRole('status').allTextContents()).join(' '), /Not saved yet|problem/),
-      );
-    });
+  it('starts from the sample API with all fields filled in', async (t) => {
+    const page = await openPage(t, dashboard, '/servers/new');
+    await page.getByRole('link', { name: /From the sample API/ }).click();
+    await field(page, 'Name').waitFor();
+    assert.notEqual(await field(page, 'Name').inputValue(), '');
+    await eventually(async () =>
+      assert.match((await page.getByRole('status').allTextContents()).join(' '), /Not saved yet|problem/),
+    );
   });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Page } from 'playwright-core';
-import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
-import { isFocused, maxTabStops, tabTo } from '../../support/browser/keyboard.ts';
+import { before, describe, it } from 'node:test';
+import { button, field } from '../../support/browser/dashboard.ts';
+import { isFocused, maxTabStops, pressKeyOn, tabTo, typeInto } from '../../support/browser/keyboard.ts';
+import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** Returns the focused element if neither it nor its surroundings look different with the focus. */
@@ -36,108 +36,82 @@ const findFocusBehindSaveBar = `(() => {
 })()`;
 
 describe('the dashboard with a keyboard only', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     await dashboard.toolhost.createServer(dashboard.config('keyed'));
   });
-  after(() => dashboard?.stop());
 
-  const options = { reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } } as const;
-
-  it('creates a server, tries it, and finds it in the list', async () => {
-    const use = async (page: Page) => {
-      await tabTo(page, page.getByRole('link', { name: 'New server' }));
-      await page.keyboard.press('Enter');
-      await tabTo(page, page.getByRole('link', { name: /From scratch/ }));
-      await page.keyboard.press('Enter');
-      for (const [label, text] of [
-        ['Name', 'By keyboard'],
-        ['Tool name', 'read'],
-        ['Tool description', 'Reads an item.'],
-        ['URL', `${dashboard.upstream.url}/items/:id`],
-      ] as const) {
-        await tabTo(page, field(page, label));
-        await page.keyboard.type(text);
-      }
-      await tabTo(page, button(page, 'Add argument'));
-      await page.keyboard.press('Enter');
-      await tabTo(page, field(page, 'Name of argument 1'));
-      await page.keyboard.type('id');
-      await tabTo(page, button(page, 'Create server'));
-      await page.keyboard.press('Enter');
-      await page.getByText('Your server is running').waitFor();
-      await tabTo(page, page.getByRole('link', { name: 'Try it' }));
-      await page.keyboard.press('Enter');
-      await tabTo(page, field(page, 'id'));
-      await page.keyboard.type('seven');
-      await page.keyboard.press('Enter');
-      await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
-      await page.goto('/servers');
-      await tabTo(page, page.getByRole('link', { name: 'By keyboard' }));
-    };
-    await dashboard.withPage('/servers', use, { options });
+  it('creates a server, tries it, and finds it in the list', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    await pressKeyOn(page, page.getByRole('link', { name: 'New server' }));
+    await pressKeyOn(page, page.getByRole('link', { name: /From scratch/ }));
+    for (const [label, text] of [
+      ['Name', 'By keyboard'],
+      ['Tool name', 'read'],
+      ['Tool description', 'Reads an item.'],
+      ['URL', `${dashboard.upstream.url}/items/:id`],
+    ] as const) {
+      await typeInto(page, field(page, label), text);
+    }
+    await pressKeyOn(page, button(page, 'Add argument'));
+    await typeInto(page, field(page, 'Name of argument 1'), 'id');
+    await pressKeyOn(page, button(page, 'Create server'));
+    await page.getByText('Your server is running').waitFor();
+    await pressKeyOn(page, page.getByRole('link', { name: 'Try it' }));
+    await typeInto(page, field(page, 'id'), 'seven');
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+    await page.goto('/servers');
+    await tabTo(page, page.getByRole('link', { name: 'By keyboard' }));
   });
 
-  it('traps the focus in a dialog, closes it with Escape, and returns the focus', async () => {
-    const use = async (page: Page) => {
-      const opener = button(page, 'New API key').first();
-      await tabTo(page, opener);
-      await page.keyboard.press('Enter');
-      const dialog = page.getByRole('dialog');
-      await field(dialog, 'Name').waitFor();
-      for (let stop = 0; stop < 12; stop++) {
+  it('traps the focus in a dialog, closes it with Escape, and returns the focus', async (t) => {
+    const page = await openPage(t, dashboard, '/keys');
+    const opener = button(page, 'New API key').first();
+    await pressKeyOn(page, opener);
+    const dialog = page.getByRole('dialog');
+    await field(dialog, 'Name').waitFor();
+    for (let stop = 0; stop < 12; stop++) {
+      await page.keyboard.press('Tab');
+      assert.equal(await page.evaluate('document.activeElement.closest("[role=dialog]") !== null'), true);
+    }
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    await eventually(async () => assert.equal(await opener.evaluate(isFocused), true));
+  });
+
+  it('shows a visible focus at every tab stop', async (t) => {
+    const page = await openPage(t, dashboard, '/servers');
+    const serverPaths = ['', '/tools', '/try', '/connect'].map((path) => `/servers/keyed${path}`);
+    for (const path of ['/servers', ...serverPaths, '/keys', '/calls', '/settings']) {
+      await page.goto(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await page.waitForLoadState('networkidle');
+      for (let stop = 0; stop < maxTabStops; stop++) {
         await page.keyboard.press('Tab');
-        assert.equal(await page.evaluate('document.activeElement.closest("[role=dialog]") !== null'), true);
+        const invisibleFocus = await page.evaluate(findInvisibleFocus);
+        if (invisibleFocus === 'nothing') break;
+        assert.equal(invisibleFocus, '', path);
       }
-      await page.keyboard.press('Escape');
-      await dialog.waitFor({ state: 'hidden' });
-      await eventually(async () => assert.equal(await opener.evaluate(isFocused), true));
-    };
-    await dashboard.withPage('/keys', use, { options });
+    }
   });
 
-  it('shows a visible focus at every tab stop', async () => {
-    const use = async (page: Page) => {
-      for (const path of [
-        '/servers',
-        '/servers/keyed',
-        '/servers/keyed/tools',
-        '/servers/keyed/try',
-        '/servers/keyed/connect',
-        '/keys',
-        '/calls',
-        '/settings',
-      ]) {
-        await page.goto(path);
-        await page.getByRole('heading', { level: 1 }).waitFor();
-        await page.waitForLoadState('networkidle');
-        for (let stop = 0; stop < maxTabStops; stop++) {
-          await page.keyboard.press('Tab');
-          const invisibleFocus = await page.evaluate(findInvisibleFocus);
-          if (invisibleFocus === 'nothing') break;
-          assert.equal(invisibleFocus, '', path);
-        }
+  it('hides no tab stop behind the save bar', async (t) => {
+    for (const viewport of [
+      { width: 1440, height: 900 },
+      { width: 400, height: 700 },
+    ]) {
+      const page = await openPage(t, dashboard, '/servers/keyed/tools', { options: { viewport } });
+      await button(page, 'Save').waitFor();
+      await page.waitForLoadState('networkidle');
+      let stops = 0;
+      for (; stops < maxTabStops; stops++) {
+        await page.keyboard.press('Tab');
+        const coveredFocus = await page.evaluate(findFocusBehindSaveBar);
+        if (coveredFocus === 'nothing') break;
+        assert.equal(coveredFocus, '', `${viewport.width} px`);
       }
-    };
-    await dashboard.withPage('/servers', use, { options });
-  });
-
-  it('hides no tab stop behind the save bar', async () => {
-    for (const viewport of [options.viewport, { width: 400, height: 700 }]) {
-      const use = async (page: Page) => {
-        await button(page, 'Save').waitFor();
-        await page.waitForLoadState('networkidle');
-        let stops = 0;
-        for (; stops < maxTabStops; stops++) {
-          await page.keyboard.press('Tab');
-          const coveredFocus = await page.evaluate(findFocusBehindSaveBar);
-          if (coveredFocus === 'nothing') break;
-          assert.equal(coveredFocus, '', `${viewport.width} px`);
-        }
-        assert.ok(stops > 15, `${stops} stops`);
-      };
-      await dashboard.withPage('/servers/keyed/tools', use, { options: { ...options, viewport } });
+      assert.ok(stops > 15, `${stops} stops`);
     }
   });
 });

@@ -1,97 +1,80 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { describe, it, type TestContext } from 'node:test';
+import type { Page } from 'playwright-core';
 import { launchChromium } from '../../support/browser/chromium.ts';
-import { button, createSignedInContext, field } from '../../support/browser/dashboard.ts';
+import { button, field } from '../../support/browser/dashboard.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
+import { openPage } from '../../support/browser/use-dashboard.ts';
 import { runOperatorOperation } from '../../support/toolhost/run-operator-operation.ts';
-import { startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
+import { startToolhost } from '../../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../../support/upstream-configs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
+import { startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
+import { useFixtures } from '../../support/use-fixtures.ts';
 
 describe('the limits section of the dashboard', () => {
-  let upstream: RecordingUpstream;
-  let toolhost: TestToolhost;
-  let browser: Browser;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({
+  const fixtures = useFixtures();
+  const upstream = fixtures.start(startRecordingUpstream);
+  const toolhost = fixtures.start(() =>
+    startToolhost({
       egressPorts: [upstream.port],
       env: { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '0' },
       // An open circuit stays open while the page loads.
       runtimeOptions: { clock: () => 0 },
-    });
-    browser = await launchChromium();
-  });
-  after(async () => {
-    await browser?.close();
-    await Promise.all([toolhost?.stop(), upstream?.close()]);
-  });
+    }),
+  );
+  const browser = fixtures.start(launchChromium);
 
   const getLimits = async (slug: string) => (await toolhost.rest('GET', `/servers/${slug}/limits`)).body;
-  async function withOptionsPage(slug: string, use: (page: Page) => Promise<void>) {
+  async function openOptions(t: TestContext, slug: string): Promise<Page> {
     await toolhost.createServer(buildServerAt(slug, upstream.url));
-    const context = await createSignedInContext(
-      browser,
-      toolhost,
-      { name: 'Anna' },
-      { viewport: { width: 400, height: 900 } },
-    );
-    try {
-      const page = await context.newPage();
-      await page.goto(`/servers/${slug}/options`);
-      await field(page, 'Calls per second').waitFor();
-      await use(page);
-    } finally {
-      await context.close();
-    }
+    const options = { viewport: { width: 400, height: 900 } };
+    const page = await openPage(t, { browser, toolhost }, `/servers/${slug}/options`, { options });
+    await field(page, 'Calls per second').waitFor();
+    return page;
   }
 
-  it('[find A5] shows quotas with usage and retention in the settings', async () => {
-    await withOptionsPage('counted', async (page) => {
-      await page.goto('/settings');
-      const row = (name: string) => page.getByRole('row').filter({ hasText: name });
-      await row('Servers').getByText('1,000', { exact: true }).waitFor();
-      await row('Changes per minute').getByText('unlimited', { exact: true }).waitFor();
-      await page.getByText('Audit events, revoked and expired keys, and revoked logins: 365 days.').waitFor();
-    });
+  it('[find A5] shows quotas with usage and retention in the settings', async (t) => {
+    const page = await openOptions(t, 'counted');
+    await page.goto('/settings');
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+    await row('Servers').getByText('1,000', { exact: true }).waitFor();
+    await row('Changes per minute').getByText('unlimited', { exact: true }).waitFor();
+    await page.getByText('Audit events, revoked and expired keys, and revoked logins: 365 days.').waitFor();
   });
 
-  it('sets limits by keyboard, shows the workspace limit that caps them, and restores defaults', async () => {
-    await withOptionsPage('limited', async (page) => {
-      const rate = field(page, 'Calls per second');
-      assert.equal(await rate.getAttribute('placeholder'), '60');
-      await page.getByText('Default. Workspace limit: 300.').waitFor();
-      assert.equal(await button(page, 'Save limits').isDisabled(), true);
-      await rate.focus();
-      await page.keyboard.type('120');
-      await page.keyboard.press('Tab');
-      await page.keyboard.type('9000');
-      await page.keyboard.press('Enter');
-      await waitForToast(page, 'Saved the limits');
-      await page.getByText('The workspace limit of 250 applies.').waitFor();
-      const { calls_per_second, concurrent_calls } = await getLimits('limited');
-      assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
-      assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });
+  it('sets limits by keyboard, shows the workspace limit that caps them, and restores defaults', async (t) => {
+    const page = await openOptions(t, 'limited');
+    const rate = field(page, 'Calls per second');
+    assert.equal(await rate.getAttribute('placeholder'), '60');
+    await page.getByText('Default. Workspace limit: 300.').waitFor();
+    assert.equal(await button(page, 'Save limits').isDisabled(), true);
+    await rate.focus();
+    await page.keyboard.type('120');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('9000');
+    await page.keyboard.press('Enter');
+    await waitForToast(page, 'Saved the limits');
+    await page.getByText('The workspace limit of 250 applies.').waitFor();
+    const { calls_per_second, concurrent_calls } = await getLimits('limited');
+    assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
+    assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });
 
-      await button(page, 'Use defaults').click();
-      await waitForToast(page, 'Restored the default limits');
-      await button(page, 'Use defaults').waitFor({ state: 'detached' });
-      assert.equal(await rate.inputValue(), '');
-      assert.deepEqual((await getLimits('limited')).calls_per_second, { limit: 60, from: 'default' });
-    });
+    await button(page, 'Use defaults').click();
+    await waitForToast(page, 'Restored the default limits');
+    await button(page, 'Use defaults').waitFor({ state: 'detached' });
+    assert.equal(await rate.inputValue(), '');
+    assert.deepEqual((await getLimits('limited')).calls_per_second, { limit: 60, from: 'default' });
   });
 
-  it('shows current usage and an open circuit breaker', async () => {
+  it('shows current usage and an open circuit breaker', async (t) => {
     upstream.on('*', () => ({ status: 503, body: {} }));
     await runOperatorOperation(toolhost, 'setWorkspaceLimits', 'local', { calls_per_second: 1000 });
-    await withOptionsPage('failing', async (page) => {
-      await page.getByText('Healthy').waitFor();
-      await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
-      await page.reload();
-      await page.getByText('Circuit breaker open').waitFor();
-      await page.getByText(/next attempt in \d+ s/).waitFor();
-      await page.getByText('Current use: 0 running, 0 queued, 0 rejected in the last minute.').waitFor();
-    });
+    const page = await openOptions(t, 'failing');
+    await page.getByText('Healthy').waitFor();
+    await Promise.all(Array.from({ length: 25 }, () => toolhost.callTool('failing', 'token-of-the-caller', 'get')));
+    await page.reload();
+    await page.getByText('Circuit breaker open').waitFor();
+    await page.getByText(/next attempt in \d+ s/).waitFor();
+    await page.getByText('Current use: 0 running, 0 queued, 0 rejected in the last minute.').waitFor();
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { getPersonTenantId } from '@toolhost/credentials/ids';
 import { saveMember } from '../../../apps/server/src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
@@ -7,141 +7,115 @@ import {
   alert,
   button,
   createPersonSession,
-  type Dashboard,
   field,
   type Person,
   selectOption,
-  startDashboard,
 } from '../../support/browser/dashboard.ts';
 import { personRequest } from '../../support/browser/person-request.ts';
 import { waitForToast } from '../../support/browser/toasts.ts';
-import type { Json } from '../../support/toolhost/toolhost.ts';
+import { openPage, useDashboard } from '../../support/browser/use-dashboard.ts';
 
 describe('a person in the dashboard', { concurrency: 2 }, () => {
-  let dashboard: Dashboard;
+  const dashboard = useDashboard();
   before(async () => {
-    dashboard = await startDashboard();
     await dashboard.toolhost.createServer(dashboard.config('viewed'));
     await dashboard.toolhost.rest('PATCH', '/servers/viewed', { body: { description: 'Again.' } });
   });
-  after(() => dashboard?.stop());
 
-  it('sees an error after losing a role while a page is open', async () => {
+  it('sees an error after losing a role while a page is open', async (t) => {
     const person: Person = { name: 'Demoted', role: 'editor' };
-    await dashboard.withPage(
-      '/keys',
-      async (page) => {
-        await button(page, 'New API key').first().click();
-        await field(page.getByRole('dialog'), 'Name').fill('Too late');
-        const { members } = (await page.evaluate(`fetch('/api/v1/members').then((a) => a.json())`)) as {
-          members: { id: string; name: string }[];
-        };
-        const demoted = members.find(({ name }) => name === 'Demoted')?.id ?? assert.fail();
-        const { db } = dashboard.toolhost.running.app.runner;
-        await db.updateTable('members').set({ role: 'viewer' }).where('user_id', '=', demoted).execute();
-        await button(page.getByRole('dialog'), 'Create key').click();
-        await alert(page, 'needs the scope manage:write').waitFor();
-        assert.equal(await field(page.getByRole('dialog'), 'Name').inputValue(), 'Too late');
-      },
-      { person },
-    );
+    const page = await openPage(t, dashboard, '/keys', { person });
+    await button(page, 'New API key').first().click();
+    await field(page.getByRole('dialog'), 'Name').fill('Too late');
+    const { members } = (await page.evaluate(`fetch('/api/v1/members').then((a) => a.json())`)) as {
+      members: { id: string; name: string }[];
+    };
+    const demoted = members.find(({ name }) => name === 'Demoted')?.id ?? assert.fail();
+    const { db } = dashboard.toolhost.running.app.runner;
+    await db.updateTable('members').set({ role: 'viewer' }).where('user_id', '=', demoted).execute();
+    await button(page.getByRole('dialog'), 'Create key').click();
+    await alert(page, 'needs the scope manage:write').waitFor();
+    assert.equal(await field(page.getByRole('dialog'), 'Name').inputValue(), 'Too late');
   });
 
-  it('sees servers of another workspace as nonexistent', async () => {
-    const { toolhost } = dashboard;
-    const [call] = (await toolhost.rest('GET', '/keys')).body.keys as { id: string }[];
-    await dashboard.withPage(
-      '/servers/viewed',
-      async (page) => {
-        const notFoundHeading = page.getByRole('heading', { name: 'Page not found' });
-        await notFoundHeading.waitFor();
-        const notFoundText = await page.getByRole('main').textContent();
-        for (const path of ['/servers/unknown', '/servers/viewed/secrets', '/servers/unknown/secrets']) {
-          await page.goto(path);
-          await notFoundHeading.waitFor();
-          assert.equal(await page.getByRole('main').textContent(), notFoundText);
-        }
-        await page.goto(`/calls?server=viewed&key=${call?.id}`);
-        await page.getByRole('heading', { name: 'No calls' }).waitFor();
-      },
-      { person: { name: 'Mallory', workspace: 'wsp_other' } },
-    );
+  it('sees servers of another workspace as nonexistent', async (t) => {
+    const [call] = (await dashboard.toolhost.rest('GET', '/keys')).body.keys as { id: string }[];
+    const page = await openPage(t, dashboard, '/servers/viewed', {
+      person: { name: 'Mallory', workspace: 'wsp_other' },
+    });
+    const notFoundHeading = page.getByRole('heading', { name: 'Page not found' });
+    await notFoundHeading.waitFor();
+    const notFoundText = await page.getByRole('main').textContent();
+    for (const path of ['/servers/unknown', '/servers/viewed/secrets', '/servers/unknown/secrets']) {
+      await page.goto(path);
+      await notFoundHeading.waitFor();
+      assert.equal(await page.getByRole('main').textContent(), notFoundText);
+    }
+    await page.goto(`/calls?server=viewed&key=${call?.id}`);
+    await page.getByRole('heading', { name: 'No calls' }).waitFor();
   });
 
-  it('is invited by an owner, joins at sign-in, and switches workspaces', async () => {
-    const { toolhost } = dashboard;
-    const { db } = toolhost.running.app.runner;
-    await dashboard.withPage(
-      '/settings',
-      async (page, context) => {
-        await field(page, 'Workspace name').fill('The garden');
-        await button(page, 'Rename').click();
-        await waitForToast(page, 'Renamed the workspace');
-        // Email address of the only person in local mode.
-        await field(page, 'Invite by email').fill('you@localhost.example');
-        await button(page, 'Invite').click();
-        await page.getByRole('table', { name: 'Members' }).getByText('you@localhost.example').waitFor();
-        await context.clearCookies();
-        await page.goto('/servers');
-        await page.getByRole('link', { name: 'Sign in', exact: true }).click();
-        await button(page, 'Continue').click();
-        await page.getByRole('button', { name: /^Workspace/ }).click();
-        const garden = page.getByRole('menuitem', { name: /The garden/ });
-        await garden.getByText('editor').waitFor();
-        const rows = await db.selectFrom('members').select('role').where('workspace_id', '=', 'wsp_garden').execute();
-        assert.deepEqual(rows.map(({ role }) => role).toSorted(), ['editor', 'owner']);
-        await garden.click();
-        await page.getByRole('button', { name: /Workspace.*The garden/ }).waitFor();
-        await page.getByRole('button', { name: /editor/ }).waitFor();
-      },
-      { person: { name: 'Olga', workspace: 'wsp_garden' } },
-    );
-    const { body } = await toolhost.rest('GET', '/audit');
-    assert.ok(
-      !JSON.stringify((body as Json).events).includes('garden'),
-      'the audit contains events of another workspace',
-    );
+  it('is invited by an owner, joins at sign-in, and switches workspaces', async (t) => {
+    const { db } = dashboard.toolhost.running.app.runner;
+    const page = await openPage(t, dashboard, '/settings', { person: { name: 'Olga', workspace: 'wsp_garden' } });
+    const context = page.context();
+    await field(page, 'Workspace name').fill('The garden');
+    await button(page, 'Rename').click();
+    await waitForToast(page, 'Renamed the workspace');
+    // Email address of the only person in local mode.
+    await field(page, 'Invite by email').fill('you@localhost.example');
+    await button(page, 'Invite').click();
+    await page.getByRole('table', { name: 'Members' }).getByText('you@localhost.example').waitFor();
+    await context.clearCookies();
+    await page.goto('/servers');
+    await page.getByRole('link', { name: 'Sign in', exact: true }).click();
+    await button(page, 'Continue').click();
+    await page.getByRole('button', { name: /^Workspace/ }).click();
+    const garden = page.getByRole('menuitem', { name: /The garden/ });
+    await garden.getByText('editor').waitFor();
+    const rows = await db.selectFrom('members').select('role').where('workspace_id', '=', 'wsp_garden').execute();
+    assert.deepEqual(rows.map(({ role }) => role).toSorted(), ['editor', 'owner']);
+    await garden.click();
+    await page.getByRole('button', { name: /Workspace.*The garden/ }).waitFor();
+    await page.getByRole('button', { name: /editor/ }).waitFor();
+    const { body } = await dashboard.toolhost.rest('GET', '/audit');
+    assert.doesNotMatch(JSON.stringify(body.events), /garden/, 'the audit contains events of another workspace');
   });
 
-  it('sees an invitation to a workspace, opens it, and leaves it', async () => {
+  it('sees an invitation to a workspace, opens it, and leaves it', async (t) => {
     const { toolhost } = dashboard;
     const { db } = toolhost.running.app.runner;
     const invitingWorkspace = 'wsp_inviting';
     const id = `usr_${'i'.repeat(22)}`;
     const workspace = `${getPersonTenantId(id)}_of_ines`;
     await createPersonSession(toolhost, { name: 'Olga', workspace: invitingWorkspace });
-    await dashboard.withPage(
-      '/servers',
-      async (page) => {
-        await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
-        const { user } = (await page.evaluate(`fetch('/api/v1/session').then((a) => a.json())`)) as {
-          user: { id: string };
-        };
-        const notice = page.getByRole('alert').filter({ hasText: 'You were invited' });
-        assert.equal(await notice.count(), 0);
-        await saveMember(db, { workspaceId: invitingWorkspace, userId: user.id, role: 'viewer', at: Date.now() });
-        await page.reload();
-        await notice.getByText('Workspace wsp_inviting, as viewer').waitFor();
-        await checkPage(page);
-        await button(page, 'Open Workspace wsp_inviting').click();
-        await page.getByRole('button', { name: /^Workspace.*wsp_inviting/ }).waitFor();
-        await page.getByText('Editors and owners can create servers.').waitFor();
-        await notice.waitFor({ state: 'detached' });
-        await page.goto('/settings');
-        await button(page, 'Leave').click();
-        await button(page.getByRole('dialog'), 'Leave workspace').click();
-        await page.getByRole('button', { name: /^Workspace.*_of_ines/ }).click();
-        await page.getByRole('menuitem', { name: /_of_ines.*your own/ }).waitFor();
-        assert.equal(await page.getByRole('menuitem', { name: /wsp_inviting/ }).count(), 0);
-        await page.goto('/settings');
-        await page.getByRole('table', { name: 'Members' }).waitFor();
-        assert.equal(await button(page, 'Leave').count(), 0, 'the only owner can leave');
-      },
-      { person: { name: 'Ines', workspace, id } },
-    );
+    const page = await openPage(t, dashboard, '/servers', { person: { name: 'Ines', workspace, id } });
+    await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
+    const { user } = (await page.evaluate(`fetch('/api/v1/session').then((a) => a.json())`)) as {
+      user: { id: string };
+    };
+    const notice = page.getByRole('alert').filter({ hasText: 'You were invited' });
+    assert.equal(await notice.count(), 0);
+    await saveMember(db, { workspaceId: invitingWorkspace, userId: user.id, role: 'viewer', at: Date.now() });
+    await page.reload();
+    await notice.getByText('Workspace wsp_inviting, as viewer').waitFor();
+    await checkPage(page);
+    await button(page, 'Open Workspace wsp_inviting').click();
+    await page.getByRole('button', { name: /^Workspace.*wsp_inviting/ }).waitFor();
+    await page.getByText('Editors and owners can create servers.').waitFor();
+    await notice.waitFor({ state: 'detached' });
+    await page.goto('/settings');
+    await button(page, 'Leave').click();
+    await button(page.getByRole('dialog'), 'Leave workspace').click();
+    await page.getByRole('button', { name: /^Workspace.*_of_ines/ }).click();
+    await page.getByRole('menuitem', { name: /_of_ines.*your own/ }).waitFor();
+    assert.equal(await page.getByRole('menuitem', { name: /wsp_inviting/ }).count(), 0);
+    await page.goto('/settings');
+    await page.getByRole('table', { name: 'Members' }).waitFor();
+    assert.equal(await button(page, 'Leave').count(), 0, 'the only owner can leave');
   });
 
-  it('[find B8] is removed with or without their keys and webhooks, which the pages then list', async () => {
+  it('[find B8] is removed with or without their keys and webhooks, which the pages then list', async (t) => {
     const { toolhost } = dashboard;
     const workspace = 'wsp_leaving';
     const session = await createPersonSession(toolhost, { name: 'Ed', role: 'editor', workspace });
@@ -153,57 +127,46 @@ describe('a person in the dashboard', { concurrency: 2 }, () => {
     await personRequest(toolhost, other, 'POST', '/keys', { name: 'of Ada', scopes: ['call'] });
     const webhook = { url: 'https://hooks.example/ada', events: ['quota.near'] };
     await personRequest(toolhost, other, 'POST', '/webhooks', webhook);
-    await dashboard.withPage(
-      '/settings',
-      async (page) => {
-        await selectOption(page, 'Role of Ada', 'Viewer');
-        await waitForToast(page, 'The role is now viewer, but one API key that they created still works');
-        await button(page, 'Remove Ada').click();
-        const dialog = page.getByRole('dialog');
-        await dialog.getByText('API keys: of Ada').waitFor();
-        await dialog.getByText('Webhooks: https://hooks.example').waitFor();
-        await button(dialog, 'Remove member').click();
-        await waitForToast(page, /^Removed the member$/);
-        await button(page, 'Remove Ed').click();
-        await dialog.getByText(/API keys: (deploy, nightly|nightly, deploy)/).waitFor();
-        await dialog.getByText('Models: eds').waitFor();
-        await checkPage(page);
-        await page.getByRole('checkbox', { name: 'Revoke keys, delete models, withdraw invitations' }).check();
-        await button(dialog, 'Remove member').click();
-        await waitForToast(page, 'Removed the member, revoked 2 API keys and deleted one model');
-        await page.goto('/keys');
-        await page.getByText('Created by Ada, who has left the workspace.').waitFor();
-        assert.equal(
-          await page.getByText('who has left the workspace').count(),
-          1,
-          'the note also appears for a revoked key',
-        );
+    const page = await openPage(t, dashboard, '/settings', { person: { name: 'Olga', workspace } });
+    await selectOption(page, 'Role of Ada', 'Viewer');
+    await waitForToast(page, 'The role is now viewer, but one API key that they created still works');
+    await button(page, 'Remove Ada').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('API keys: of Ada').waitFor();
+    await dialog.getByText('Webhooks: https://hooks.example').waitFor();
+    await button(dialog, 'Remove member').click();
+    await waitForToast(page, /^Removed the member$/);
+    await button(page, 'Remove Ed').click();
+    await dialog.getByText(/API keys: (deploy, nightly|nightly, deploy)/).waitFor();
+    await dialog.getByText('Models: eds').waitFor();
+    await checkPage(page);
+    await page.getByRole('checkbox', { name: 'Revoke keys, delete models, withdraw invitations' }).check();
+    await button(dialog, 'Remove member').click();
+    await waitForToast(page, 'Removed the member, revoked 2 API keys and deleted one model');
+    await page.goto('/keys');
+    await page.getByText('Created by Ada, who has left the workspace.').waitFor();
+    const notes = await page.getByText('who has left the workspace').count();
+    assert.equal(notes, 1, 'the note also appears for a revoked key');
 
-        await page.goto('/settings');
-        const formerMembers = page.getByRole('table', { name: 'Former members' });
-        await formerMembers.getByText('one API key, one webhook').waitFor();
-        assert.equal(
-          await formerMembers.getByRole('row').count(),
-          2,
-          'a removed member without remaining access is listed',
-        );
-        await button(formerMembers, 'End access for Ada').click();
-        await checkPage(page);
-        await button(dialog, 'End access').click();
-        await waitForToast(page, 'Revoked one API key');
-        await formerMembers.getByRole('link', { name: 'Webhooks of Ada' }).click();
-        await page.getByText("Its creator's access has ended. Another member can confirm it.").waitFor();
-        await checkPage(page);
-        await button(page, 'Confirm https://hooks.example').click();
-        await waitForToast(page, 'Resumed the webhook to https://hooks.example');
-        await page.goto('/settings');
-        await button(page, 'Leave workspace')
-          .or(page.getByRole('heading', { name: 'Quotas' }))
-          .first()
-          .waitFor();
-        await formerMembers.waitFor({ state: 'detached' });
-      },
-      { person: { name: 'Olga', workspace } },
-    );
+    await page.goto('/settings');
+    const formerMembers = page.getByRole('table', { name: 'Former members' });
+    await formerMembers.getByText('one API key, one webhook').waitFor();
+    const rows = await formerMembers.getByRole('row').count();
+    assert.equal(rows, 2, 'a removed member without remaining access is listed');
+    await button(formerMembers, 'End access for Ada').click();
+    await checkPage(page);
+    await button(dialog, 'End access').click();
+    await waitForToast(page, 'Revoked one API key');
+    await formerMembers.getByRole('link', { name: 'Webhooks of Ada' }).click();
+    await page.getByText("Its creator's access has ended. Another member can confirm it.").waitFor();
+    await checkPage(page);
+    await button(page, 'Confirm https://hooks.example').click();
+    await waitForToast(page, 'Resumed the webhook to https://hooks.example');
+    await page.goto('/settings');
+    await button(page, 'Leave workspace')
+      .or(page.getByRole('heading', { name: 'Quotas' }))
+      .first()
+      .waitFor();
+    await formerMembers.waitFor({ state: 'detached' });
   });
 });

@@ -1,26 +1,19 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { type Stores, startStores } from '../../../../test/support/store/stores.ts';
+import { startStores } from '../../../../test/support/store/stores.ts';
 import { findWorkspaceIds, insertWorkspace } from '../../../../test/support/store/workspace-rows.ts';
-import type { Database, DatabaseOptions } from './database.ts';
-import { openDatabase } from './database.ts';
+import { useFixtures } from '../../../../test/support/use-fixtures.ts';
 import { DatabaseError } from './engine/database-errors.ts';
 
 describe('the thread that runs the transactions of operations', () => {
-  let stores: Stores;
-  let options: DatabaseOptions;
-  let database: Database;
-  before(async () => {
-    stores = await startStores('sqlite');
-    options = await stores.newOptions();
-    database = await openDatabase(options);
-  });
-  after(async () => {
-    await database.close();
-    await stores.stop();
-  });
+  const fixtures = useFixtures();
+  const stores = fixtures.start(() => startStores('sqlite'));
+  const database = fixtures.start(
+    () => stores.open(),
+    () => undefined,
+  );
   const ids = (source = database) => findWorkspaceIds(source.db);
 
   it('shows nothing before the commit, and everything after it', async () => {
@@ -61,7 +54,7 @@ describe('the thread that runs the transactions of operations', () => {
     const startedWorkers: Worker[] = [];
     const onThread = (message: unknown) => startedWorkers.push((message as { worker: Worker }).worker);
     subscribe('worker_threads', onThread);
-    const otherDatabase = await openDatabase(await stores.newOptions());
+    const otherDatabase = await stores.open();
     const insertTwice = (id: string, duringTransaction?: () => Promise<unknown>) =>
       otherDatabase.transactions.transaction().execute(async (db) => {
         await insertWorkspace(db, id);
@@ -87,6 +80,5 @@ describe('the thread that runs the transactions of operations', () => {
       storedIds.filter((id) => !id.startsWith('behind')).sort(),
       ['after', 'after again', 'before', 'before again', 'of the event loop'].sort(),
     );
-    await otherDatabase.close();
   });
 });

@@ -54,7 +54,7 @@ function ExampleCard({ example: { slug, name, description, secrets, config } }: 
 type GalleryExample = { config: Config; slug: string; name: string; description: string; secrets: string[] };
 
 /** Example files, read by the build. */
-const files = import.meta.glob<{ default: Config }>('../../../../examples/gallery/*.yaml', { eager: true });
+const files = import.meta.glob<{ default: Config }>('../../../../../examples/gallery/*.yaml', { eager: true });
 
 const galleryExamples: readonly GalleryExample[] = Object.values(files)
   .map(({ default: { secrets, limits: _, ...config } }) => ({

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { type Kysely, type KyselyPlugin, sql, type Transaction } from 'kysely';
 import { pino } from 'pino';
 import { engines } from '../../../../../test/sets.ts';
 import { buildApiKey, buildCall, buildServer } from '../../../../../test/support/store/rows.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { useDatabase, useStores } from '../../../../../test/support/store/use-stores.ts';
 import { readConfig } from '../../config.ts';
 import { insertApiKey, markKeyRevoked } from '../../store/api-keys.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../store/database.ts';
@@ -26,21 +26,16 @@ const { config } = readConfig(
   () => '',
 );
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`maintenance of expired data on ${engine}`, () => {
-    let stores: Stores;
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores?.stop());
+    const stores = useStores(engine);
 
     /** Opens two processes on a new database. Time passes only with `advanceTime`. */
-    const openWorld = async () => {
+    const openWorld = async (t: TestContext) => {
       const options: DatabaseOptions = await stores.newOptions();
       const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
       let now = start;
-      const logLines: string[] = [];
-      const log = pino({ level: 'warn' }, { write: (line) => logLines.push(line) });
+      const log = pino({ level: 'silent' });
       const statements = createStatementCounter();
       const [one, two] = databases.map((database) => {
         const records = database.records.withPlugin(statements.plugin);
@@ -48,6 +43,10 @@ for (const engine of engines) {
       }) as [LeaderJob, LeaderJob];
       const { db } = databases[0] as Database;
       await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
+      t.after(async () => {
+        for (const leaderJob of [one, two]) await leaderJob.stop();
+        for (const database of databases) await database.close();
+      });
       return {
         db,
         one,
@@ -56,7 +55,6 @@ for (const engine of engines) {
           now += ms;
         },
         now: () => now,
-        logged: logLines,
         statements,
         insert: (table: keyof Tables, ...rows: object[]) =>
           db
@@ -67,10 +65,6 @@ for (const engine of engines) {
           const { rows } = await sql<{ id: unknown }>`
             select ${sql.ref(column)} as id from ${sql.table(table)} order by 1`.execute(db);
           return rows.map(({ id }) => id);
-        },
-        async stop() {
-          for (const leaderJob of [one, two]) await leaderJob.stop();
-          for (const database of databases) await database.close();
         },
       };
     };
@@ -90,8 +84,20 @@ for (const engine of engines) {
       request_id: 'r',
     });
 
-    it('[find A5] runs in one process, and another one takes over within the lease when that process dies', async () => {
-      const world = await openWorld();
+    /** Stores a person with a workspace, both with this id. */
+    const insertOwner = async (
+      { db, insert }: Awaited<ReturnType<typeof openWorld>>,
+      id: string,
+      created_at: number,
+      last_seen_at: number,
+    ) => {
+      await insertWorkspace(db, { id, name: id, at: created_at });
+      await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, created_at, last_seen_at });
+      await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at });
+    };
+
+    it('[find A5] runs in one process, and another one takes over within the lease when that process dies', async (t) => {
+      const world = await openWorld(t);
       const { one, two, insert, ids, wait: advanceTime, now } = world;
       const insertOldEvent = (id: string) => insert('audit_events', buildAuditEvent(id, now() - 21 * day));
       await insertOldEvent('first');
@@ -122,91 +128,53 @@ for (const engine of engines) {
       await insertOldEvent('fourth');
       await runRound(one);
       assert.deepEqual(await ids('audit_events'), []);
-      await world.stop();
     });
 
-    it('[find A5] deletes expired rows from every table, and keeps newer ones', async () => {
-      const world = await openWorld();
+    it('[find A5] deletes expired rows from every table, and keeps newer ones', async (t) => {
+      const world = await openWorld(t);
       const { db, insert, ids, now } = world;
       const at = now();
-      const insertPair = async (
+      type Pair = [
         table: keyof Tables,
-        row: (id: string, age: number) => object,
+        column: string,
         ages: [number, number],
-      ) => insert(table, row('old', ages[0]), row('young', ages[1]));
-      await insertPair('audit_events', (id, age) => buildAuditEvent(id, at - age), [21 * day, 19 * day]);
-      await insertPair('calls', (id, age) => ({ ...buildCall({ id, started_at: at - age }) }), [11 * day, 9 * day]);
-      const buildChange = (id: string, age: number, position: number) => ({
-        id,
-        at: at - age,
-        kind: 'server',
-        ref: 'x',
-        position,
-      });
-      await insert('changes', buildChange('old', 2 * day, 1), buildChange('young', 1, 2));
-      const buildProcess = (id: string, age: number) => ({
-        id,
-        version: 'x',
-        host: 'x',
-        pid: 1,
-        started_at: 1,
-        seen_at: at - age,
-        clock_at: at - age,
-        master_keys: 'x',
-      });
-      await insertPair('processes', buildProcess, [2 * minute, minute / 2]);
-      const buildUser = (id: string, age: number) => ({
-        id,
-        issuer: 'x',
-        subject: id,
-        email: null,
-        name: null,
-        created_at: at - 100 * day,
-        last_seen_at: at - age,
-      });
-      await insertPair('users', buildUser, [21 * day, 19 * day]);
-      const buildInvitation = (email: string, age: number) => ({
-        workspace_id: 'ours',
-        email,
-        role: 'viewer',
-        invited_by: 'x',
-        created_at: at - age,
-      });
-      await insertPair('invitations', buildInvitation, [91 * day, 89 * day]);
-      const buildSession = (hash: string, age: number) => ({
-        hash,
-        user_id: 'young',
-        workspace_id: 'ours',
-        created_at: 1,
-        expires_at: at - age,
-      });
-      await insertPair('sessions', buildSession, [1, -1]);
-      const buildCapture = (call_id: string, age: number) => ({
-        call_id,
-        workspace_id: 'ours',
-        server_id: 's',
-        at: at - age,
-        sealed_document: 'x',
-      });
-      await insertPair('captures', buildCapture, [25 * 60 * minute, minute]);
-      const buildGrantRow = (id: string, age: number) => ({
-        id,
-        workspace_id: 'ours',
-        server_id: 'srv',
-        slug: 's',
-        client_id: 'c',
-        client_name: 'c',
-        user_id: null,
-        scope: '',
-        agreement: 'a',
-        sealed_tokens: '',
-        tokens_version: 1,
-        generation: 1,
-        rotated_at: 1,
-        created_at: 1,
-        revoked_at: at - age,
-      });
-      await insertPair('grants', buildGrantRow, [21 * day, 19 * day]);
+        row: (id: string, at: number) => object,
+      ];
+      const program = { version: 'x', host: 'x', pid: 1, started_at: 1, master_keys: 'x' };
+      const invited = { role: 'viewer', invited_by: 'x' };
+      const capture = { server_id: 's', sealed_document: 'x' };
+      const grants = { server_id: 's', slug: 's', client_id: 'c', client_name: 'c', scope: '', agreement: 'a' };
+      const sealed = { sealed_tokens: '', tokens_version: 1, generation: 1, rotated_at: 1, created_at: 1 };
+      const user = { issuer: 'x', email: null, name: null, created_at: at - 100 * day };
+      const ours = { workspace_id: 'ours' };
+      const pairs: Pair[] = [
+        ['audit_events', 'id', [21 * day, 19 * day], buildAuditEvent],
+        ['calls', 'id', [11 * day, 9 * day], (id, started_at) => buildCall({ id, started_at })],
+        ['changes', 'id', [2 * day, 1], (id, at) => ({ id, at, kind: 'server', ref: 'x', position: at })],
+        [
+          'processes',
+          'id',
+          [2 * minute, minute / 2],
+          (id, seen_at) => ({ id, ...program, seen_at, clock_at: seen_at }),
+        ],
+        ['users', 'id', [21 * day, 19 * day], (id, last_seen_at) => ({ id, subject: id, ...user, last_seen_at })],
+        [
+          'invitations',
+          'email',
+          [91 * day, 89 * day],
+          (email, created_at) => ({ ...ours, email, ...invited, created_at }),
+        ],
+        [
+          'sessions',
+          'hash',
+          [1, -1],
+          (hash, expires_at) => ({ hash, user_id: 'young', ...ours, created_at: 1, expires_at }),
+        ],
+        ['captures', 'call_id', [25 * 60 * minute, minute], (call_id, at) => ({ call_id, ...ours, ...capture, at })],
+        ['grants', 'id', [21 * day, 19 * day], (id, revoked_at) => ({ id, ...ours, ...grants, ...sealed, revoked_at })],
+      ];
+      for (const [table, , [oldAge, youngAge], row] of pairs)
+        await insert(table, row('old', at - oldAge), row('young', at - youngAge));
       for (const [id, revokedAt, createdBy] of [
         ['maker', at - 30 * day, 'usr_1'],
         ['made', undefined, 'maker'],
@@ -218,11 +186,7 @@ for (const engine of engines) {
       }
       await insertApiKey(db, buildApiKey({ id: 'expired', expiresAt: at - 21 * day }));
       await runRound(world.one);
-      for (const table of ['audit_events', 'calls', 'changes', 'processes', 'users', 'grants'] as const)
-        assert.deepEqual(await ids(table), ['young'], table);
-      assert.deepEqual(await ids('invitations', 'email'), ['young']);
-      assert.deepEqual(await ids('sessions', 'hash'), ['young']);
-      assert.deepEqual(await ids('captures', 'call_id'), ['young']);
+      for (const [table, column] of pairs) assert.deepEqual(await ids(table, column), ['young'], table);
       assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'young'], 'the creator of an active key must stay');
       await markKeyRevoked(db, 'ours', 'made', at - 25 * day);
       world.wait(60 * minute);
@@ -230,11 +194,10 @@ for (const engine of engines) {
       world.wait(60 * minute);
       await runRound(world.one);
       assert.deepEqual(await ids('api_keys'), ['young']);
-      await world.stop();
     });
 
-    it('[G2] runs no statement for a workspace that has nothing to delete', async () => {
-      const world = await openWorld();
+    it('[G2] runs no statement for a workspace that has nothing to delete', async (t) => {
+      const world = await openWorld(t);
       const { db, insert, ids, now } = world;
       const countRoundStatements = async () => {
         world.wait(60 * minute);
@@ -252,11 +215,10 @@ for (const engine of engines) {
       await insert('calls', buildCall({ id: 'one', ...old, workspace_id: 'idle1' }), buildCall({ id: 'two', ...old }));
       assert.equal(await countRoundStatements(), before);
       assert.deepEqual(await ids('calls'), []);
-      await world.stop();
     });
 
-    it('[find A5] prunes all other tables when one table cannot be pruned', async () => {
-      const world = await openWorld();
+    it('[find A5] prunes all other tables when one table cannot be pruned', async (t) => {
+      const world = await openWorld(t);
       const { db, insert, ids, now } = world;
       await insert('audit_events', buildAuditEvent('old', now() - 21 * day));
       await sql`alter table captures rename to captures_elsewhere`.execute(db);
@@ -267,42 +229,31 @@ for (const engine of engines) {
       world.wait(5 * minute);
       await runRound(world.one);
       assert.deepEqual(await ids('audit_events'), [], 'a failed round must be repeated soon');
-      await world.stop();
     });
 
-    it('[find A5] deletes empty workspaces whose members have not signed in for a long time', async () => {
-      const world = await openWorld();
-      const { db, insert, ids, now } = world;
+    it('[find A5] deletes empty workspaces whose members have not signed in for a long time', async (t) => {
+      const world = await openWorld(t);
+      const { db, ids, now } = world;
       const at = now();
-      for (const [id, seenAt] of [
-        ['empty', at - 21 * day],
-        ['full', at - 21 * day],
-        ['visited', at - day],
-      ] as const) {
-        await insertWorkspace(db, { id, name: id, at: at - 100 * day });
-        const times = { created_at: at - 100 * day, last_seen_at: seenAt };
-        await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, ...times });
-        await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: at - 100 * day });
-      }
+      for (const [id, age] of [
+        ['empty', 21 * day],
+        ['full', 21 * day],
+        ['visited', day],
+      ] as const)
+        await insertOwner(world, id, at - 100 * day, at - age);
       await insertServer(db, buildServer({ workspaceId: 'full' }));
       await insertWorkspace(db, { id: 'operators', name: 'x', at: at - 100 * day });
       await runRound(world.one);
       assert.deepEqual(await ids('workspaces'), ['full', 'operators', 'ours', 'visited']);
       assert.deepEqual(await ids('users'), ['full', 'visited']);
       assert.deepEqual(await ids('members', 'user_id'), ['full', 'visited']);
-      await world.stop();
     });
 
-    it('[find A5] keeps the workspace of a person who signs in during pruning', async () => {
-      const world = await openWorld();
-      const { db, insert, ids, now } = world;
+    it('[find A5] keeps the workspace of a person who signs in during pruning', async (t) => {
+      const world = await openWorld(t);
+      const { db, ids, now } = world;
       const before = now() - 10 * day;
-      for (const id of ['first', 'second']) {
-        await insertWorkspace(db, { id, name: id, at: before - day });
-        const times = { created_at: before - day, last_seen_at: before - day };
-        await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, ...times });
-        await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: before - day });
-      }
+      for (const id of ['first', 'second']) await insertOwner(world, id, before - day, before - day);
       const returnedUsers: string[] = [];
       /** Signs in after the rows to delete were found and before the first one is deleted. */
       const signInAgain = async () => {
@@ -322,22 +273,20 @@ for (const engine of engines) {
       assert.deepEqual(returnedUsers, ['second']);
       assert.deepEqual(await ids('workspaces'), ['ours', 'second']);
       assert.deepEqual(await ids('members', 'user_id'), ['second']);
-      await world.stop();
     });
 
-    it('[find A5] deletes the sessions of a person beyond 50', async () => {
-      const world = await openWorld();
+    it('[find A5] deletes the sessions of a person beyond 50', async (t) => {
+      const world = await openWorld(t);
       const { db, insert, ids } = world;
       await insert('users', { id: 'u', issuer: 'x', subject: 'u', email: null, name: null, created_at: 1 });
       for (let at = 1; at <= 52; at++)
         await insertSession(db, { hash: `h${at}`, userId: 'u', workspaceId: 'ours', at, expiresAt: start + day });
       const hashes = await ids('sessions', 'hash');
       assert.deepEqual([hashes.length, hashes.includes('h1'), hashes.includes('h2')], [50, false, false]);
-      await world.stop();
     });
 
-    it('[find A5] deletes revoked and expired keys of a workspace beyond the newest ones', async () => {
-      const world = await openWorld();
+    it('[find A5] deletes revoked and expired keys of a workspace beyond the newest ones', async (t) => {
+      const world = await openWorld(t);
       const { db, ids } = world;
       await insertWorkspace(db, { id: 'theirs', name: 'Theirs', at: start });
       for (const [id, createdAt, more] of [
@@ -354,12 +303,9 @@ for (const engine of engines) {
       await markKeyRevoked(db, 'theirs', 'theirs', start);
       await pruneKeysOverLimit(db, start, 2);
       assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'newest', 'theirs', 'works']);
-      await world.stop();
     });
   });
-}
 
-/** Counts the statements of a database to which its plugin is added. */
 function createStatementCounter() {
   const statements = {
     count: 0,
@@ -375,32 +321,29 @@ function createStatementCounter() {
 }
 
 describe('the SQLite file', () => {
+  const database = useDatabase('sqlite');
+
   it('[find A5] keeps the size of the SQLite file while as much is deleted as is added', async () => {
-    const stores = await startStores('sqlite');
-    try {
-      const { db } = await stores.open();
-      await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
-      const pages = async () => {
-        const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
-        return rows[0]?.page_count ?? 0;
-      };
-      const addCalls = async (round: number) => {
-        const rows = Array.from({ length: 2000 }, (_, n) => buildCall({ id: `${round}-${n}`, started_at: round }));
-        for (let n = 0; n < rows.length; n += 100)
-          await db
-            .insertInto('calls')
-            .values(rows.slice(n, n + 100))
-            .execute();
-      };
-      await addCalls(1);
-      const full = await pages();
-      for (let n = 2; n < 6; n++) {
-        await deleteInSteps(db, { table: 'calls', key: ['id'], where: sql`started_at < ${n}` });
-        await addCalls(n);
-      }
-      assert.ok((await pages()) <= full * 1.1, `${await pages()} pages, ${full} before`);
-    } finally {
-      await stores.stop();
+    const { db } = database;
+    await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
+    const pages = async () => {
+      const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(db);
+      return rows[0]?.page_count ?? 0;
+    };
+    const addCalls = async (round: number) => {
+      const rows = Array.from({ length: 2000 }, (_, n) => buildCall({ id: `${round}-${n}`, started_at: round }));
+      for (let n = 0; n < rows.length; n += 100)
+        await db
+          .insertInto('calls')
+          .values(rows.slice(n, n + 100))
+          .execute();
+    };
+    await addCalls(1);
+    const full = await pages();
+    for (let n = 2; n < 6; n++) {
+      await deleteInSteps(db, { table: 'calls', key: ['id'], where: sql`started_at < ${n}` });
+      await addCalls(n);
     }
+    assert.ok((await pages()) <= full * 1.1, `${await pages()} pages, ${full} before`);
   });
 });

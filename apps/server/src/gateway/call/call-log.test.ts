@@ -1,31 +1,25 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { engines } from '../../../../../test/sets.ts';
 import { buildApiKey, buildCall } from '../../../../../test/support/store/rows.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
-import { type CredentialUses, createCredentialUses, insertApiKey } from '../../store/api-keys.ts';
-import type { Database } from '../../store/database.ts';
+import { useDatabase } from '../../../../../test/support/store/use-stores.ts';
+import { useFixtures } from '../../../../../test/support/use-fixtures.ts';
+import { createCredentialUses, insertApiKey } from '../../store/api-keys.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { createKeyring } from '../../store/sealing/sealing.ts';
 import { insertWorkspace } from '../../store/workspaces.ts';
-import { type CallLog, createCallLog } from './call-log.ts';
+import { createCallLog } from './call-log.ts';
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`the call log under load on ${engine}`, () => {
-    let stores: Stores;
-    let database: Database;
-    let log: CallLog;
-    let uses: CredentialUses;
+    const fixtures = useFixtures();
+    const database = useDatabase(engine, fixtures);
+    const uses = fixtures.start(() => createCredentialUses(database.records, () => 2000));
     const failures: unknown[] = [];
     let droppedCount = 0;
-    before(async () => {
-      stores = await startStores(engine);
-      database = await stores.open();
-      for (const id of ['ours', 'flooder']) await insertWorkspace(database.db, { id, name: id, at: 0 });
-      await insertApiKey(database.db, buildApiKey());
-      uses = createCredentialUses(database.records, () => 2000);
-      log = createCallLog({
+    const log = fixtures.start(() =>
+      createCallLog({
         uses,
         db: database.records,
         writeCalls: database.calls.write,
@@ -35,17 +29,14 @@ for (const engine of engines) {
         onDropped(rows) {
           droppedCount += rows;
         },
-      });
-    });
-    after(async () => {
-      await log?.stop();
-      await stores.stop();
+      }),
+    );
+    before(async () => {
+      for (const id of ['ours', 'flooder']) await insertWorkspace(database.db, { id, name: id, at: 0 });
+      await insertApiKey(database.db, buildApiKey());
     });
 
-    const countStored = async () => {
-      const rows = await database.db.selectFrom('calls').select('id').execute();
-      return new Set(rows.map(({ id }) => id)).size;
-    };
+    const countStored = async () => (await database.db.selectFrom('calls').select('id').execute()).length;
 
     it('can be flushed under continuous calls with captures, and loses only the records that it reports as dropped', async () => {
       const before = await countStored();
@@ -137,4 +128,3 @@ for (const engine of engines) {
       assert.deepEqual([await countCaptures(), uses.pendingCount(), failures.length], [60, 0, failed]);
     });
   });
-}

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { outcomes } from '@toolhost/errors/errors';
 import fc from 'fast-check';
 import { engines, getRunCount } from '../../../../../test/sets.ts';
+import { assertMapped } from '../../../../../test/support/assert-lists.ts';
 import { buildCall } from '../../../../../test/support/store/rows.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { durationBuckets, getDurationBucket } from '../../duration-classes.ts';
 import type { Database } from '../database.ts';
 import { type CallScope, countByInterval, countByServer, findMostCalled } from './call-statistics.ts';
@@ -27,7 +28,6 @@ const callArbitrary = fc.record({
   duration_ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 40_000 })),
 });
 
-/** Writes of the service: whole batches and partial batches, some repeated. */
 const history = fc.array(
   fc.record({
     calls: fc.oneof(
@@ -74,13 +74,9 @@ function toScope(
   };
 }
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`[find A4] call statistics on ${engine}`, () => {
-    let stores: Stores;
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
+    const stores = useStores(engine);
 
     let recordCount = 0;
     const write = async (database: Database, { calls, mode }: { calls: Partial<CallRecord>[]; mode: string }) => {
@@ -149,8 +145,9 @@ for (const engine of engines) {
         toMap(mostCalledTools),
         sums(({ slug, tool }) => `${slug}/${tool}`),
       );
-      assert.deepEqual(
-        mostCalledTools.map((row) => row.calls),
+      assertMapped(
+        mostCalledTools,
+        (row) => row.calls,
         mostCalledTools.map((row) => row.calls).toSorted((a, b) => b - a),
       );
       const hourly = await countByServer(database.reports, { workspaceId, from, until, slugs }, hourMs);
@@ -168,4 +165,3 @@ for (const engine of engines) {
       );
     };
   });
-}

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { outcomes } from '@toolhost/errors/errors';
 import { callerKinds } from '@toolhost/tool-config/server-wide';
 import fc from 'fast-check';
 import { engines, getRunCount } from '../../../../../test/sets.ts';
+import { assertMapped } from '../../../../../test/support/assert-lists.ts';
 import { buildCall } from '../../../../../test/support/store/rows.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { decodeCursor, type Page } from '../page.ts';
 import type { CallRecord } from './call-writer.ts';
 import { type CallFilter, findCalls } from './calls.ts';
@@ -60,13 +61,9 @@ function matchesFilter(call: CallRecord, filter: CallFilter): boolean {
 
 const newestFirst = (a: CallRecord, b: CallRecord) => b.started_at - a.started_at || (a.id < b.id ? 1 : -1);
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`[find A4] the filtered call list on ${engine}`, () => {
-    let stores: Stores;
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
+    const stores = useStores(engine);
 
     it('returns every matching call in order, regardless of how few are read for a page', async () => {
       const { db, calls: writer } = await stores.open();
@@ -90,8 +87,9 @@ for (const engine of engines) {
               page = next === undefined ? undefined : { limit, after: decodeCursor(next) };
             }
             const expected = rows.filter((row) => matchesFilter(row, filter as CallFilter)).toSorted(newestFirst);
-            assert.deepEqual(
-              foundCalls.map(({ id }) => id),
+            assertMapped(
+              foundCalls,
+              ({ id }) => id,
               expected.map(({ id }) => id),
             );
           }
@@ -100,4 +98,3 @@ for (const engine of engines) {
       );
     });
   });
-}

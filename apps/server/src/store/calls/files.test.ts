@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { fileChunkBytes, fileRetentionMs } from '@toolhost/tool-config/file-names';
 import { engines } from '../../../../../test/sets.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
-import type { Database } from '../database.ts';
+import { useDatabase } from '../../../../../test/support/store/use-stores.ts';
 import { countUnreadable, resealBatch } from '../sealing/master-keys.ts';
 import { createKeyring, sealedColumns } from '../sealing/sealing.ts';
 import {
@@ -32,15 +31,9 @@ const file: FileRow = {
   head: { name: 'secret.pdf', mediaType: 'application/pdf' },
 };
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`the file store on ${engine}`, () => {
-    let stores: Stores;
-    let database: Database;
-    before(async () => {
-      stores = await startStores(engine);
-      database = await stores.open();
-    });
-    after(() => stores.stop());
+    const database = useDatabase(engine);
 
     const reserveFileSpace = (id: string, more: Partial<FileRow> & { unverifiedCaller?: string } = {}) =>
       reserveFile(database.records, keyring, { ...file, id, ...more });
@@ -108,4 +101,3 @@ for (const engine of engines) {
       await database.records.deleteFrom('files').execute();
     });
   });
-}

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { remainderRetentionMs } from '@toolhost/tool-config/read-more';
 import { engines } from '../../../../../test/sets.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
-import type { Database } from '../database.ts';
+import { useDatabase } from '../../../../../test/support/store/use-stores.ts';
 import { createKeyring } from '../sealing/sealing.ts';
 import {
   findResultChunks,
@@ -18,15 +17,9 @@ const keyring = createKeyring([randomBytes(32)]);
 const now = 1_000_000_000_000;
 const owner = { workspaceId: 'ws', serverId: 'srv', caller: 'digest' };
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`the result chunk store on ${engine}`, () => {
-    let stores: Stores;
-    let database: Database;
-    before(async () => {
-      stores = await startStores(engine);
-      database = await stores.open();
-    });
-    after(() => stores.stop());
+    const database = useDatabase(engine);
 
     const insert = (id: string, more: object = {}) =>
       insertResultChunks(database.records, keyring, {
@@ -78,4 +71,3 @@ for (const engine of engines) {
       await database.records.deleteFrom('result_chunks').execute();
     });
   });
-}

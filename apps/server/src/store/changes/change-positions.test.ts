@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type ControlledTransaction, type Kysely, sql } from 'kysely';
+import { assertMapped } from '../../../../../test/support/assert-lists.ts';
 import { type DedicatedPostgres, startDedicatedPostgres } from '../../../../../test/support/store/postgres.ts';
 import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
 import { openDatabase } from '../database.ts';
@@ -12,7 +13,6 @@ import { createReadChanges, recordChange } from './follow-changes.ts';
 const writerCount = 4;
 const readerCount = 2;
 const writer = fc.nat(writerCount - 1);
-/** Steps of several writers and readers. */
 const steps = fc.array(
   fc.oneof(
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('begin' as const), writer }) },
@@ -38,7 +38,6 @@ describe('[find B1] the change reader on PostgreSQL', () => {
     await recordChange(on, { random: randomBytes, now: () => at }, 'key', id);
     return id;
   };
-  /** Creates a reader that collects the ids reported at each poll. */
   const createReader = async () => {
     const read = createReadChanges(db);
     await read();
@@ -122,11 +121,7 @@ describe('[find B1] the change reader on PostgreSQL', () => {
     const missedId = await record(db);
     const result = await read();
     assert.equal(result.isContinuous, false);
-    assert.deepEqual(
-      result.changes.map(({ ref }) => ref),
-      [missedId],
-      'no change is skipped by a failed poll',
-    );
+    assertMapped(result.changes, ({ ref }) => ref, [missedId], 'no change is skipped by a failed poll');
     assert.equal((await read()).isContinuous, true);
   });
 });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { engines } from '../../../../../test/sets.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { startStores } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import type { Database } from '../database.ts';
 import {
   type ChangeFollower,
@@ -22,9 +23,9 @@ function createTime(now: () => number): FollowOptions['time'] {
   return { now, applyReading: () => undefined };
 }
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`the change follower on ${engine}`, () => {
-    let stores: Stores;
+    const stores = useStores(engine);
     let database: Database;
     let now = 0;
     let reportedRefs: string[] = [];
@@ -44,10 +45,7 @@ for (const engine of engines) {
     });
     const insertChange = (ref: string, at = now) =>
       recordChange(database.db, { random: randomBytes, now: () => at }, 'server', ref);
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
+
     beforeEach(async () => {
       database = await stores.open();
       now = 1_000_000;
@@ -102,11 +100,7 @@ for (const engine of engines) {
       now += 25 * 60 * minute;
       await pruneChanges(database.db, now - changesRetentionMs);
       await follower.poll();
-      const remainingRows = await rows();
-      assert.deepEqual(
-        remainingRows.map((row) => row.position),
-        remainingRows.map(() => last),
-      );
+      for (const { position } of await rows()) assert.equal(position, last);
       reportedRefs = [];
       await insertChange('new');
       await follower.poll();
@@ -125,7 +119,6 @@ for (const engine of engines) {
       assert.deepEqual([reportedRefs, gapCount], [['after'], 2]);
     });
   });
-}
 
 describe('the change follower without a responding database', () => {
   const time = createTime(Date.now);

@@ -5,16 +5,18 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
+import { assertMapped } from '../../../../../test/support/assert-lists.ts';
 import { eventually } from '../../../../../test/support/eventually.ts';
 import { migrationsFolder } from '../../../../../test/support/store/default-options.ts';
 import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { startDatabaseOpeners } from '../../../../../test/support/toolhost/starters.ts';
 import { type Database, openDatabase } from '../database.ts';
 import { splitStatements } from './migrate.ts';
 
 const migrationNames = readdirSync(migrationsFolder).sort();
 
-for (const engine of bothEngines) {
+for (const engine of bothEngines)
   describe(`the migration runner on ${engine}`, () => {
     let stores: Stores;
     let folder: string;
@@ -86,10 +88,7 @@ for (const engine of bothEngines) {
       const newer = await openDatabase({ ...options, migrations: folder });
       assert.deepEqual(await findApplied(newer), [...migrationNames, '9999-later.sql']);
       const { rows } = await sql`select id, colour from workspaces`.execute(newer.db);
-      assert.deepEqual(
-        rows.map((row) => ({ ...(row as object) })),
-        [{ id: 'ours', colour: 'red; blue' }],
-      );
+      assertMapped(rows, (row) => ({ ...(row as object) }), [{ id: 'ours', colour: 'red; blue' }]);
       await newer.close();
       await (await openDatabase(options)).close();
     });
@@ -121,24 +120,19 @@ for (const engine of bothEngines) {
       await database.close();
     });
   });
-}
 
 describe('the lock of a SQLite file', () => {
-  let stores: Stores;
-  before(async () => {
-    stores = await startStores('sqlite');
-  });
-  after(() => stores.stop());
+  const stores = useStores('sqlite');
 
   it('[sec E7] allows only one serving process: three of four that start at the same time exit with an error message', async () => {
     const openers = await startDatabaseOpeners(4);
     try {
       for (let round = 0; round < 10; round += 1) {
         const results = (await openers.open({ ...(await stores.newOptions()), exclusive: true })).toSorted();
-        assert.deepEqual(
-          results.map((result) => result.replace(/serves from \S+;.*/, 'serves')),
-          [...Array(3).fill('AppError: another toolhost process serves'), 'opened'],
-        );
+        assertMapped(results, (result) => result.replace(/serves from \S+;.*/, 'serves'), [
+          ...Array(3).fill('AppError: another toolhost process serves'),
+          'opened',
+        ]);
       }
     } finally {
       await openers.stop();

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { describe, it } from 'node:test';
 import { buildCall } from '../../../../../test/support/store/rows.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { findWorkspaceIds, insertWorkspace } from '../../../../../test/support/store/workspace-rows.ts';
 import { type Database, openDatabase } from '../database.ts';
 
@@ -17,22 +16,14 @@ const connectionUses: { [connection: string]: (database: Database) => Promise<un
 };
 
 describe('a SQLite file', () => {
-  let stores: Stores;
-  before(async () => {
-    stores = await startStores('sqlite');
-  });
-  after(() => stores.stop());
+  const stores = useStores('sqlite');
 
   it('[find C1] refuses a SQLite file at the next start if it was lost while a process had it open', async () => {
     const options = { ...(await stores.newOptions()), exclusive: true };
     const database = await openDatabase(options);
-    let lossReason = '';
-    void database.databaseLost.then((sentence) => {
-      lossReason = sentence;
-    });
     rmSync(options.file);
     for (const queryOnce of Object.values(connectionUses)) await queryOnce(database).catch(() => undefined);
-    await eventually(() => assert.match(lossReason, /was deleted while the service was running/));
+    assert.match(await database.databaseLost, /was deleted while the service was running/);
     for (const queryOnce of Object.values(connectionUses)) await queryOnce(database).catch(() => undefined);
     await database.close();
     await assert.rejects(openDatabase(options), /contains the data that a service had open|is missing or empty/);

@@ -1,38 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import { engines } from '../../../../../test/sets.ts';
+import { assertMapped } from '../../../../../test/support/assert-lists.ts';
 import { buildGrant } from '../../../../../test/support/store/rows.ts';
-import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { bothEngines } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import { type EndedLogins, findAuditEvents, insertLoginEvent, type LoginEventRow } from '../audit-events.ts';
 import type { Database } from '../database.ts';
 import { transact } from '../engine/watched-dialect.ts';
 import { endGrantsOverByteLimit, pruneEndedGrants, pruneOAuth } from '../pruning/prune-logins.ts';
-import {
-  type Authorization,
-  breakGrant,
-  type Code,
-  claimRefresh,
-  consumeAuthorization,
-  countLoginBytes,
-  endServerGrants,
-  findCode,
-  findGrant,
-  findGrants,
-  findToken,
-  hasClientGrant,
-  insertAuthorization,
-  insertCode,
-  insertGrant,
-  insertTokens,
-  isAuthorizationPending,
-  markCodeUsed,
-  releaseRefresh,
-  revokeGrant,
-  rotateGrant,
-  type StoredToken,
-  saveRefreshedTokens,
-} from './grants.ts';
+import * as grants from './grants.ts';
 import {
   findPassthroughAgreement,
   hasOtherAgreement,
@@ -40,7 +18,7 @@ import {
   savePassthroughToken,
 } from './passthrough-tokens.ts';
 
-const login: Authorization = {
+const login: grants.Authorization = {
   id: 'state',
   workspace_id: 'ours',
   server_id: 'srv_1',
@@ -58,7 +36,7 @@ const login: Authorization = {
 
 const grant = buildGrant();
 
-const code: Code = {
+const code: grants.Code = {
   hash: 'code',
   grant_id: 'grt_1',
   client_id: 'client',
@@ -68,7 +46,7 @@ const code: Code = {
   expires_at: 100,
   used_at: null,
 };
-const token: StoredToken = {
+const token: grants.StoredToken = {
   hash: 'token',
   grant_id: 'grt_1',
   kind: 'access',
@@ -81,22 +59,21 @@ const day = 24 * 60 * 60_000;
 
 const countTrue = (results: readonly boolean[]) => results.filter((result) => result).length;
 
-for (const engine of bothEngines) {
+for (const engine of bothEngines)
   describe(`logins on ${engine}`, () => {
-    let stores: Stores;
+    const stores = useStores(engine);
     let db: Database['db'];
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
     beforeEach(async () => {
       ({ db } = await stores.open());
     });
     const consumeInput = { id: 'state', serverId: 'srv_1', bindingHash: 'browser', now: 50 };
+    const insertGrants = async (...rows: Partial<grants.Grant>[]) => {
+      for (const row of rows) await grants.insertGrant(db, { ...grant, ...row });
+    };
 
     it('[find A5] removes two expired logins with each new login', async () => {
       const beginLogin = (id: string, created_at: number) =>
-        insertAuthorization(db, { ...login, id, consent_id: id, created_at, expires_at: created_at + 10 });
+        grants.insertAuthorization(db, { ...login, id, consent_id: id, created_at, expires_at: created_at + 10 });
       for (const id of ['a', 'b', 'c', 'd']) await beginLogin(id, 1);
       await beginLogin('e', 11);
       const ids = async () =>
@@ -109,145 +86,134 @@ for (const engine of bothEngines) {
     });
 
     it('[sec D4] begins only one login per consent form', async () => {
-      const results = await Promise.all(['a', 'b', 'c'].map((id) => insertAuthorization(db, { ...login, id })));
+      const results = await Promise.all(['a', 'b', 'c'].map((id) => grants.insertAuthorization(db, { ...login, id })));
       assert.equal(countTrue(results), 1);
     });
 
     it('[sec D3] returns a login only to its own browser and server, before it expires', async () => {
-      await insertAuthorization(db, login);
+      await grants.insertAuthorization(db, login);
       for (const wrongInput of [{ bindingHash: 'other' }, { serverId: 'srv_2' }, { id: 'other' }, { now: 100 }]) {
-        assert.equal(await consumeAuthorization(db, { ...consumeInput, ...wrongInput }), undefined);
+        assert.equal(await grants.consumeAuthorization(db, { ...consumeInput, ...wrongInput }), undefined);
       }
-      assert.equal(await isAuthorizationPending(db, consumeInput), true);
-      assert.equal(await isAuthorizationPending(db, { ...consumeInput, serverId: 'srv_2' }), false);
-      assert.equal(await isAuthorizationPending(db, { ...consumeInput, now: 100 }), false);
-      assert.equal((await consumeAuthorization(db, consumeInput))?.client_id, 'client');
+      assert.equal(await grants.isAuthorizationPending(db, consumeInput), true);
+      for (const wrongInput of [{ serverId: 'srv_2' }, { now: 100 }])
+        assert.equal(await grants.isAuthorizationPending(db, { ...consumeInput, ...wrongInput }), false);
     });
 
     it('[sec D12] returns a login to one of several concurrent callbacks, and its consent stays used', async () => {
-      await insertAuthorization(db, login);
-      const taken = await Promise.all([1, 2, 3].map(() => consumeAuthorization(db, consumeInput)));
-      assert.equal(taken.filter((row) => row !== undefined).length, 1);
-      assert.equal(await isAuthorizationPending(db, consumeInput), false);
-      assert.equal(await insertAuthorization(db, { ...login, id: 'again' }), false);
+      await grants.insertAuthorization(db, login);
+      const taken = await Promise.all([1, 2, 3].map(() => grants.consumeAuthorization(db, consumeInput)));
+      assertMapped(
+        taken.filter((row) => row !== undefined),
+        (row) => row?.client_id,
+        ['client'],
+      );
+      assert.equal(await grants.isAuthorizationPending(db, consumeInput), false);
+      assert.equal(await grants.insertAuthorization(db, { ...login, id: 'again' }), false);
     });
 
     it('[sec D9] accepts a code once, before it expires', async () => {
-      await insertGrant(db, grant);
-      await insertCode(db, code);
-      assert.deepEqual({ ...(await findCode(db, 'code')) }, code);
-      assert.equal(await findCode(db, 'other'), undefined);
-      assert.equal(await markCodeUsed(db, 'code', 100), false);
-      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => markCodeUsed(db, 'code', 50)))), 1);
-      assert.equal((await findCode(db, 'code'))?.used_at, 50);
-      await assert.rejects(insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
+      await grants.insertGrant(db, grant);
+      await grants.insertCode(db, code);
+      assert.deepEqual({ ...(await grants.findCode(db, 'code')) }, code);
+      assert.equal(await grants.findCode(db, 'other'), undefined);
+      assert.equal(await grants.markCodeUsed(db, 'code', 100), false);
+      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => grants.markCodeUsed(db, 'code', 50)))), 1);
+      assert.equal((await grants.findCode(db, 'code'))?.used_at, 50);
+      await assert.rejects(grants.insertCode(db, { ...code, hash: 'orphan', grant_id: 'grt_none' }));
     });
 
     it('[sec D18] rotates a refresh token once per generation', async () => {
-      await insertGrant(db, grant);
-      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => rotateGrant(db, 'grt_1', 1, 60)))), 1);
-      const { generation, rotated_at, last_used_at } = (await findGrant(db, 'grt_1')) ?? grant;
+      await grants.insertGrant(db, grant);
+      assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => grants.rotateGrant(db, 'grt_1', 1, 60)))), 1);
+      const { generation, rotated_at, last_used_at } = (await grants.findGrant(db, 'grt_1')) ?? grant;
       assert.deepEqual([generation, rotated_at, last_used_at], [2, 60, 60]);
-      await revokeGrant(db, 'grt_1', 70);
-      assert.equal(await rotateGrant(db, 'grt_1', 2, 80), false);
+      await grants.revokeGrant(db, 'grt_1', 70);
+      assert.equal(await grants.rotateGrant(db, 'grt_1', 2, 80), false);
     });
 
     it('[sec D18] lets only one replica refresh at the provider at the same time', async () => {
-      await insertGrant(db, grant);
+      await grants.insertGrant(db, grant);
       const claimVersion = (version: number, now: number) =>
-        claimRefresh(db, { id: 'grt_1', tokens_version: version }, now, now + 10);
+        grants.claimRefresh(db, { id: 'grt_1', tokens_version: version }, now, now + 10);
       assert.equal(countTrue(await Promise.all([1, 2, 3].map(() => claimVersion(1, 50)))), 1);
       assert.equal(await claimVersion(1, 55), false);
       assert.equal(await claimVersion(1, 61), true);
-      assert.equal(await saveRefreshedTokens(db, 'grt_1', 'newer', 2), true);
-      assert.equal(await saveRefreshedTokens(db, 'grt_1', 'late', 2), false);
+      assert.equal(await grants.saveRefreshedTokens(db, 'grt_1', 'newer', 2), true);
+      assert.equal(await grants.saveRefreshedTokens(db, 'grt_1', 'late', 2), false);
       assert.equal(await claimVersion(1, 62), false);
       assert.equal(await claimVersion(2, 62), true);
-      await releaseRefresh(db, 'grt_1', 71);
+      await grants.releaseRefresh(db, 'grt_1', 71);
       assert.equal(await claimVersion(2, 63), false);
-      await releaseRefresh(db, 'grt_1', 72);
+      await grants.releaseRefresh(db, 'grt_1', 72);
       assert.equal(await claimVersion(2, 63), true);
-      assert.equal(await breakGrant(db, 'grt_1', 1, 64), false);
-      assert.equal(await breakGrant(db, 'grt_1', 2, 64), true);
-      const { sealed_tokens, tokens_version, refreshing_until, broken_at } = (await findGrant(db, 'grt_1')) ?? grant;
+      assert.equal(await grants.breakGrant(db, 'grt_1', 1, 64), false);
+      assert.equal(await grants.breakGrant(db, 'grt_1', 2, 64), true);
+      const { sealed_tokens, tokens_version, refreshing_until, broken_at } =
+        (await grants.findGrant(db, 'grt_1')) ?? grant;
       assert.deepEqual([sealed_tokens, tokens_version, refreshing_until, broken_at], ['newer', 2, null, 64]);
-      await revokeGrant(db, 'grt_1', 65);
+      await grants.revokeGrant(db, 'grt_1', 65);
       assert.equal(await claimVersion(2, 100), false);
-      assert.equal(await saveRefreshedTokens(db, 'grt_1', 'too late', 3), false);
+      assert.equal(await grants.saveRefreshedTokens(db, 'grt_1', 'too late', 3), false);
     });
 
     it('ends a grant once, and deletes its tokens, codes, and sealed data', async () => {
       for (const id of ['grt_1', 'grt_2']) {
-        await insertGrant(db, { ...grant, id });
-        await insertCode(db, { ...code, hash: `code of ${id}`, grant_id: id });
-        await insertTokens(db, [
+        await grants.insertGrant(db, { ...grant, id });
+        await grants.insertCode(db, { ...code, hash: `code of ${id}`, grant_id: id });
+        await grants.insertTokens(db, [
           { ...token, hash: `token of ${id}`, grant_id: id },
           { ...token, hash: `refresh of ${id}`, kind: 'refresh', grant_id: id },
         ]);
       }
       assert.deepEqual(
-        { ...(await findToken(db, 'refresh of grt_1')) },
+        { ...(await grants.findToken(db, 'refresh of grt_1')) },
         { ...token, hash: 'refresh of grt_1', kind: 'refresh' },
       );
-      assert.equal(await revokeGrant(db, 'grt_1', 70), true);
-      assert.equal(await revokeGrant(db, 'grt_1', 71), false);
-      assert.equal(await revokeGrant(db, 'grt_3', 71), false);
-      const { sealed_tokens, revoked_at } = (await findGrant(db, 'grt_1')) ?? grant;
+      assert.equal(await grants.revokeGrant(db, 'grt_1', 70), true);
+      assert.equal(await grants.revokeGrant(db, 'grt_1', 71), false);
+      assert.equal(await grants.revokeGrant(db, 'grt_3', 71), false);
+      const { sealed_tokens, revoked_at } = (await grants.findGrant(db, 'grt_1')) ?? grant;
       assert.deepEqual([sealed_tokens, revoked_at], ['', 70]);
       for (const kind of ['token', 'refresh']) {
-        assert.equal(await findToken(db, `${kind} of grt_1`), undefined);
-        assert.ok(await findToken(db, `${kind} of grt_2`));
+        assert.equal(await grants.findToken(db, `${kind} of grt_1`), undefined);
+        assert.ok(await grants.findToken(db, `${kind} of grt_2`));
       }
-      assert.equal(await findCode(db, 'code of grt_1'), undefined);
-      assert.ok(await findCode(db, 'code of grt_2'));
+      assert.equal(await grants.findCode(db, 'code of grt_1'), undefined);
+      assert.ok(await grants.findCode(db, 'code of grt_2'));
     });
 
     it('ends every grant of a server and no other', async () => {
-      for (const row of [
+      await insertGrants(
         { id: 'a' },
         { id: 'b' },
         { id: 'c', server_id: 'srv_2' },
         { id: 'd', workspace_id: 'theirs' },
-      ])
-        await insertGrant(db, { ...grant, ...row });
-      assert.equal(await endServerGrants(db, { workspaceId: 'ours', id: 'srv_1' }, 70, 10), 2);
-      const ended = await Promise.all(['a', 'b', 'c', 'd'].map(async (id) => (await findGrant(db, id))?.revoked_at));
+      );
+      assert.equal(await grants.endServerGrants(db, { workspaceId: 'ours', id: 'srv_1' }, 70, 10), 2);
+      const ended = await Promise.all(
+        ['a', 'b', 'c', 'd'].map(async (id) => (await grants.findGrant(db, id))?.revoked_at),
+      );
       assert.deepEqual(ended, [70, 70, null, null]);
     });
 
     it('[sec E1] lists the grants of a workspace, of one server, or of the servers that a key is limited to', async () => {
-      for (const row of [
-        { id: 'a' },
-        { id: 'b', slug: 'second' },
-        { id: 'c', slug: 'third', created_at: 2 },
-        { id: 'd', workspace_id: 'theirs' },
-      ]) {
-        await insertGrant(db, { ...grant, ...row });
-      }
-      const listIds = async (filter: { slug?: string; slugs?: string[] }) => {
-        const { rows } = await findGrants(
-          db,
-          'ours',
-          { slug: filter.slug, slugs: filter.slugs },
-          { limit: 10, after: undefined },
-        );
-        return rows.map((row) => row.id).join('');
-      };
-      assert.equal(await listIds({}), 'cba');
-      assert.equal(await listIds({ slug: 'second' }), 'b');
-      assert.equal(await listIds({ slugs: ['sample', 'third'] }), 'ca');
-      assert.equal(await listIds({ slugs: [] }), '');
-      assert.equal(await hasClientGrant(db, 'srv_1', 'client'), true);
-      assert.equal(await hasClientGrant(db, 'srv_2', 'client'), false);
-      assert.equal(await hasClientGrant(db, 'srv_1', 'other'), false);
+      await insertGrants({ id: 'a' }, { id: 'b', slug: 'second' }, { id: 'c', slug: 'third', created_at: 2 });
+      await insertGrants({ id: 'd', workspace_id: 'theirs' });
+      const list = (slug?: string, slugs?: string[], limit = 10) =>
+        grants.findGrants(db, 'ours', { slug, slugs }, { limit, after: undefined });
+      const listIds = async (slug?: string, slugs?: string[]) =>
+        (await list(slug, slugs)).rows.map((row) => row.id).join('');
+      assert.equal(await listIds(), 'cba');
+      assert.equal(await listIds('second'), 'b');
+      assert.equal(await listIds(undefined, ['sample', 'third']), 'ca');
+      assert.equal(await listIds(undefined, []), '');
+      assert.equal(await grants.hasClientGrant(db, 'srv_1', 'client'), true);
+      assert.equal(await grants.hasClientGrant(db, 'srv_2', 'client'), false);
+      assert.equal(await grants.hasClientGrant(db, 'srv_1', 'other'), false);
       // The id of a registered client contains its registration and is too long for an index entry.
-      await insertGrant(db, { ...grant, id: 'long', client_id: randomBytes(4500).toString('base64url') });
-      const { rows, next } = await findGrants(
-        db,
-        'ours',
-        { slug: undefined, slugs: undefined },
-        { limit: 2, after: undefined },
-      );
+      await insertGrants({ id: 'long', client_id: randomBytes(4500).toString('base64url') });
+      const { rows, next } = await list(undefined, undefined, 2);
       assert.deepEqual([rows.length, typeof next], [2, 'string']);
     });
 
@@ -298,54 +264,41 @@ for (const engine of bothEngines) {
     });
 
     it('[find A5] deletes the ended grants of a workspace beyond the newest bytes', async () => {
-      const insertEnded = (id: string, revoked_at: number | null, more: Parameters<typeof buildGrant>[0] = {}) =>
-        insertGrant(db, { ...grant, id, revoked_at, ...more });
-      for (const at of [1, 2, 3, 4]) await insertEnded(`grt_${at}`, at);
-      await insertEnded('grt_live', null);
-      await insertEnded('grt_another', 1, { workspace_id: 'another' });
-      await pruneEndedGrants(db, 0, 2 * countLoginBytes(grant));
+      for (const at of [1, 2, 3, 4]) await insertGrants({ id: `grt_${at}`, revoked_at: at });
+      await insertGrants({ id: 'grt_live' }, { id: 'grt_another', revoked_at: 1, workspace_id: 'another' });
+      await pruneEndedGrants(db, 0, 2 * grants.countLoginBytes(grant));
       const remaining = await db.selectFrom('grants').select('id').orderBy('id').execute();
-      assert.deepEqual(
-        remaining.map(({ id }) => id),
-        ['grt_3', 'grt_4', 'grt_another', 'grt_live'],
-      );
+      assertMapped(remaining, ({ id }) => id, ['grt_3', 'grt_4', 'grt_another', 'grt_live']);
     });
 
     it('deletes expired logins, codes, and tokens', async () => {
-      await insertGrant(db, grant);
-      for (const [name, expires_at] of [
-        ['old', 10],
-        ['new', 100],
-      ] as const) {
-        await insertAuthorization(db, { ...login, id: name, consent_id: name, expires_at });
-        await insertCode(db, { ...code, hash: name, expires_at });
-        await insertTokens(db, [{ ...token, hash: name, expires_at }]);
+      await grants.insertGrant(db, grant);
+      for (const name of ['old', 'new']) {
+        const expires_at = name === 'old' ? 10 : 100;
+        await grants.insertAuthorization(db, { ...login, id: name, consent_id: name, expires_at });
+        await grants.insertCode(db, { ...code, hash: name, expires_at });
+        await grants.insertTokens(db, [{ ...token, hash: name, expires_at }]);
       }
       await pruneOAuth(db, 45, { now: 50, onEnded: () => undefined });
-      assert.equal(await consumeAuthorization(db, { ...consumeInput, id: 'old', now: 5 }), undefined);
-      assert.ok(await findCode(db, 'old'));
+      assert.equal(await grants.consumeAuthorization(db, { ...consumeInput, id: 'old', now: 5 }), undefined);
+      assert.ok(await grants.findCode(db, 'old'));
       await pruneOAuth(db, 45, { now: 56, onEnded: () => undefined });
-      for (const find of [findCode, findToken]) {
+      for (const find of [grants.findCode, grants.findToken]) {
         assert.equal(await find(db, 'old'), undefined);
         assert.ok(await find(db, 'new'));
       }
-      assert.ok(await consumeAuthorization(db, { ...consumeInput, id: 'new' }));
+      assert.ok(await grants.consumeAuthorization(db, { ...consumeInput, id: 'new' }));
     });
   });
-}
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`login storage on ${engine}`, () => {
     const now = Date.parse('2026-11-20T12:00:00Z');
     const grant = buildGrant({ sealed_tokens: 'x'.repeat(90_000), generation: 0 });
-    let stores: Stores;
+    const stores = useStores(engine);
     let db: Database['db'];
     let reportedLogins: EndedLogins[];
     const ending = { now, onEnded: (ended: EndedLogins) => reportedLogins.push(ended) };
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
     beforeEach(async () => {
       ({ db } = await stores.open());
       reportedLogins = [];
@@ -368,7 +321,7 @@ for (const engine of engines) {
         ['h-of-another', { created_at: 1, workspace_id: 'another' }],
         ['i-of-another', { created_at: 2, workspace_id: 'another' }],
       ] as const)
-        await insertGrant(db, { ...grant, id, ...more });
+        await grants.insertGrant(db, { ...grant, id, ...more });
       await endGrantsOverByteLimit(db, 400_000, ending);
       assert.equal((await findActiveIds()).length, 7, 'logins used before the first one beyond the limit end as well');
       await endGrantsOverByteLimit(db, 280_000, ending);
@@ -381,18 +334,17 @@ for (const engine of engines) {
     });
 
     it("[find A5] reports logins ended by the limit to the operator and in the workspace's audit log", async () => {
-      for (let n = 0; n < 6; n++) await insertGrant(db, { ...grant, id: `grt_${n}`, created_at: n });
+      for (let n = 0; n < 6; n++) await grants.insertGrant(db, { ...grant, id: `grt_${n}`, created_at: n });
       const token = { grant_id: 'grt_0', kind: 'access', generation: 1, wrapped_key: 'x', expires_at: now } as const;
-      await insertTokens(
+      await grants.insertTokens(
         db,
         Array.from({ length: 1200 }, (_, n) => ({ ...token, hash: `t${n}` })),
       );
       await endGrantsOverByteLimit(db, 280_000, ending);
       await endGrantsOverByteLimit(db, 280_000, ending);
-      assert.deepEqual(
-        reportedLogins.map(({ workspaceId, slug, logins }) => [workspaceId, slug, logins]),
-        [[grant.workspace_id, grant.slug, 3]],
-      );
+      assertMapped(reportedLogins, ({ workspaceId, slug, logins }) => [workspaceId, slug, logins], [
+        [grant.workspace_id, grant.slug, 3],
+      ]);
       const { rows } = await findAuditEvents(db, grant.workspace_id, { limit: 10, after: undefined });
       const details = rows.map(({ detail }) => JSON.parse(detail) as { logins: number; reason: string });
       const reason =
@@ -401,4 +353,3 @@ for (const engine of engines) {
       assert.ok(rows.every((row) => row.operation === 'loginsEnded' && row.target === grant.slug && row.at === now));
     });
   });
-}

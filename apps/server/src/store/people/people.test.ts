@@ -1,29 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { beforeEach, describe, it } from 'node:test';
+import { bothEngines } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import type { Db } from '../db.ts';
 import { findWorkspace, insertWorkspace, renameWorkspace } from '../workspaces.ts';
-import {
-  consumeInvitations,
-  deleteInvitation,
-  deleteMember,
-  listInvitations,
-  listMembers,
-  saveInvitation,
-} from './members.ts';
-import { deleteSession, findSession, insertSession, moveSession, pruneSessions } from './sessions.ts';
+import * as members from './members.ts';
+import * as sessions from './sessions.ts';
 import { findJoinedWorkspaces, findUser, saveMember, saveUser } from './users.ts';
 
 const firstPage = { limit: 10, after: undefined };
 
-for (const engine of bothEngines) {
+for (const engine of bothEngines)
   describe(`the store of people on ${engine}`, () => {
-    let stores: Stores;
+    const stores = useStores(engine);
     let db: Db;
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
     beforeEach(async () => {
       ({ db } = await stores.open());
       for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
@@ -52,7 +42,7 @@ for (const engine of bothEngines) {
       await joinWorkspace('bob', 'ours', 1);
       await joinWorkspace('ada', 'ours', 2);
       await joinWorkspace('ada', 'theirs', 3);
-      const { rows } = await listMembers(db, 'ours', firstPage);
+      const { rows } = await members.listMembers(db, 'ours', firstPage);
       const [first, second, ...more] = rows;
       assert.deepEqual(
         { ...first },
@@ -65,13 +55,13 @@ for (const engine of bothEngines) {
     it('removes a member from one workspace with the sessions that show it, and no other', async () => {
       await joinWorkspace('ada');
       await joinWorkspace('ada', 'theirs');
-      await insertSession(db, session);
-      await insertSession(db, { ...session, hash: 'other', workspaceId: 'theirs' });
-      assert.equal(await deleteMember(db, 'ours', 'bob'), false);
-      assert.equal(await deleteMember(db, 'ours', 'ada'), true);
-      assert.equal(await deleteMember(db, 'ours', 'ada'), false);
-      assert.equal(await findSession(db, 'h', 50), undefined);
-      assert.ok(await findSession(db, 'other', 50));
+      await sessions.insertSession(db, session);
+      await sessions.insertSession(db, { ...session, hash: 'other', workspaceId: 'theirs' });
+      assert.equal(await members.deleteMember(db, 'ours', 'bob'), false);
+      assert.equal(await members.deleteMember(db, 'ours', 'ada'), true);
+      assert.equal(await members.deleteMember(db, 'ours', 'ada'), false);
+      assert.equal(await sessions.findSession(db, 'h', 50), undefined);
+      assert.ok(await sessions.findSession(db, 'other', 50));
       assert.deepEqual(await findJoinedWorkspaces(db, 'ada', 10), [
         { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
@@ -87,11 +77,11 @@ for (const engine of bothEngines) {
       };
       for (const workspaceId of ['ours', 'theirs'])
         await saveMember(db, { workspaceId, userId: 'ada', role: 'owner', at: 1 });
-      await saveInvitation(db, invitation);
-      await saveInvitation(db, { ...invitation, role: 'editor', createdAt: 6 });
-      await saveInvitation(db, { ...invitation, workspaceId: 'theirs' });
-      await saveInvitation(db, { ...invitation, email: 'zoe@b.example', createdAt: 7 });
-      const { rows: invitations } = await listInvitations(db, 'ours', firstPage);
+      await members.saveInvitation(db, invitation);
+      await members.saveInvitation(db, { ...invitation, role: 'editor', createdAt: 6 });
+      await members.saveInvitation(db, { ...invitation, workspaceId: 'theirs' });
+      await members.saveInvitation(db, { ...invitation, email: 'zoe@b.example', createdAt: 7 });
+      const { rows: invitations } = await members.listInvitations(db, 'ours', firstPage);
       assert.deepEqual(
         invitations.map(({ email, role }) => [email, role]),
         [
@@ -99,11 +89,11 @@ for (const engine of bothEngines) {
           ['zoe@b.example', 'viewer'],
         ],
       );
-      assert.equal(await deleteInvitation(db, 'theirs', 'zoe@b.example'), false);
-      assert.equal(await deleteInvitation(db, 'ours', 'zoe@b.example'), true);
+      assert.equal(await members.deleteInvitation(db, 'theirs', 'zoe@b.example'), false);
+      assert.equal(await members.deleteInvitation(db, 'ours', 'zoe@b.example'), true);
       const consumed = await Promise.all([
-        consumeInvitations(db, 'eve@b.example', 0),
-        consumeInvitations(db, 'eve@b.example', 0),
+        members.consumeInvitations(db, 'eve@b.example', 0),
+        members.consumeInvitations(db, 'eve@b.example', 0),
       ]);
       assert.deepEqual(
         consumed.flat().toSorted((a, b) => a.workspaceId.localeCompare(b.workspaceId)),
@@ -112,21 +102,20 @@ for (const engine of bothEngines) {
           { workspaceId: 'theirs', role: 'viewer' },
         ],
       );
-      assert.deepEqual((await listInvitations(db, 'ours', firstPage)).rows, []);
+      assert.deepEqual((await members.listInvitations(db, 'ours', firstPage)).rows, []);
     });
 
     it('keeps a session until it expires, is ended, or changes its workspace', async () => {
-      await insertSession(db, session);
-      assert.deepEqual(await findSession(db, 'h', 99), { userId: 'ada', workspaceId: 'ours', expiresAt: 100 });
-      assert.equal(await findSession(db, 'h', 100), undefined);
-      assert.equal(await findSession(db, 'g', 50), undefined);
-      await moveSession(db, 'h', 'theirs');
-      assert.equal((await findSession(db, 'h', 50))?.workspaceId, 'theirs');
-      await insertSession(db, { ...session, hash: 'later', expiresAt: 200 });
-      await pruneSessions(db, 150);
-      assert.equal(await findSession(db, 'h', 0), undefined);
-      await deleteSession(db, 'later');
-      assert.equal(await findSession(db, 'later', 0), undefined);
+      await sessions.insertSession(db, session);
+      assert.deepEqual(await sessions.findSession(db, 'h', 99), { userId: 'ada', workspaceId: 'ours', expiresAt: 100 });
+      assert.equal(await sessions.findSession(db, 'h', 100), undefined);
+      assert.equal(await sessions.findSession(db, 'g', 50), undefined);
+      await sessions.moveSession(db, 'h', 'theirs');
+      assert.equal((await sessions.findSession(db, 'h', 50))?.workspaceId, 'theirs');
+      await sessions.insertSession(db, { ...session, hash: 'later', expiresAt: 200 });
+      await sessions.pruneSessions(db, 150);
+      assert.equal(await sessions.findSession(db, 'h', 0), undefined);
+      await sessions.deleteSession(db, 'later');
+      assert.equal(await sessions.findSession(db, 'later', 0), undefined);
     });
   });
-}

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { engines } from '../../../../../test/sets.ts';
-import { type Stores, startStores } from '../../../../../test/support/store/stores.ts';
-import type { Database } from '../database.ts';
+import { useDatabase } from '../../../../../test/support/store/use-stores.ts';
 import { pruneTasks } from './prunings.ts';
 
 type Row = { tables: string[]; bound: string; deletedBy: string };
@@ -45,11 +44,7 @@ const rows: Row[] = [
     bound: 'quota secrets, 200 per server',
     deletedBy: 'deleting a secret; upkeep with a deleted server',
   },
-  {
-    tables: ['models'],
-    bound: '20 per workspace',
-    deletedBy: 'deleting a model',
-  },
+  { tables: ['models'], bound: '20 per workspace', deletedBy: 'deleting a model' },
   {
     tables: ['api_keys'],
     bound:
@@ -91,37 +86,17 @@ const rows: Row[] = [
       'ten minutes, and one more for downloads that have started; 100 MiB and 1,000 files per workspace, half of the free space for one address of unverified callers',
     deletedBy: 'upkeep, and storing a file',
   },
-  {
-    tables: ['webhooks'],
-    bound: 'five per workspace',
-    deletedBy: 'deleting one',
-  },
-  {
-    tables: ['notifications'],
-    bound: '30 days; 200 per day and workspace',
-    deletedBy: 'upkeep',
-  },
+  { tables: ['webhooks'], bound: 'five per workspace', deletedBy: 'deleting one' },
+  { tables: ['notifications'], bound: '30 days; 200 per day and workspace', deletedBy: 'upkeep' },
   {
     tables: ['audit_events'],
     bound:
       'AUDIT_RETENTION_DAYS; quota daily_writes, details of 32 KiB each, and 20 MB per day and workspace of those above 1,000 characters; per day, 500 login failures, 10,000 logins, and 10,000 ends at a server, and one row with the number of further ones (store/logins/login-events.ts)',
     deletedBy: 'upkeep',
   },
-  {
-    tables: ['changes'],
-    bound: 'a day; quota daily_writes',
-    deletedBy: 'upkeep',
-  },
-  {
-    tables: ['sessions'],
-    bound: 'seven days; 50 per person',
-    deletedBy: 'upkeep, and signing in',
-  },
-  {
-    tables: ['invitations'],
-    bound: '90 days; quota members',
-    deletedBy: 'upkeep, and signing in',
-  },
+  { tables: ['changes'], bound: 'a day; quota daily_writes', deletedBy: 'upkeep' },
+  { tables: ['sessions'], bound: 'seven days; 50 per person', deletedBy: 'upkeep, and signing in' },
+  { tables: ['invitations'], bound: '90 days; quota members', deletedBy: 'upkeep, and signing in' },
   {
     tables: ['authorizations', 'codes'],
     bound: 'minutes, used codes a day; 300 requests per address and minute; codes end with their grant',
@@ -149,37 +124,15 @@ const rows: Row[] = [
     bound: 'one row for each token location of a server; 30 days after the last request',
     deletedBy: 'upkeep',
   },
-  {
-    tables: ['processes'],
-    bound: 'a minute after the last heartbeat',
-    deletedBy: 'upkeep',
-  },
-  {
-    tables: ['leases'],
-    bound: 'one row for each kind of lease',
-    deletedBy: 'never',
-  },
-  {
-    tables: ['master_keys'],
-    bound: 'one row for each key that the operator has ever used',
-    deletedBy: 'never',
-  },
-  {
-    tables: ['migrations'],
-    bound: 'one row for each migration of the program',
-    deletedBy: 'never',
-  },
+  { tables: ['processes'], bound: 'a minute after the last heartbeat', deletedBy: 'upkeep' },
+  { tables: ['leases'], bound: 'one row for each kind of lease', deletedBy: 'never' },
+  { tables: ['master_keys'], bound: 'one row for each key that the operator has ever used', deletedBy: 'never' },
+  { tables: ['migrations'], bound: 'one row for each migration of the program', deletedBy: 'never' },
 ];
 
-for (const engine of engines) {
+for (const engine of engines)
   describe(`the tables of ${engine}`, () => {
-    let stores: Stores;
-    let database: Database;
-    before(async () => {
-      stores = await startStores(engine);
-      database = await stores.open();
-    });
-    after(() => stores?.stop());
+    const database = useDatabase(engine);
 
     const tables = async () => {
       const names =
@@ -196,4 +149,3 @@ for (const engine of engines) {
       assert.deepEqual(pruneTasks.flatMap(([tables]) => tables).toSorted(), pruned.toSorted());
     });
   });
-}

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import { buildServer } from '../../../../../test/support/store/rows.ts';
-import { bothEngines, type Stores, startStores } from '../../../../../test/support/store/stores.ts';
+import { bothEngines } from '../../../../../test/support/store/stores.ts';
+import { useStores } from '../../../../../test/support/store/use-stores.ts';
 import type { Db } from '../db.ts';
 import { decodeCursor, type Page } from '../page.ts';
 import { createKeyring } from '../sealing/sealing.ts';
@@ -21,6 +22,7 @@ import {
 
 const keyring = createKeyring([Buffer.alloc(32, 1)]);
 const firstPage: Page = { limit: 10, after: undefined };
+const secret = { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 };
 const nextVersion = (server: StoredServer, more: Partial<StoredServer> = {}): StoredServer => ({
   ...server,
   version: server.version + 1,
@@ -31,14 +33,10 @@ const nextVersion = (server: StoredServer, more: Partial<StoredServer> = {}): St
 /** Converts a server to the form in which it is found by its public address. */
 const toServed = ({ config, ...server }: StoredServer) => ({ ...server, configText: JSON.stringify(config) });
 
-for (const engine of bothEngines) {
+for (const engine of bothEngines)
   describe(`the store of servers and secrets on ${engine}`, () => {
-    let stores: Stores;
+    const stores = useStores(engine);
     let db: Db;
-    before(async () => {
-      stores = await startStores(engine);
-    });
-    after(() => stores.stop());
     beforeEach(async () => {
       ({ db } = await stores.open());
       for (const id of ['ours', 'theirs']) await insertWorkspace(db, { id, name: id, at: 1 });
@@ -68,12 +66,12 @@ for (const engine of bothEngines) {
     it('[sec E2] keeps the slug of a deleted server forever, and deletes its secrets when it is purged', async () => {
       const server = buildServer();
       await insertServer(db, server);
-      await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
+      await saveSecret(db, keyring, server, secret);
       assert.equal(await isSlugTaken(db, 'sample'), true);
       await deleteServer(db, server, 5000);
       assert.equal(await findServer(db, 'ours', 'sample'), undefined);
       assert.equal(await findServingServer(db, 'sample'), undefined);
-      assert.deepEqual((await listServers(db, 'ours', undefined, { limit: 10, after: undefined })).rows, []);
+      assert.deepEqual((await listServers(db, 'ours', undefined, firstPage)).rows, []);
       assert.equal((await findSecrets(db, server)).length, 1);
       await purgeServer(db, server, 6000);
       assert.deepEqual(await findSecrets(db, server), []);
@@ -139,41 +137,31 @@ for (const engine of bothEngines) {
       assert.deepEqual(first.slugs, ['four', 'five', 'two']);
       const second = await listSlugs(undefined, { limit: 3, after: decodeCursor(first.cursor ?? '') });
       assert.deepEqual(second, { slugs: ['three', 'one'], cursor: undefined });
-      const everything = { limit: 10, after: undefined };
-      assert.deepEqual((await listSlugs(['one', 'five', 'foreign', 'none'], everything)).slugs, ['five', 'one']);
-      assert.deepEqual((await listSlugs([], everything)).slugs, []);
+      assert.deepEqual((await listSlugs(['one', 'five', 'foreign', 'none'], firstPage)).slugs, ['five', 'one']);
+      assert.deepEqual((await listSlugs([], firstPage)).slugs, []);
     });
 
     it('seals a secret, opens it for the gateway, and lists it without its value', async () => {
       const server = buildServer();
       await insertServer(db, server);
-      const info = {
-        name: 'KEY',
-        origins: ['https://a.example', 'https://b.example'],
-        createdBy: 'key_1',
-        updatedAt: 9,
-      };
+      const origins = ['https://a.example', 'https://b.example'];
+      const info = { name: 'KEY', origins, createdBy: 'key_1', updatedAt: 9 };
+      const openKey = async () => (await openSecrets(db, keyring, server)).get('KEY');
       await saveSecret(db, keyring, server, { ...info, value: 'canary-of-the-secret' });
       await saveSecret(db, keyring, server, { ...info, name: 'A', origins: [], value: 'x' });
       assert.deepEqual(await findSecrets(db, server), [{ ...info, name: 'A', origins: [] }, info]);
-      assert.deepEqual((await openSecrets(db, keyring, server)).get('KEY'), {
-        value: 'canary-of-the-secret',
-        origins: info.origins,
-      });
+      assert.deepEqual(await openKey(), { value: 'canary-of-the-secret', origins });
       const [row] = await db.selectFrom('secrets').selectAll().where('name', '=', 'KEY').execute();
       assert.doesNotMatch(JSON.stringify(row), /canary/);
       await saveSecret(db, keyring, server, { ...info, origins: ['https://c.example'], updatedAt: 10, value: 'newer' });
-      assert.deepEqual((await openSecrets(db, keyring, server)).get('KEY'), {
-        value: 'newer',
-        origins: ['https://c.example'],
-      });
+      assert.deepEqual(await openKey(), { value: 'newer', origins: ['https://c.example'] });
       assert.equal((await findSecrets(db, server))[1]?.updatedAt, 10);
     });
 
     it('deletes a secret once, and only for its own workspace', async () => {
       const server = buildServer();
       await insertServer(db, server);
-      await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
+      await saveSecret(db, keyring, server, secret);
       const foreign = { ...server, workspaceId: 'theirs' };
       assert.deepEqual(await findSecrets(db, foreign), []);
       assert.equal(await removeSecret(db, foreign, 'KEY'), false);
@@ -185,33 +173,16 @@ for (const engine of bothEngines) {
     it('refuses to open a secret that was moved to another row, name, or workspace', async () => {
       const [server, other] = [buildServer(), buildServer({ slug: 'other' })];
       for (const row of [server, other]) await insertServer(db, row);
-      for (const [owner, name] of [
-        [server, 'KEY'],
-        [other, 'KEY'],
+      for (const owner of [server, other]) await saveSecret(db, keyring, owner, { ...secret, value: owner.slug });
+      const stored = db.selectFrom('secrets').select('sealed_value').where('server_id', '=', server.id);
+      const sealed = await stored.executeTakeFirstOrThrow();
+      for (const [owner, change, found] of [
+        [other, sealed, other],
+        [server, { name: 'RENAMED' }, server],
+        [server, { name: 'KEY', workspace_id: 'theirs' }, { ...server, workspaceId: 'theirs' }],
       ] as const) {
-        await saveSecret(db, keyring, owner, {
-          name,
-          value: `value of ${owner.slug}`,
-          origins: [],
-          createdBy: 'x',
-          updatedAt: 1,
-        });
+        await db.updateTable('secrets').set(change).where('server_id', '=', owner.id).execute();
+        await assert.rejects(openSecrets(db, keyring, found), /cannot be opened/);
       }
-      const sealed = await db
-        .selectFrom('secrets')
-        .select('sealed_value')
-        .where('server_id', '=', server.id)
-        .executeTakeFirstOrThrow();
-      await db.updateTable('secrets').set(sealed).where('server_id', '=', other.id).execute();
-      await assert.rejects(openSecrets(db, keyring, other), /cannot be opened/);
-      await db.updateTable('secrets').set({ name: 'RENAMED' }).where('server_id', '=', server.id).execute();
-      await assert.rejects(openSecrets(db, keyring, server), /cannot be opened/);
-      await db
-        .updateTable('secrets')
-        .set({ name: 'KEY', workspace_id: 'theirs' })
-        .where('server_id', '=', server.id)
-        .execute();
-      await assert.rejects(openSecrets(db, keyring, { ...server, workspaceId: 'theirs' }), /cannot be opened/);
     });
   });
-}
