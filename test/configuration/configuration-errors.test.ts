@@ -8,7 +8,7 @@ import { listOf, object, pluck, text } from '../support/schemas.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { buildServerConfig, buildToolConfig, findToolProblems, oauthConfig } from '../support/valid-configs.ts';
 
 const api = 'https://api.example.com';

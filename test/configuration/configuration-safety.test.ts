@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { listOf, object, text } from '../support/schemas.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import {
   buildServerConfig,
   buildToolConfig,

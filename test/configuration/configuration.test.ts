@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { getOutput } from '../support/oauth/management-agent.ts';
 import { pluck } from '../support/schemas.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import {
   buildServerConfig,
   buildToolConfig,

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { startOneTool } from '../support/one-tool.ts';
 import { listOf, number, pluck } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('[conf 6] configuration edge cases', () => {
   const oneTool = useFixture(startOneTool);

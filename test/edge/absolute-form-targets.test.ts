@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { buildProductionEnv } from '../support/toolhost/production-env.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendUntilClosed } from '../support/upstreams/raw-request.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const name = 'tools.example.com';
 const managementHost = 'manage.mcp.example.com';
@@ -14,12 +14,12 @@ const foreignHost = 'evil.example';
 describe('a request with an absolute-form target', () => {
   let port: number;
   let key: string;
-  const toolhost = useStarted(async () => {
+  const toolhost = useFixture(async () => {
     port = await findFreePort();
     const env = { BASE_URL: `https://${name}`, SERVER_HOSTS: '*.mcp.example.com', PORT: String(port) };
     return startToolhost({ env: buildProductionEnv(env) });
   });
-  const httpToolhost = useStarted(startToolhost);
+  const httpToolhost = useFixture(startToolhost);
   before(async () => {
     key = await toolhost.createKey();
   });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { before, describe, it } from 'node:test';
 import { absentId, assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { sendRawRequest, sendUntilClosed } from '../support/upstreams/raw-request.ts';
 
 const token = 'caller-token';

@@ -12,7 +12,6 @@ import { logIn } from '../support/oauth/log-in.ts';
 import { assertOAuthError, post } from '../support/oauth/oauth-client.ts';
 import { loginClients } from '../support/oauth/oauth-clients.ts';
 import { getResultText } from '../support/one-tool.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { runDoctor } from '../support/toolhost/doctor-command.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';
 import { buildProductionEnv } from '../support/toolhost/production-env.ts';
@@ -20,11 +19,12 @@ import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('a service whose BASE_URL has a path', { timeout: 300_000 }, () => {
-  const provider = useStarted(startHonestProvider);
-  const upstream = useStarted(startRecordingUpstream);
-  const toolhost = useStarted(async () => {
+  const provider = useFixture(startHonestProvider);
+  const upstream = useFixture(startRecordingUpstream);
+  const toolhost = useFixture(async () => {
     const port = await findFreePort();
     origin = `http://127.0.0.1:${port}`;
     const env = { PORT: String(port), BASE_URL: `${origin}/my.tools/`, SERVER_HOSTS: '*.tools.localhost' };

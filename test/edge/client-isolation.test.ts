@@ -5,8 +5,8 @@ import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { getRunCount } from '../sets.ts';
 import { buildEchoConfig, buildStatelessMessage, mirrorHeaders } from '../support/mcp.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
 const clientCount = 50;

@@ -4,15 +4,15 @@ import { connect } from 'node:net';
 import { before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { absentId, assertRefused, buildEchoConfig } from '../support/mcp.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const json = 'application/json';
 const form = 'application/x-www-form-urlencoded';
 
 describe('a compressed request body', () => {
-  const toolhost = useStarted(startToolhost);
+  const toolhost = useFixture(startToolhost);
   let key: string;
   before(async () => {
     key = await toolhost.createKey();

@@ -6,9 +6,9 @@ import { divideProcessMemory } from '../../apps/server/src/app/process-memory.ts
 import { measureReachableBytes } from '../support/collect-garbage.ts';
 import { eventually } from '../support/eventually.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const mebibyte = 1024 * 1024;
 /** Maximum bytes of arriving bodies per tenant, in a process with twice this work memory. */
@@ -31,7 +31,7 @@ describe('the memory limit for request bodies that never complete', () => {
     for (const socket of sockets) socket.destroy();
   });
   const divideMemory = () => ({ ...divideProcessMemory(1), work: 2 * maxBytes });
-  const toolhost = useStarted(() => startToolhost({ runtimeOptions: { divideMemory } }));
+  const toolhost = useFixture(() => startToolhost({ runtimeOptions: { divideMemory } }));
   let key: string;
   before(async () => {
     key = await toolhost.createKey();

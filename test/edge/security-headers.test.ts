@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { buildProductionEnv } from '../support/toolhost/production-env.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const baseUrl = 'https://tools.example.com';
 
 describe('the dashboard behind https', () => {
-  const provider = useStarted(startForgedTokenProvider);
+  const provider = useFixture(startForgedTokenProvider);
   let port: number;
-  useStarted(async () => {
+  useFixture(async () => {
     port = await findFreePort();
     const env = { SERVER_HOSTS: '*.mcp.example.com', PORT: String(port), OIDC_ISSUER: provider.url };
     return startToolhost({ env: buildProductionEnv({ BASE_URL: baseUrl, OIDC_CLIENT_ID: provider.clientId, ...env }) });

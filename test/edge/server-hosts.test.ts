@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { freshRequest } from '../support/fresh-request.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('the host of a server (SERVER_HOSTS)', () => {
-  const world = useStarted(() => startLoginWorld({ env: { SERVER_HOSTS: '*.tools.localhost' } }));
+  const world = useFixture(() => startLoginWorld({ env: { SERVER_HOSTS: '*.tools.localhost' } }));
   let port: string;
   let slug: string;
   before(async () => {

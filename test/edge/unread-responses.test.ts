@@ -4,9 +4,9 @@ import { connect, type Socket } from 'node:net';
 import { before, describe, it } from 'node:test';
 import { divideProcessMemory } from '../../apps/server/src/app/process-memory.ts';
 import { buildEchoConfig } from '../support/mcp.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import { countShedWork } from '../support/toolhost/scrape-metrics.ts';
 import type { TestToolhost } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 
 const mebibyte = 1024 * 1024;

@@ -4,9 +4,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { streamedRows } from '../support/upstreams/broken-responses.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const closedError = /^the upstream closed the connection before it responded$/;
@@ -51,9 +51,9 @@ async function startSlowUpstream() {
 }
 
 describe('a call to an adversarial upstream', () => {
-  const adversarialUpstream = useStarted(startAdversarialUpstream);
-  const slowUpstream = useStarted(startSlowUpstream);
-  const fixture = useStarted(() => startOneTool({ egressPorts: [adversarialUpstream.port, slowUpstream.port] }));
+  const adversarialUpstream = useFixture(startAdversarialUpstream);
+  const slowUpstream = useFixture(startSlowUpstream);
+  const fixture = useFixture(() => startOneTool({ egressPorts: [adversarialUpstream.port, slowUpstream.port] }));
 
   const serve = (path: string, timeout_ms: number, overrides = {}) => {
     const tool = { url: `${adversarialUpstream.url}${path}`, timeout_ms, response_limit_bytes: 1024 * 1024 };

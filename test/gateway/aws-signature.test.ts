@@ -4,9 +4,9 @@ import { before, describe, it } from 'node:test';
 import { signRequest } from '../../apps/server/src/gateway/call/credentials-of-call.ts';
 import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { patchServer, setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import suite from './aws-sigv4-vectors.json' with { type: 'json' };
 
 const keys = { access_key_id: 'AKIDEXAMPLE', secret_access_key: 'secret/Access+Key', session_token: 'session/Token==' };
@@ -84,7 +84,7 @@ describe('AWS Signature Version 4', () => {
 });
 
 describe('a request to an upstream with AWS signatures', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   let key: string;
   before(async () => {
     key = await fixture.toolhost.createKey();

@@ -5,11 +5,11 @@ import { getRunCount } from '../sets.ts';
 import { callerToken, startOneTool } from '../support/one-tool.ts';
 import { buildJsonResponse, buildResponse } from '../support/response-caller.ts';
 import { listCalls } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { resolveExampleNames } from '../support/upstreams/example-names.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const startFixture = async () => {
   const closedPort = await findFreePort();
@@ -18,7 +18,7 @@ const startFixture = async () => {
 };
 
 describe('the reason in a call record', () => {
-  const fixture = useStarted(startFixture);
+  const fixture = useFixture(startFixture);
   const lastCall = async (slug: string): Promise<Json> =>
     (await listCalls(fixture.toolhost, slug, '?limit=1'))[0] ?? assert.fail('no call');
   const callForReason = async (tool: Json, args: Json = {}, server: Json = {}) => {

@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import type { Outcome } from '@toolhost/errors/errors';
 import { listCalls, setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { startAdversarialUpstream } from '../support/upstreams/adversarial-upstream.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const text = { type: 'string', optional: true };
 
 describe('the record of a call', () => {
-  const upstream = useStarted(startRecordingUpstream);
-  const adversarialUpstream = useStarted(startAdversarialUpstream);
-  const toolhost = useStarted(async () => {
+  const upstream = useFixture(startRecordingUpstream);
+  const adversarialUpstream = useFixture(startAdversarialUpstream);
+  const toolhost = useFixture(async () => {
     closedPort = await findFreePort();
     return startToolhost({
       egressPorts: [upstream.port, adversarialUpstream.port, closedPort],

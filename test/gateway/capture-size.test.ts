@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { openCapture } from '../../apps/server/src/store/calls/captures.ts';
 import { getRunCount } from '../sets.ts';
 import { setSecret } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
 /** Maximum size of the JSON of one capture, in bytes. */

@@ -9,12 +9,12 @@ import {
 import { createKeyring } from '../../apps/server/src/store/sealing/sealing.ts';
 import { engines } from '../sets.ts';
 import { setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { type CannedResponse, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const hour = 60 * 60_000;
 const mask = '********';
@@ -38,8 +38,8 @@ const getHeaders = (message: { headers: [string, string][] } | undefined, name: 
 for (const engine of engines) {
   describe(`call capture on ${engine}`, () => {
     let [refusedPort, key] = [0, ''];
-    const upstream = useStarted(startRecordingUpstream);
-    const world = useStarted(async () => {
+    const upstream = useFixture(startRecordingUpstream);
+    const world = useFixture(async () => {
       refusedPort = await findFreePort();
       return startToolhostOnEngine(engine, { egressPorts: [upstream.port, refusedPort] });
     });

@@ -4,7 +4,6 @@ import { pruneDeletedServers } from '../../apps/server/src/store/servers/deleted
 import { engines } from '../sets.ts';
 import { getErrorText, getResultText } from '../support/one-tool.ts';
 import { listCalls, setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
@@ -14,6 +13,7 @@ import {
   type RecordedRequest,
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const clientSecret = 'cl&ent+s=cret/ä:1';
 
@@ -21,10 +21,10 @@ const authorizations = (requests: readonly RecordedRequest[]) => requests.map(({
 
 for (const engine of engines) {
   describe(`authentication by client credentials on ${engine}`, () => {
-    const api = useStarted(startRecordingUpstream);
-    const issuer = useStarted(startRecordingUpstream);
-    const otherUpstream = useStarted(startRecordingUpstream);
-    const service = useStarted(() =>
+    const api = useFixture(startRecordingUpstream);
+    const issuer = useFixture(startRecordingUpstream);
+    const otherUpstream = useFixture(startRecordingUpstream);
+    const service = useFixture(() =>
       startToolhostOnEngine(engine, { egressPorts: [api.port, issuer.port, otherUpstream.port] }),
     );
     let toolhost: TestToolhost;

@@ -4,9 +4,10 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getNextUrl } from '../support/browser/browser.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
-import { useStarted, useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { oauthConfig } from '../support/valid-configs.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
@@ -89,7 +90,7 @@ describe('an upstream credential of any visible characters', () => {
 });
 
 describe('an upstream token of any visible characters from a login', () => {
-  const world = useStarted(startLoginWorld);
+  const world = useFixture(startLoginWorld);
   before(() => world.upstream.on('*', () => ({ body: { things: [] } })));
 
   it('[find E1] is issued by /token and reaches the upstream unchanged', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, it } from 'node:test';
 import { setSecret } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { oauthConfig } from '../support/valid-configs.ts';
 

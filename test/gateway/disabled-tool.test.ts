@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getToolNames, patchServer } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';

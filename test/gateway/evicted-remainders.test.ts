@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startOneTool } from '../support/one-tool.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('the storage of result remainders', () => {
-  const fixture = useStarted(() => startOneTool({ env: { TRUSTED_PROXIES: '1' } }));
+  const fixture = useFixture(() => startOneTool({ env: { TRUSTED_PROXIES: '1' } }));
 
   const callTool = async (slug: string, clientIp: string, token: string, name: string, args: object = {}) => {
     const headers = { 'x-forwarded-for': clientIp };

@@ -9,10 +9,10 @@ import { freshRequest } from '../support/fresh-request.ts';
 import { startOneTool } from '../support/one-tool.ts';
 import { buildZipResponse, createFileBytes, getFileUrl } from '../support/result-files.ts';
 import { getTexts } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const megabyte = 1024 * 1024;
 
@@ -23,7 +23,7 @@ describe('the storage of result files', () => {
   let clockOffsetMs = 0;
   const runtimeOptions = { runningClock: () => performance.now() + clockOffsetMs };
   const env = { SERVER_HOSTS: '*.tools.localhost', TRUSTED_PROXIES: '1' };
-  const fixture = useStarted(() => startOneTool({ env, runtimeOptions }));
+  const fixture = useFixture(() => startOneTool({ env, runtimeOptions }));
   before(async () => {
     fixture.upstream.on('GET /file', () => upstreamResponse);
     const views = { part: { tools: ['run'] } };

@@ -5,15 +5,15 @@ import { getRunCount } from '../sets.ts';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
 import { createFileBytes, getFileUrl } from '../support/result-files.ts';
 import { setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const megabyte = 1024 * 1024;
 const file = { type: 'string', content: 'base64' };
 const uploadTool = { method: 'POST', url: '/up', body: 'file', input_schema: { file } };
 
 describe('a file upload by file URL', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   let [fileServer, wholeBodyServer, multipartServer, key] = ['', '', '', ''];
   let bytes: Buffer;
   before(async () => {

@@ -5,16 +5,16 @@ import { getRunCount } from '../sets.ts';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
 import { createFileBytes, getFileUrl } from '../support/result-files.ts';
 import { setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const inlineBytes = 256 * 1024;
 const statefulHeaders = { 'mcp-protocol-version': '2025-06-18' };
 
 describe('a file in a tool result', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   let slug: string;
   let upstreamResponse: CannedResponse;
   before(async () => {

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 /** Creates a unique secret that differs in every encoding. */
 const createCanary = (name: string) => `${name}/canary+${randomBytes(9).toString('hex')}~`;
@@ -64,8 +64,8 @@ const toolWithSecrets = {
 
 describe('[sec A10] the search for leaked secrets', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-sweep-'));
-  const upstream = useStarted(startRecordingUpstream);
-  const collector = useStarted(startTraceCollector);
+  const upstream = useFixture(startRecordingUpstream);
+  const collector = useFixture(startTraceCollector);
   let child: ChildToolhost;
   let [closedPort, key, callKey] = [0, '', ''];
   const outputs: string[] = [];

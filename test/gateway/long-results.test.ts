@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getErrorText } from '../support/one-tool.ts';
 import { getTexts, getToolNames, getTools, listCalls } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
 import { buildServerConfig, buildToolConfig, findToolProblems } from '../support/valid-configs.ts';
 

@@ -5,19 +5,19 @@ import { join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { patchServer, setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { oauthConfig } from '../support/valid-configs.ts';
 
 const mask = '********';
 
 describe('a tool with a named credential', () => {
-  const upstream = useStarted(startRecordingUpstream);
-  const issuer = useStarted(startRecordingUpstream);
-  const toolhost = useStarted(() => startToolhost({ egressPorts: [upstream.port, issuer.port] }));
+  const upstream = useFixture(startRecordingUpstream);
+  const issuer = useFixture(startRecordingUpstream);
+  const toolhost = useFixture(() => startToolhost({ egressPorts: [upstream.port, issuer.port] }));
   let key: string;
   before(async () => {
     key = await toolhost.createKey();

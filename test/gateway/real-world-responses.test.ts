@@ -5,13 +5,13 @@ import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { buildJsonResponse, buildResponse, createResponseCaller } from '../support/response-caller.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const requestSentNote = /the request itself was carried out/;
 
 describe('the handling of real-world API responses', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   const { call, getText, getError } = createResponseCaller(fixture);
   const users = '{"users":[{"name":"A","ssn":"000-00-0000"},{"name":"B","ssn":"000-00-0001"}]}';
   const guards = [

@@ -8,8 +8,8 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { listCalls } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 type Encode = (text: string) => string;
 
@@ -96,7 +96,7 @@ function assertNoPart(text: string, token: string): void {
 
 describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
   let upstreamResponse: { status: number; message?: string; headers?: OutgoingHttpHeaders; body?: string | Buffer };
-  const upstream = useStarted(async () => {
+  const upstream = useFixture(async () => {
     const server = createServer((_, response) => {
       const { status, message = 'Said', headers = {}, body } = upstreamResponse;
       response.writeHead(status, message, headers).end(body);
@@ -109,7 +109,7 @@ describe('[sec A10] [sec M8] a credential that an upstream echoes', () => {
     };
     return { port, close };
   });
-  const fixture = useStarted(() => startOneTool({ egressPorts: [upstream.port], env: { CALLS_PER_SECOND: '10000' } }));
+  const fixture = useFixture(() => startOneTool({ egressPorts: [upstream.port], env: { CALLS_PER_SECOND: '10000' } }));
 
   const serve = (tool: Json = {}, authentication: Json = { type: 'QueryParam', query_key: 'key' }) =>
     fixture.createToolServer({ url: `http://127.0.0.1:${upstream.port}/x`, ...tool }, { authentication });

@@ -7,7 +7,6 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { listCalls, setSecret } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { createSelfSigned } from '../support/upstreams/certificate.ts';
 import { resolveExampleNames } from '../support/upstreams/example-names.ts';
@@ -17,6 +16,7 @@ import {
   type RecordingUpstream,
   startRecordingUpstream,
 } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 describe('a tool with redirects: "follow"', () => {
@@ -37,10 +37,10 @@ describe('a tool with redirects: "follow"', () => {
     };
     return { port, stop };
   };
-  const otherUpstream = useStarted(startRecordingUpstream);
-  const blockedListener = useStarted(startListener);
-  const httpsServer = useStarted(startHttpsServer);
-  const fixture = useStarted(() =>
+  const otherUpstream = useFixture(startRecordingUpstream);
+  const blockedListener = useFixture(startListener);
+  const httpsServer = useFixture(startHttpsServer);
+  const fixture = useFixture(() =>
     startOneTool({
       egressPorts: [otherUpstream.port, httpsServer.port],
       runtimeOptions: { resolve: resolveExampleNames },

@@ -5,13 +5,13 @@ import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { buildJsonResponse, buildResponse } from '../support/response-caller.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG, WAV } from '../support/upstreams/content-upstream.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('the content type of a tool result', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   let slug: string;
   before(async () => {
     slug = await fixture.createToolServer({ url: '/answer' });

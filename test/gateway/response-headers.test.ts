@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { callerToken, startOneTool } from '../support/one-tool.ts';
 import { buildResponse, createResponseCaller } from '../support/response-caller.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('response_headers of a tool', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
 
   const { serve, call, getText, getError } = createResponseCaller(fixture);
   const json = (body: unknown, headers: CannedResponse['headers'] = {}): CannedResponse => ({ body, headers });

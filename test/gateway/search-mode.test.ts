@@ -3,8 +3,8 @@ import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
 import { getErrorText } from '../support/one-tool.ts';
 import { getTexts, getToolNames, getTools, listCalls, patchServer } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerConfig, buildToolConfig, checkConfiguration, findToolProblems } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { type Api, apis, buildTools, readQuestions } from '../support/api-catalogs/read-catalogs.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const token = 'of-the-caller';
 
 describe('the tool search of real APIs', () => {
-  const toolhost = useStarted(startToolhost);
+  const toolhost = useFixture(startToolhost);
   before(async () => {
     for (const api of apis) {
       const tools = buildTools(api, 'https://api.example.com');

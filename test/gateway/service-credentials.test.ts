@@ -4,9 +4,10 @@ import { formatApiKey } from '@toolhost/credentials/ids';
 import fc from 'fast-check';
 import { getRunCount } from '../sets.ts';
 import { callerToken, getErrorText, startOneTool } from '../support/one-tool.ts';
-import { useStarted, useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { oauthConfig } from '../support/valid-configs.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
@@ -259,7 +260,7 @@ const requestParts: Record<string, RequestPart> = {
 };
 
 describe('a credential of this service in an upstream request', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   let key: string;
   let credentials: string[];
   let lookalikes: string[];

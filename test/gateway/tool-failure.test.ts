@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { before, describe, it } from 'node:test';
 import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { resolveExampleNames } from '../support/upstreams/example-names.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('the tool result of an upstream failure', () => {
   let closedPort: number;
   before(async () => {
     closedPort = await findFreePort();
   });
-  const otherUpstream = useStarted(startRecordingUpstream);
-  const fixture = useStarted(() =>
+  const otherUpstream = useFixture(startRecordingUpstream);
+  const fixture = useFixture(() =>
     startOneTool({
       egressPorts: [otherUpstream.port, closedPort],
       runtimeOptions: { resolve: resolveExampleNames },

@@ -3,11 +3,11 @@ import { describe, it } from 'node:test';
 import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { buildJsonResponse, buildResponse, createResponseCaller } from '../support/response-caller.ts';
 import { getTools } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('the tool result of a JSON response', () => {
-  const fixture = useStarted(startOneTool);
+  const fixture = useFixture(startOneTool);
   const { serve, call, getText, getError } = createResponseCaller(fixture);
   const serveJson = (json: string, tool?: Json) => serve(buildJsonResponse(json), tool);
   const params = { name: 'run', arguments: {} };

@@ -3,14 +3,14 @@ import { describe, it } from 'node:test';
 import { revisions, statelessRevision } from '@toolhost/mcp-protocol/mcp';
 import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
 import { buildJsonResponse, buildResponse, createResponseCaller } from '../support/response-caller.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG, startContentUpstream, TEXT, WAV } from '../support/upstreams/content-upstream.ts';
 import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('the content of a tool result', () => {
-  const content = useStarted(startContentUpstream);
-  const fixture = useStarted(() => startOneTool({ egressPorts: [content.port] }));
+  const content = useFixture(startContentUpstream);
+  const fixture = useFixture(() => startOneTool({ egressPorts: [content.port] }));
   const { serve, call, getText, getError } = createResponseCaller(fixture);
 
   const getContent = async (response: CannedResponse) => {

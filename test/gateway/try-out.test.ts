@@ -3,8 +3,8 @@ import { before, describe, it } from 'node:test';
 import { createPersonSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { listCalls, setSecret } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const secret = 'sk-live-0123456789';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { createNoonClock } from '../support/noon-clock.ts';
 import { getTexts, getToolNames, getTools, listCalls, patchServer } from '../support/server-requests.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import type { Json, Reply, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
 const token = 'of-the-caller';

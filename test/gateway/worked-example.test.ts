@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { getErrorText } from '../support/one-tool.ts';
 import { getToolNames } from '../support/server-requests.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const token = 'local-example-key';
 
 /** Spec 2.5, on a service in local mode. */
 describe('the example server of local mode', () => {
-  const toolhost = useStarted(() => startToolhost({ env: { DEMO: '1' } }));
+  const toolhost = useFixture(() => startToolhost({ env: { DEMO: '1' } }));
 
   const call = async (name: string, args: object = {}) => {
     const result = await toolhost.callTool('projects', token, name, args as Record<string, unknown>);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { importCase, startImports } from '../support/import/import-service.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 /** Returns the schema of an argument, in either form of `input_schema`. */
 function getArgument(tool: Json | undefined, name: string): Json {

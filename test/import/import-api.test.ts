@@ -4,7 +4,7 @@ import { openApi } from '../support/import/import-plans.ts';
 import { startImports } from '../support/import/import-service.ts';
 import { inPath, integer, listOf, object, pluck, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 type Plan = Json & {
   proposal: { include: string[]; tools: number; reason: string };

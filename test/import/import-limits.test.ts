@@ -4,7 +4,7 @@ import { openApi } from '../support/import/import-plans.ts';
 import { startImports } from '../support/import/import-service.ts';
 import { pluck } from '../support/schemas.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 type Plan = Json & { report: { operation: string }[]; created?: { server: { slug: string; tool_count: number } } };
 

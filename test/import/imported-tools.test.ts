@@ -4,7 +4,7 @@ import { getOnlyTool, getValidConfig, listOutcomes, openApi, planDocument } from
 import { startImports } from '../support/import/import-service.ts';
 import { boolean, integer, listOf, object, pluck, query, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 const responses = { 200: { description: 'ok' } };

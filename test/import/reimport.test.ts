@@ -5,7 +5,7 @@ import { openApi } from '../support/import/import-plans.ts';
 import { inPath, integer, pluck, query, text } from '../support/schemas.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 type Tool = Json & { name: string; description: string; disabled?: boolean; imported_from?: string };
 type Reimport = Json & {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { startImports } from '../support/import/import-service.ts';
 import { requestWriters } from '../support/import/request-formats.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 describe('import of requests that share an address', () => {
   const imports = useFixture(startImports);

@@ -6,7 +6,7 @@ import { cookie, header, inPath, integer, jsonBody, listOf, object, pluck, query
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { parseMultipartBody } from '../support/upstreams/multipart.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const bytes = Buffer.from('%PNG \u0000é', 'latin1');
 const base64 = bytes.toString('base64');

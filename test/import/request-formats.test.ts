@@ -4,7 +4,7 @@ import { planDocument } from '../support/import/import-plans.ts';
 import { type Imported, importCase, startImports } from '../support/import/import-service.ts';
 import { pluck } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const format = (name: string) => importCase(`formats/${name}`);
 

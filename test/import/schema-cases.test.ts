@@ -4,7 +4,7 @@ import { openApi } from '../support/import/import-plans.ts';
 import { type Imported, importCase, startImports } from '../support/import/import-service.ts';
 import { boolean, inPath, integer, jsonBody, listOf, object, pluck, query, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 

@@ -4,7 +4,7 @@ import { openApi, planDocument } from '../support/import/import-plans.ts';
 import { importCase, startImports } from '../support/import/import-service.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const paths = { '/a': { get: { operationId: 'getA', summary: 'Returns the only thing', responses: {} } } };
 const document = JSON.stringify(openApi(paths));

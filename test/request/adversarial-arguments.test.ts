@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { callerToken, getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { integer, number, object, text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const optional = { type: 'string', optional: true };
 

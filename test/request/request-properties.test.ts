@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { assertAlways } from '../support/properties.ts';
 import { object } from '../support/schemas.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 /** Text that attackers and accidents produce: any UTF-16, including lone surrogates, and classic injections. */
 const anyText = fc.oneof(

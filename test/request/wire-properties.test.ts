@@ -7,7 +7,7 @@ import { getResultText, startOneTool } from '../support/one-tool.ts';
 import { assertAlways } from '../support/properties.ts';
 import { text } from '../support/schemas.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { useFixture } from '../support/use-fixture.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 /** Texts with everything that separates, joins, or escapes in some request encoding. */
 const anyText = fc.oneof(

@@ -16,6 +16,11 @@ export type Fixtures = {
   folder(prefix?: string): string;
 };
 
+/** Starts one fixture before the tests of the enclosing suite, and stops it after them. */
+export function useFixture<Fixture extends object>(start: () => Promise<Fixture> | Fixture): Fixture {
+  return useFixtures().start(start);
+}
+
 export function useFixtures(): Fixtures {
   const starts: (() => Promise<void>)[] = [];
   const stops: (() => unknown)[] = [];

@@ -1,7 +1,7 @@
 import { type OneToolFixture, startOneTool } from './one-tool.ts';
 import type { Json } from './toolhost/toolhost.ts';
 import type { RecordedRequest } from './upstreams/recording-upstream.ts';
-import { useFixture } from './use-fixture.ts';
+import { useFixture } from './use-fixtures.ts';
 import { findToolProblems } from './valid-configs.ts';
 
 type OneTool = OneToolFixture & {

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { freshRequest } from '../support/fresh-request.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost, type ToolCallResult } from '../support/toolhost/toolhost.ts';
 import { runToolhostJson } from '../support/toolhost/toolhost-command.ts';
@@ -13,6 +12,7 @@ import { startTraceCollector } from '../support/toolhost/trace-collector.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort, startListener } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 import { assertWithinDeadline } from '../support/within-deadline.ts';
 
 const token = 'caller-token-canary-0123456789';
@@ -21,7 +21,7 @@ const stored = { authentication: { type: 'Bearer', token: 'stored-credential-can
 const exportTimeoutMs = 30_000;
 
 describe('a failing trace collector', () => {
-  const upstream = useStarted(startRecordingUpstream);
+  const upstream = useFixture(startRecordingUpstream);
 
   it('fails no call, is logged once, and receives spans again when it is back', async () => {
     const port = await findFreePort();

@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
 import { ConfigError, readConfig } from '../../apps/server/src/config.ts';
 import { createMetricsEndpoint } from '../../apps/server/src/telemetry/metrics-endpoint.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { buildProductionEnv } from '../support/toolhost/production-env.ts';
 import { parseMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { sendRawRequest } from '../support/upstreams/raw-request.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const metricsToken = 'metrics-token-0123456789';
 const host = 'tools.example.com';
@@ -18,8 +18,8 @@ describe('metrics endpoint of a public service', () => {
     const PORT = String(await findFreePort());
     return startToolhost({ env: buildProductionEnv({ PORT, ...more }) });
   };
-  const withoutToken = useStarted(startProduction);
-  const withToken = useStarted(() => startProduction({ METRICS_TOKEN: metricsToken }));
+  const withoutToken = useFixture(startProduction);
+  const withToken = useFixture(() => startProduction({ METRICS_TOKEN: metricsToken }));
 
   const get = ({ running }: TestToolhost, headers: Record<string, string>, path = 'metrics', method = 'GET') =>
     sendRawRequest(`http://127.0.0.1:${running.config.port}/${path}`, { method, headers: { host, ...headers } });
@@ -68,7 +68,7 @@ describe('metrics endpoint of a public service', () => {
 });
 
 describe('metrics endpoint in local mode', () => {
-  const toolhost = useStarted(startToolhost);
+  const toolhost = useFixture(startToolhost);
   const get = (headers: Record<string, string> = {}) => {
     const { port } = new URL(toolhost.url);
     return sendRawRequest(`http://127.0.0.1:${port}/metrics`, { headers: { host: `127.0.0.1:${port}`, ...headers } });

@@ -4,9 +4,9 @@ import { getBlockedClass } from '@toolhost/safe-http/address';
 import type { Resolve } from '@toolhost/safe-http/connector';
 import { formatMetrics, mergeMetrics } from '../../apps/server/src/telemetry/metric.ts';
 import { eventually } from '../support/eventually.ts';
-import { useToolhostWithUpstream } from '../support/suite-fixtures.ts';
 import { type ParsedMetrics, parseMetrics, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 
 const token = 'caller-token-canary-0123456789';

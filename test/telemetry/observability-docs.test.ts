@@ -4,9 +4,9 @@ import { join, resolve } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { metricRows } from '../../docs/metrics-page.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { type ParsedMetrics, scrapeMetrics } from '../support/toolhost/scrape-metrics.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const folder = resolve(import.meta.dirname, '..', '..', 'docs', 'operations');
 const read = (name: string) => readFileSync(join(folder, name), 'utf8');
@@ -25,7 +25,7 @@ function findMetricNames(text: string): string[] {
 }
 
 describe('guide, dashboard, and alerts', () => {
-  const toolhost = useStarted(startToolhost);
+  const toolhost = useFixture(startToolhost);
   let metrics: ParsedMetrics;
   before(async () => {
     metrics = await scrapeMetrics(toolhost.url);

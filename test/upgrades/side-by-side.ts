@@ -18,7 +18,6 @@ import { startAdversarialProvider } from '../support/oauth/adversarial-provider.
 import { startForgedTokenProvider } from '../support/oauth/forged-token-provider.ts';
 import { clientWithId, expectTokens, registerClient, type Tokens } from '../support/oauth/oauth-client.ts';
 import { startPostgres } from '../support/store/postgres.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { installPreviousVersion } from '../support/toolhost/previous-version.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -26,6 +25,7 @@ import { buildServerAt } from '../support/upstream-configs.ts';
 import { findFreePort } from '../support/upstreams/listener.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { startRoundRobin } from '../support/upstreams/round-robin.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const stored = { authentication: { type: 'Bearer', token: '{{TOKEN}}' } };
 
@@ -39,12 +39,12 @@ const [, , commit] = process.argv;
 if (commit === undefined) throw new Error('name the commit of the earlier version, such as v0.1.0');
 
 describe(`version ${commit} and this one on one PostgreSQL database`, () => {
-  const postgres = useStarted(startPostgres);
-  const upstream = useStarted(startRecordingUpstream);
-  const provider = useStarted(startAdversarialProvider);
-  const identity = useStarted(startForgedTokenProvider);
-  const proxy = useStarted(startRoundRobin);
-  const previous = useStarted(async () => {
+  const postgres = useFixture(startPostgres);
+  const upstream = useFixture(startRecordingUpstream);
+  const provider = useFixture(startAdversarialProvider);
+  const identity = useFixture(startForgedTokenProvider);
+  const proxy = useFixture(startRoundRobin);
+  const previous = useFixture(async () => {
     const { program, remove } = await installPreviousVersion(commit);
     return { program, stop: remove };
   });

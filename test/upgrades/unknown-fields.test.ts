@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
-import { useStarted } from '../support/suite-fixtures.ts';
 import { startToolhostOnEngine } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt, buildToolAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
@@ -28,8 +28,8 @@ const unknownParts: [name: string, path: string, server: Json, tool?: Json][] = 
 
 for (const engine of engines) {
   describe(`a configuration of a newer version, on ${engine}`, () => {
-    const upstream = useStarted(startRecordingUpstream);
-    const service = useStarted(() => startToolhostOnEngine(engine, { egressPorts: [upstream.port] }));
+    const upstream = useFixture(startRecordingUpstream);
+    const service = useFixture(() => startToolhostOnEngine(engine, { egressPorts: [upstream.port] }));
     let toolhost: TestToolhost;
     let key: string;
     before(async () => {
