@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import type { Command } from 'commander';
+import { createProgram } from '../../apps/cli/src/program.ts';
 import { readConfig } from '../../apps/server/src/config.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { pluck } from '../support/pluck.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { assertFailed, createTestFolder } from '../support/toolhost/command-world.ts';
 import { type CommandResult, runToolhostCommand, toolhostProgram } from '../support/toolhost/toolhost-command.ts';
@@ -13,6 +14,15 @@ import { type CommandResult, runToolhostCommand, toolhostProgram } from '../supp
 function assertRefused(ended: CommandResult, ...sentences: RegExp[]): void {
   assert.doesNotMatch(ended.stderr, /^\s+at /m);
   for (const sentence of [/^error: /, ...sentences]) assertFailed(ended, sentence);
+}
+
+/** Commands that print no data and therefore have no --json. */
+const commandsWithoutJson = ['serve', 'dev', 'schema', 'completion', 'complete'];
+
+type LeafCommand = { name: string; command: Command };
+function findLeafCommands(command: Command, name = ''): LeafCommand[] {
+  if (command.commands.length === 0) return [{ name, command }];
+  return command.commands.flatMap((subcommand) => findLeafCommands(subcommand, `${name} ${subcommand.name()}`.trim()));
 }
 
 describe('bin/toolhost', async () => {
@@ -66,14 +76,8 @@ describe('toolhost serve', async () => {
       const code = await serving.end(signal);
       const [stdout, stderr] = [serving.output('stdout'), serving.output('stderr')];
       assert.deepEqual([code, stdout], [0, `${serving.readyLine}\n`]);
-      const logged = stderr.split('\n').filter((line) => line.startsWith('{'));
-      assert.ok(
-        pluck(
-          logged.map((line) => JSON.parse(line)),
-          'signal',
-        ).includes(signal),
-        stderr,
-      );
+      const signals = stderr.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line).signal] : []));
+      assert.ok(signals.includes(signal), stderr);
     }
     assert.equal(statSync(join(folder, 'signals', 'master.key')).mode & 0o777, 0o600);
   });
@@ -81,10 +85,8 @@ describe('toolhost serve', async () => {
   it('[sec E7] lists all missing production settings in one error', async () => {
     const names = ['MASTER_KEY', 'OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'];
     const env = { ...localEnv('missing'), BASE_URL: 'https://tools.example.com' };
-    assertRefused(
-      await runToolhostCommand(['serve'], { env }),
-      ...names.map((name) => new RegExp(`${name}: required`)),
-    );
+    const missing = names.map((name) => new RegExp(`${name}: required`));
+    assertRefused(await runToolhostCommand(['serve'], { env }), ...missing);
   });
 
   it('[sec E7] rejects plain HTTP in production and invalid settings', async () => {
@@ -94,14 +96,9 @@ describe('toolhost serve', async () => {
   });
 
   it('[sec E7] rejects master keys that are not 32 random bytes, and prints none of them', async () => {
-    const keys = [
-      'change-me-to-a-long-random-string-before-production!!',
-      Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64'),
-      'c2hvcnQ=',
-      'A'.repeat(44),
-      '00'.repeat(32),
-      'deadbeef'.repeat(8),
-    ];
+    const counted = Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64');
+    const repeated = ['A'.repeat(44), '00'.repeat(32), 'deadbeef'.repeat(8)];
+    const keys = ['change-me-to-a-long-random-string-before-production!!', counted, 'c2hvcnQ=', ...repeated];
     const refusal =
       /MASTER_KEY: is (too short|not random|neither base64 nor hex); allowed: 32 random bytes.*openssl rand -base64 32/;
     const isRefused = (message: string, key: string) => refusal.test(message) && !message.includes(key);
@@ -141,5 +138,51 @@ describe('toolhost serve', async () => {
     const noDatabase = await serve({ DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:9/none' });
     assertRefused(noDatabase, /the database does not (answer|respond): .*ECONNREFUSED/);
     assert.doesNotMatch(noDatabase.stderr, /hunter2/);
+  });
+});
+
+describe('every command', () => {
+  let help = '';
+  const leafCommands = findLeafCommands(createProgram({ width: 80, write: (text) => (help += text) }));
+
+  it('[ship 7] prints JSON with --json', () => {
+    assert.ok(leafCommands.length > 30);
+    for (const { name, command } of leafCommands)
+      assert.ok(commandsWithoutJson.includes(name) || command.options.some(({ long }) => long === '--json'), name);
+  });
+
+  it('[ship 7] fits its help into 80 columns and describes each argument and option', () => {
+    for (const { name, command } of leafCommands) {
+      assert.notEqual(command.description(), '', name);
+      for (const argument of command.registeredArguments)
+        assert.notEqual(argument.description, '', `${name} ${argument.name()}`);
+      for (const { flags, description } of command.options) assert.notEqual(description, '', `${name} ${flags}`);
+      help = '';
+      command.outputHelp();
+      // URLs and command lines are not wrapped.
+      const longLines = help.split('\n').filter((line) => line.length > 80 && !/^ {2}\S|^ {2,}.*https?:/.test(line));
+      assert.deepEqual(name === 'serve' ? [] : longLines, [], name);
+    }
+  });
+
+  it('[ship 7] reports a failure as one JSON object with --json, with the same exit codes', async () => {
+    const env = { TOOLHOST_URL: 'http://127.0.0.1:1', TOOLHOST_API_KEY: 'thk_x' };
+    const cases: [string[], number, string][] = [
+      [['servers', 'list'], 1, 'unavailable'],
+      [['servers', 'list', '--jsn'], 2, 'usage'],
+      [['servers', 'get'], 2, 'usage'],
+      [['calls', '--since', 'tomorrow'], 2, 'usage'],
+      [['diff'], 1, 'usage'],
+      [['servers', 'create', '/nowhere.yaml'], 1, 'notFound'],
+      [['profiles', 'use', 'nobody'], 1, 'notFound'],
+      [['restore', '/nowhere.backup'], 1, 'notFound'],
+    ];
+    for (const [args, code, kind] of cases) {
+      const ended = await runToolhostCommand([...args, '--json'], { env: { ...env, XDG_CONFIG_HOME: '/nowhere' } });
+      assert.deepEqual([ended.code, ended.stdout], [code, ''], args.join(' '));
+      const { error } = JSON.parse(ended.stderr) as { error: { kind: string; message: string; problems: object[] } };
+      assert.deepEqual([error.kind, Array.isArray(error.problems)], [kind, true], ended.stderr);
+      assert.doesNotMatch(error.message, /^error|^\s+at /m);
+    }
   });
 });

@@ -144,19 +144,11 @@ secrets:
     await runSuccessfully('export', slug, '--out', folder);
     const text = readFileSync(path, 'utf8');
     for (const line of [
-      '# Owned by the weather team.',
-      `slug: ${slug} # never change it`,
-      'name: "Weather"',
-      '# What agents may do',
-      '  # The first tool',
-      '    method: get # as the API says',
-      '    description: >-',
-      '  # The second tool',
-      '  KEY: {env: NOT_SET} # from the vault',
-      'description: Forecasts',
-    ]) {
+      ...['# Owned by the weather team.', `slug: ${slug} # never change it`, 'name: "Weather"', '# What agents may do'],
+      ...['  # The first tool', '    method: get # as the API says', '    description: >-', '  # The second tool'],
+      ...['  KEY: {env: NOT_SET} # from the vault', 'description: Forecasts'],
+    ])
       assert.ok(text.includes(`${line}\n`), `${line}\n\n${text}`);
-    }
     assert.deepEqual(pluck((parse(text) as { tools: { name: string }[] }).tools, 'name'), ['new', 'other', 'get']);
     assert.equal((await run('diff', path)).code, 0, text);
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { absentId, assertRefused, buildEchoConfig, getRpcResult } from '../support/mcp.ts';
 import { useToolhostWithUpstream } from '../support/toolhost/upstream-toolhost.ts';
 import { sendRawRequest, sendUntilClosed } from '../support/upstreams/raw-request.ts';
@@ -103,7 +104,7 @@ describe('the HTTP listener under adversarial requests', () => {
       socket.pause();
       socket.write(head([length]));
       const framed = length.startsWith('T') ? `500000\r\n${body}\r\n0\r\n\r\n` : body;
-      await new Promise((resolve) => socket.write(framed, resolve));
+      await promisify((callback: (error?: Error | null) => void) => socket.write(framed, callback))();
       socket.resume();
       const [response] = await once(socket, 'data');
       assert.match(String(response), /^HTTP\/1\.1 413 /);

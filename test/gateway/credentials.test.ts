@@ -82,29 +82,6 @@ describe('access to a hosted server and its upstream credentials', () => {
     await assertRejected(send(slug, bearer(await toolhost.createKey({ workspace: 'strangers' }))));
   });
 
-  it('[sec A1] never sends API keys of this service to an upstream, valid or not', async () => {
-    const nonexistentKey = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
-    const foreignKey = await toolhost.createKey({ workspace: 'strangers' });
-    const madeUp = ['thk_x', 'THK_x', 'tha_x', 'thr_x', 'thc_x'];
-    for (const overrides of [forwarded, customHeader, { authentication: { type: 'QueryParam' } }]) {
-      const slug = await create(overrides);
-      for (const token of [key, foreignKey, nonexistentKey, ...madeUp]) {
-        const { text, challenge } = await assertRejected(send(slug, bearer(token)));
-        assert.match(text, /never sent there/);
-        assert.match(challenge, /error="invalid_token"/);
-      }
-    }
-    const slug = await create(customHeader);
-    for (const apikey of [key, `Bearer ${key}`]) await assertRejected(send(slug, { apikey }));
-    for (const token of [key, nonexistentKey]) {
-      const { status, text } = await tryOut(slug, token);
-      assert.equal(status, 400);
-      assert.match(text, /never sent to an upstream/);
-      assert.equal(text.includes(token), false);
-    }
-    assert.deepEqual(upstream.take(), []);
-  });
-
   it('api_key: sends the stored credential to the upstream, and not the API key', async () => {
     const headers = { 'X-Service': 'pre {{KEY}} post' };
     const stored: [Json, string][] = [

@@ -15,6 +15,7 @@ const oauth = { ...oauthConfig, token_mode: 'passthrough' };
 const apikey = { type: 'ApiKey', header: 'apikey' };
 
 const neverSentError = /never sent to an upstream/;
+const nonexistentKey = `thk_${'A'.repeat(12)}_${'B'.repeat(49)}`;
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
@@ -67,13 +68,17 @@ describe('a credential of this service, plain or in one layer of encoding', () =
   beforeEach(() => void upstream.take());
 
   const assertRejected = async (slug: string, headers: Record<string, string>) => {
-    const { status, text } = await toolhost.post(slug, call, { headers });
+    const { status, text, headers: received } = await toolhost.post(slug, call, { headers });
     assert.equal(status, 401, `${JSON.stringify(headers)} ${text}`);
+    assert.match(received.get('www-authenticate') ?? '', /^Bearer .*error="invalid_token"/);
     assert.deepEqual(upstream.take(), []);
     return text;
   };
   const assertRejectedEverywhere = async (wrapped: string) => {
-    for (const slug of forwardingServers) await assertRejected(slug, { authorization: `Bearer ${wrapped}` });
+    for (const slug of forwardingServers) {
+      const reason = slug === 'own-4' ? /tokens of its own OAuth provider/ : /never sent there/;
+      assert.match(await assertRejected(slug, { authorization: `Bearer ${wrapped}` }), reason);
+    }
     for (const slug of ['own-3', 'own-4'])
       for (const scheme of ['', 'Bearer ', 'Basic ']) await assertRejected(slug, { apikey: scheme + wrapped });
   };
@@ -136,6 +141,9 @@ describe('a credential of this service, plain or in one layer of encoding', () =
   });
 
   it('[sec A1] is sent to no upstream if it only has the prefix, valid or not', async () => {
+    const foreignKey = await toolhost.createKey({ workspace: 'strangers' });
+    for (const token of [foreignKey, nonexistentKey, 'thk_x', 'THK_x', 'tha_x', 'thr_x', 'thc_x'])
+      await assertRejectedEverywhere(token);
     for (const prefix of ['thk', 'tha', 'thr', 'thp', 'thc'])
       for (const writtenPrefix of [prefix, prefix.toUpperCase(), `T${prefix.slice(1)}`])
         for (const rest of ['', 'x', 'A'.repeat(40)])
@@ -203,9 +211,11 @@ describe('a credential of this service, plain or in one layer of encoding', () =
       assert.notEqual((await toolhost.callTool(slug, 'anyone', 'get', { q: 'thk_is_our_prefix' })).isError, true);
       assert.equal(upstream.take().length, 1);
     }
-    for (const token of [`"${key}"`, base64(key), key.slice(4)]) {
-      const { status, text } = await toolhost.rest('POST', '/servers/own-0/tools/get/call', { body: { token } });
-      assert.deepEqual([status, neverSentError.test(text)], [400, true]);
+    for (const token of [key, nonexistentKey, `"${key}"`, base64(key), key.slice(4)]) {
+      for (const slug of ['own-0', 'own-3']) {
+        const { status, text } = await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: { token } });
+        assert.deepEqual([status, neverSentError.test(text), text.includes(token)], [400, true, false]);
+      }
     }
     assert.deepEqual(upstream.take(), []);
   });

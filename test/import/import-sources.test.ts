@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { object } from '../support/schemas.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { runToolhostCommand as command } from '../support/toolhost/toolhost-command.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
 
 /**
  * A description in four files: paths, the body of an operation, and schemas that reference each other in both
@@ -67,34 +70,19 @@ function checkTools(config: Json): void {
   assert.match(JSON.stringify(mapTools(config).get('list_things')), /"enum":\["red","blue"\]/);
 }
 
-async function startSite(answer: (request: IncomingMessage) => { status: number; headers?: Json; body?: string }) {
-  const server: Server = createServer((request, response) => {
-    const { status, headers = {}, body } = answer(request);
-    response.writeHead(status, headers as Record<string, string>).end(body);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { server, port, url: `http://127.0.0.1:${port}` };
-}
-
 describe('import sources', () => {
-  let site: Awaited<ReturnType<typeof startSite>>;
-  let otherSite: Awaited<ReturnType<typeof startSite>>;
+  let site: RecordingUpstream;
+  let otherSite: RecordingUpstream;
   let toolhost: TestToolhost;
   let folder: string;
-  const siteRequests: { path: string; authorization: string | undefined }[] = [];
-  const otherAuthorizations: (string | undefined)[] = [];
   before(async () => {
-    otherSite = await startSite(({ url, headers }) => {
-      otherAuthorizations.push(headers.authorization);
-      return url === '/openapi.yaml' ? { status: 200, body: files['openapi.yaml'] ?? '' } : { status: 404 };
-    });
-    site = await startSite(({ url = '', headers }) => {
-      siteRequests.push({ path: url, authorization: headers.authorization });
+    [site, otherSite] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
+    otherSite.on('*', ({ url }) => (url === '/openapi.yaml' ? { body: files['openapi.yaml'] } : { status: 404 }));
+    site.on('*', ({ url, headers }) => {
       if (headers.authorization !== token) return { status: 401 };
       if (url === '/elsewhere') return { status: 302, headers: { location: `${otherSite.url}/openapi.yaml` } };
       const body = files[url.slice(1)];
-      return body === undefined ? { status: 404 } : { status: 200, body };
+      return body === undefined ? { status: 404 } : { body };
     });
     toolhost = await startToolhost({ egressPorts: [site.port, otherSite.port] });
     folder = mkdtempSync(join(tmpdir(), 'toolhost-description-'));
@@ -106,52 +94,51 @@ describe('import sources', () => {
   });
   after(async () => {
     await toolhost?.stop();
-    for (const { server } of [site, otherSite]) server.close();
+    await Promise.all([site?.close(), otherSite?.close()]);
     rmSync(folder, { recursive: true, force: true });
   });
 
+  const rest = async (method: string, path: string, body?: Json, status = 200) => {
+    const reply = await toolhost.rest(method, path, body && { body });
+    assert.equal(reply.status, status, reply.text);
+    return reply;
+  };
+  const listAuthorizations = (requests: readonly RecordedRequest[]) =>
+    new Set(requests.map(({ headers }) => headers.authorization));
+
   it('[imp 3] imports a description in several files behind a login, and re-imports it with the same headers', async () => {
     const url = `${site.url}/openapi.yaml`;
-    const refused = await toolhost.rest('POST', '/import', { body: { url } });
-    assert.equal(refused.status, 400);
+    const refused = await rest('POST', '/import', { url }, 400);
     assert.match(refused.text, /HTTP 401; provide headers with a credential/);
     const body = { mode: 'create', url, headers: { Authorization: token }, include: ['*'], slug: 'files' };
-    const created = await toolhost.rest('POST', '/import', { body });
-    assert.equal(created.status, 200, created.text);
+    const created = await rest('POST', '/import', body);
     assert.deepEqual(created.body.findings, []);
-    const server = await toolhost.rest('GET', '/servers/files');
+    const server = await rest('GET', '/servers/files');
     checkTools(server.body.config as Json);
     // The headers are stored, but never returned.
-    const secrets = await toolhost.rest('GET', '/servers/files/secrets');
-    const audit = await toolhost.rest('GET', '/audit');
+    const secrets = await rest('GET', '/servers/files/secrets');
+    const audit = await rest('GET', '/audit');
     for (const { text } of [created, server, secrets, audit]) assert.doesNotMatch(text, /the-token-of/);
     assert.deepEqual(secrets.body.secrets, []);
-    siteRequests.length = 0;
-    const reimported = await toolhost.rest('POST', '/servers/files/import', { body: {} });
-    assert.equal(reimported.status, 200, reimported.text);
+    site.take();
+    const reimported = await rest('POST', '/servers/files/import', {});
     assert.equal(reimported.body.same_document, true);
-    assert.deepEqual(new Set(siteRequests.map(({ authorization }) => authorization)), new Set([token]));
-    const compared = await toolhost.rest('POST', '/servers/files/import/compare', { body: {} });
-    assert.equal(compared.status, 200, compared.text);
+    assert.deepEqual(listAuthorizations(site.take()), new Set([token]));
+    const compared = await rest('POST', '/servers/files/import/compare', {});
     assert.equal((compared.body.imported as Json).error, undefined, compared.text);
   });
 
   it('[imp 3] sends headers only to the origin of the URL, and reports a missing file as a finding', async () => {
-    const plan = await toolhost.rest('POST', '/import', {
-      body: { url: `${site.url}/elsewhere`, headers: { Authorization: token } },
-    });
-    assert.equal(plan.status, 200, plan.text);
-    assert.deepEqual(new Set(otherAuthorizations), new Set([undefined]));
-    const body = { url: `${site.url}/openapi.yaml`, headers: { Host: 'a', 'X-Y': 'a\nb' } };
-    const refused = await toolhost.rest('POST', '/import', { body });
-    assert.equal(refused.status, 400);
+    const headers = { Authorization: token };
+    await rest('POST', '/import', { url: `${site.url}/elsewhere`, headers });
+    assert.deepEqual(listAuthorizations(otherSite.take()), new Set([undefined]));
+    const url = `${site.url}/openapi.yaml`;
+    const refused = await rest('POST', '/import', { url, headers: { Host: 'a', 'X-Y': 'a\nb' } }, 400);
     assert.match(refused.text, /headers\.Host/);
     assert.match(refused.text, /headers\.X-Y/);
     const orders = files['paths/orders.yaml'] ?? '';
     files['paths/orders.yaml'] = orders.replace('../schemas/order.json', '../schemas/gone.json');
-    const partly = await toolhost.rest('POST', '/import', {
-      body: { url: `${site.url}/openapi.yaml`, headers: { Authorization: token } },
-    });
+    const partly = await rest('POST', '/import', { url, headers });
     files['paths/orders.yaml'] = orders;
     assert.match(JSON.stringify(partly.body.findings), /schemas\/gone\.json.*HTTP 404/);
   });

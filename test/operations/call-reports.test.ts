@@ -106,11 +106,9 @@ for (const engine of engines) {
       const tools = [buildToolAt(`${upstream.url}/items`)];
       await toolhost.createServer({ name: 'Shop', slug: 'shop', tools });
       await toolhost.createServer({ name: 'Other', slug: 'other', tools });
+      type Key = { id: string; key: string };
       const createKey = async (name: string) =>
-        (await toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } })).body as Record<
-          'id' | 'key',
-          string
-        >;
+        (await toolhost.rest('POST', '/keys', { body: { name, scopes: ['call'] } })).body as Key;
       const [agent, robot] = [await createKey('=Agent'), await createKey('Robot')];
       const call = (slug: string, token: string, times: number) =>
         Promise.all(Array.from({ length: times }, () => toolhost.callTool(slug, token, 'get')));

@@ -20,16 +20,17 @@ describe('argument coercion', () => {
 
   it('[behaviour The tool result] parses a text as JSON if the schema accepts exactly one type other than text', async () => {
     const integers = listOf(integer);
+    const invalid = (problem: string) => `The arguments are invalid: ${problem}`;
     const cases: [schema: Json, sent: string, used: string][] = [
       [{ ids: integers }, '{"ids":"[1,2]"}', '{"ids":[1,2]}'],
       [{ filter: object({}) }, '{"filter":"{\\"a\\":1}"}', '{"filter":{"a":1}}'],
       [{ limit: integer }, '{"limit":"7"}', '{"limit":7}'],
       [{ dry: boolean }, '{"dry":"true"}', '{"dry":true}'],
       [{ id: text }, '{"id":"42"}', '{"id":"42"}'],
-      [{ limit: integer }, '{"limit":"seven"}', 'The arguments are invalid: limit: found "seven"; allowed: integer'],
-      [{ limit: integer }, '{"limit":"7.5"}', 'The arguments are invalid: limit: found "7.5"; allowed: integer'],
-      [{ limit: integer }, '{"limit":"[7]"}', 'The arguments are invalid: limit: found "[7]"; allowed: integer'],
-      [{ dry: boolean }, '{"dry":"True"}', 'The arguments are invalid: dry: found "True"; allowed: boolean'],
+      [{ limit: integer }, '{"limit":"seven"}', invalid('limit: found "seven"; allowed: integer')],
+      [{ limit: integer }, '{"limit":"7.5"}', invalid('limit: found "7.5"; allowed: integer')],
+      [{ limit: integer }, '{"limit":"[7]"}', invalid('limit: found "[7]"; allowed: integer')],
+      [{ dry: boolean }, '{"dry":"True"}', invalid('dry: found "True"; allowed: boolean')],
       [
         { big: integer, price: number },
         '{"big":"12345678901234567890","price":" 1.10"}',

@@ -1,40 +1,31 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { callerToken, getResultText, type OneToolFixture, startOneTool } from '../support/one-tool.ts';
+import { describe, it } from 'node:test';
+import { callerToken, getResultText, startOneTool } from '../support/one-tool.ts';
 import { object, pluck, text } from '../support/schemas.ts';
 import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { useFixture } from '../support/use-fixtures.ts';
 
+const optional = { ...text, optional: true };
 const rows = {
   url: '/rows',
-  input_schema: {
-    q: text,
-    limit: { type: 'integer', optional: true },
-    customer_id: { type: 'string', optional: true },
-  },
+  input_schema: { q: text, limit: { type: 'integer', optional: true }, customer_id: optional },
 };
 const formatIgnored = (names: string) => `Ignored arguments: ${names} (not declared by the tool).`;
 const getLastText = ({ content }: ToolCallResult) => content.at(-1)?.text;
 
 describe('arguments that clients add or write as text', () => {
-  let oneTool: OneToolFixture;
-  let manager: string;
-  before(async () => {
-    oneTool = await startOneTool();
-    manager = await oneTool.toolhost.createKey();
-  });
-  after(() => oneTool.stop());
+  const oneTool = useFixture(startOneTool);
 
   /** Returns the upstream requests of one call, and its result. */
   const callTool = async (slug: string, params: Json, name = 'run') => {
     oneTool.upstream.take();
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, ...params } };
     const { body } = await oneTool.toolhost.post(slug, message, { token: callerToken });
-    const sent = oneTool.upstream
-      .take()
-      .map(({ method, url, body: requestBody }) => `${method} ${url} ${requestBody}`.trim());
+    const sent = oneTool.upstream.take().map((request) => `${request.method} ${request.url} ${request.body}`.trim());
     return { sent, result: body.result as ToolCallResult, error: body.error as { code: number } | undefined };
   };
-  const callManagement = (name: string, args: Json) => oneTool.toolhost.callTool('manage', manager, name, args);
+  const callManagement = async (name: string, args: Json) =>
+    oneTool.toolhost.callTool('manage', await oneTool.toolhost.createKey(), name, args);
 
   it('[behaviour request 4] omits an argument that clients are known to add from any call, and the result reports it', async () => {
     const names = ['wait_for_previous', 'sessionId', 'action', 'chatInput', 'tool', 'toolCallId', 'random_string'];
@@ -65,14 +56,10 @@ describe('arguments that clients add or write as text', () => {
     const writingSlug = await oneTool.createToolServer({ ...rows, method: 'DELETE' });
     assert.match(await oneTool.captureRefusal(writingSlug, { q: 'late', reason: 'asked' }), /reason: unknown argument/);
     oneTool.upstream.on('GET /failing', () => ({ status: 400, body: 'no' }));
-    const failing = await callTool(await oneTool.createToolServer({ ...rows, url: '/failing' }), {
-      arguments: { q: 'a', reason: 1 },
-    });
+    const failingSlug = await oneTool.createToolServer({ ...rows, url: '/failing' });
+    const failing = await callTool(failingSlug, { arguments: { q: 'a', reason: 1 } });
     assert.equal(failing.result.isError, true);
-    assert.deepEqual(
-      failing.result.content.map((block) => block.text),
-      ['HTTP 400 Bad Request\nno', formatIgnored('reason')],
-    );
+    assert.deepEqual(pluck(failing.result.content, 'text'), ['HTTP 400 Bad Request\nno', formatIgnored('reason')]);
   });
 
   it('[behaviour request 4] omits such arguments at the management server too', async () => {
@@ -100,10 +87,8 @@ describe('arguments that clients add or write as text', () => {
     const inner = { name: 'run', arguments: '{"q":"late","reason":1}', toolCallId: 'x' };
     const { sent, result } = await callTool(slug, { arguments: inner }, 'call_tool');
     assert.deepEqual(sent, ['GET /rows?q=late']);
-    assert.deepEqual(
-      result.content.slice(-2).map((block) => block.text),
-      [formatIgnored('reason'), formatIgnored('toolCallId')],
-    );
+    const reports = pluck(result.content.slice(-2), 'text');
+    assert.deepEqual(reports, [formatIgnored('reason'), formatIgnored('toolCallId')]);
   });
 
   it('[mcp 16] parses arguments given as JSON text, and treats an empty list as an empty object', async () => {

@@ -6,8 +6,8 @@ type ExpectedTools = { file: string; atLeast: number; operations: readonly strin
 
 const listOperations = (methodAndPaths: string, before = ''): string[] =>
   methodAndPaths
-    .split('\n')
-    .map((line) => line.trim())
+    .split(/\n|, /)
+    .map((line) => line.trim().replace(/,$/, ''))
     .filter((line) => line !== '')
     .map((line) => line.replace(' ', ` ${before}`));
 
@@ -18,26 +18,11 @@ export const expectedTools: readonly ExpectedTools[] = [
     file: 'slack.com.json',
     atLeast: 16,
     operations: listOperations(`
-      POST /chat.postMessage
-      POST /chat.update
-      POST /chat.delete
-      POST /chat.scheduleMessage
-      GET /conversations.list
-      GET /conversations.history
-      GET /conversations.replies
-      GET /conversations.info
-      GET /conversations.members
-      POST /conversations.create
-      POST /conversations.invite
-      POST /conversations.join
-      POST /conversations.open
-      GET /users.list
-      GET /users.info
-      GET /users.lookupByEmail
-      POST /reactions.add
-      GET /search.messages
-      POST /files.upload
-      GET /files.list`),
+      POST /chat.postMessage, POST /chat.update, POST /chat.delete, POST /chat.scheduleMessage,
+      GET /conversations.list, GET /conversations.history, GET /conversations.replies, GET /conversations.info,
+      GET /conversations.members, POST /conversations.create, POST /conversations.invite, POST /conversations.join,
+      POST /conversations.open, GET /users.list, GET /users.info, GET /users.lookupByEmail, POST /reactions.add,
+      GET /search.messages, POST /files.upload, GET /files.list`),
   },
   {
     file: 'github.com/api.github.com.json',
@@ -47,22 +32,11 @@ export const expectedTools: readonly ExpectedTools[] = [
       `GET ${repository}`,
       ...listOperations(
         `
-        GET /issues
-        POST /issues
-        GET /issues/{issue_number}
-        PATCH /issues/{issue_number}
-        GET /issues/{issue_number}/comments
-        POST /issues/{issue_number}/comments
-        GET /pulls
-        POST /pulls
-        GET /pulls/{pull_number}
-        PATCH /pulls/{pull_number}
-        GET /pulls/{pull_number}/files
-        PUT /pulls/{pull_number}/merge
-        POST /pulls/{pull_number}/reviews
-        GET /contents/{path}
-        PUT /contents/{path}
-        GET /commits`,
+        GET /issues, POST /issues, GET /issues/{issue_number}, PATCH /issues/{issue_number},
+        GET /issues/{issue_number}/comments, POST /issues/{issue_number}/comments, GET /pulls, POST /pulls,
+        GET /pulls/{pull_number}, PATCH /pulls/{pull_number}, GET /pulls/{pull_number}/files,
+        PUT /pulls/{pull_number}/merge, POST /pulls/{pull_number}/reviews, GET /contents/{path},
+        PUT /contents/{path}, GET /commits`,
         repository,
       ),
     ],
@@ -73,26 +47,11 @@ export const expectedTools: readonly ExpectedTools[] = [
     atLeast: 10,
     operations: listOperations(
       `
-      GET /customers
-      POST /customers
-      GET /customers/{customer}
-      POST /customers/{customer}
-      GET /customers/search
-      GET /invoices
-      POST /invoices
-      GET /invoices/{invoice}
-      POST /invoiceitems
-      POST /invoices/{invoice}/finalize
-      GET /subscriptions
-      GET /subscriptions/{subscription_exposed_id}
-      DELETE /subscriptions/{subscription_exposed_id}
-      GET /products
-      POST /products
-      GET /prices
-      GET /payment_intents
-      GET /payment_intents/{intent}
-      POST /refunds
-      GET /charges`,
+      GET /customers, POST /customers, GET /customers/{customer}, POST /customers/{customer}, GET /customers/search,
+      GET /invoices, POST /invoices, GET /invoices/{invoice}, POST /invoiceitems, POST /invoices/{invoice}/finalize,
+      GET /subscriptions, GET /subscriptions/{subscription_exposed_id},
+      DELETE /subscriptions/{subscription_exposed_id}, GET /products, POST /products, GET /prices,
+      GET /payment_intents, GET /payment_intents/{intent}, POST /refunds, GET /charges`,
       '/v1',
     ),
   },
@@ -101,26 +60,12 @@ export const expectedTools: readonly ExpectedTools[] = [
     atLeast: 13,
     operations: listOperations(
       `
-      GET /search
-      POST /issue
-      GET /issue/{issueIdOrKey}
-      PUT /issue/{issueIdOrKey}
-      PUT /issue/{issueIdOrKey}/assignee
-      GET /issue/{issueIdOrKey}/comment
-      POST /issue/{issueIdOrKey}/comment
-      GET /issue/{issueIdOrKey}/transitions
-      POST /issue/{issueIdOrKey}/transitions
-      POST /issueLink
-      GET /issue/{issueIdOrKey}/worklog
-      POST /issue/{issueIdOrKey}/worklog
-      GET /issue/{issueIdOrKey}/changelog
-      GET /project/search
-      GET /project/{projectIdOrKey}
-      GET /user/search
-      GET /user/assignable/search
-      GET /myself
-      GET /issue/createmeta
-      GET /filter/search`,
+      GET /search, POST /issue, GET /issue/{issueIdOrKey}, PUT /issue/{issueIdOrKey},
+      PUT /issue/{issueIdOrKey}/assignee, GET /issue/{issueIdOrKey}/comment, POST /issue/{issueIdOrKey}/comment,
+      GET /issue/{issueIdOrKey}/transitions, POST /issue/{issueIdOrKey}/transitions, POST /issueLink,
+      GET /issue/{issueIdOrKey}/worklog, POST /issue/{issueIdOrKey}/worklog, GET /issue/{issueIdOrKey}/changelog,
+      GET /project/search, GET /project/{projectIdOrKey}, GET /user/search, GET /user/assignable/search, GET /myself,
+      GET /issue/createmeta, GET /filter/search`,
       '/rest/api/3',
     ),
   },
@@ -130,18 +75,9 @@ export const expectedTools: readonly ExpectedTools[] = [
     atLeast: 12,
     operations: listOperations(
       `
-      GET /databases/{id}
-      PATCH /databases/{id}
-      POST /databases/{id}/query
-      GET /pages/{id}
-      PATCH /pages/{id}
-      GET /blocks/{id}
-      PATCH /blocks/{id}
-      DELETE /blocks/{id}
-      GET /blocks/{id}/children
-      PATCH /blocks/{id}/children
-      GET /comments
-      GET /users/{id}`,
+      GET /databases/{id}, PATCH /databases/{id}, POST /databases/{id}/query, GET /pages/{id}, PATCH /pages/{id},
+      GET /blocks/{id}, PATCH /blocks/{id}, DELETE /blocks/{id}, GET /blocks/{id}/children,
+      PATCH /blocks/{id}/children, GET /comments, GET /users/{id}`,
       '/v1',
     ),
   },

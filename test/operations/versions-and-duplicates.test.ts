@@ -5,7 +5,7 @@ import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { buildServerAt } from '../support/upstream-configs.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('duplicating a server', async () => {
+describe('a server with versions and duplicates', async () => {
   const [staging, production] = await Promise.all([startRecordingUpstream(), startRecordingUpstream()]);
   const toolhost = await startToolhost({ egressPorts: [staging.port, production.port] });
   after(() => Promise.all([toolhost.stop(), staging.close(), production.close()]));
@@ -79,5 +79,29 @@ describe('duplicating a server', async () => {
     await duplicate('first-one', { to: 'projects-of-another', base_url: 'nowhere' }, 400);
     await duplicate('first-one', { to: 'second-one', name: 'Replaced', overwrite: true });
     assert.equal((await getConfig('second-one')).name, 'Replaced');
+  });
+
+  it('compares versions semantically, and gives them messages that name the version they restore', async () => {
+    const config = buildServerAt('versioned', 'https://api.example.com');
+    await toolhost.createServer(config);
+    const send = (status: number, method: string, path: string, body?: Json) =>
+      request(status, method, `/servers/versioned${path}`, body);
+    const [tool] = config.tools as [Json];
+    await send(200, 'PATCH', '', { tools: [{ ...tool, timeout_ms: 5000 }], message: 'Shorter' });
+    await send(200, 'PATCH', '', { tools: [tool, { ...tool, name: 'added', disabled: true }], description: 'Reads.' });
+    const getChanges = async (from: number, to: number) =>
+      pluck((await send(200, 'GET', `/versions/${from}/compare/${to}`)).changes, 'text');
+    assert.deepEqual(await getChanges(1, 2), ['get: timeout changed']);
+    assert.deepEqual(await getChanges(1, 3), ['description added', 'tool added added']);
+    assert.deepEqual(await getChanges(3, 1), ['description removed', 'tool added removed']);
+    assert.deepEqual(await getChanges(2, 2), []);
+    await send(404, 'GET', '/versions/2/compare/9');
+    await send(200, 'PATCH', '/versions/3', { message: 'With another tool' });
+    await send(404, 'PATCH', '/versions/9', { message: 'None' });
+    await send(400, 'PATCH', '/versions/1', { message: 'two\nlines' });
+    await send(400, 'PATCH', '', { description: 'Other.', message: 'x'.repeat(201) });
+    await send(200, 'POST', '/versions/2/restore');
+    const { versions } = await send(200, 'GET', '/versions');
+    assert.deepEqual(pluck(versions, 'message'), ['Restores version 2', 'With another tool', 'Shorter', undefined]);
   });
 });
