@@ -9,7 +9,7 @@ type Stop<Fixture> = (fixture: Fixture) => unknown;
 export type Fixtures = {
   /**
    * Starts a fixture before the tests and stops it after them, by default with its `stop` or `close`. The result stands
-   * for the fixture, and has its members once it has started.
+   * for the fixture, and has its members once it has started. Members that are assigned to it exist immediately.
    */
   start<Fixture extends object>(start: () => Promise<Fixture> | Fixture, stop?: Stop<Fixture>): Fixture;
   /** Creates a temporary folder that is deleted after the tests. */
@@ -39,7 +39,8 @@ export function useFixtures(): Fixtures {
         stops.push(() => stop(started));
       });
       return new Proxy({} as Fixture, {
-        get(_target, name) {
+        get(assigned, name) {
+          if (Object.hasOwn(assigned, name)) return Reflect.get(assigned, name);
           if (!fixture) throw new Error(`The fixture has not started, so it has no ${String(name)}.`);
           const member: unknown = Reflect.get(fixture, name);
           return typeof member === 'function' ? member.bind(fixture) : member;
