@@ -3,6 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { makeObject, times } from '../support/long-values.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildServerConfig, buildToolConfig } from '../support/valid-configs.ts';
 
@@ -22,43 +23,24 @@ async function measureGrowth(config: Json): Promise<{ grown: number; counted: nu
   await exited;
   return growth;
 }
-
-const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, i) => make(i));
 /** Returns a tool with explicit defaults, as in stored configurations. */
 const stored = (fields: Json): Json =>
-  buildToolConfig({
-    method: 'POST',
-    headers: {},
-    input_schema: {},
-    response_transform: '.',
-    timeout_ms: 10_000,
-    ...fields,
-  });
-const withArgument = (a: Json): Json => ({ type: 'object', properties: { a, b: { type: 'string' } } });
-const makeHeavyConfig = (a: Json, count = 1) =>
-  buildServerConfig({ tools: times(count, (i) => stored({ name: `t${i}`, input_schema: withArgument(a) })) });
-const makePatterns = (make: (i: number) => string, count: number) => ({
-  type: 'string',
-  anyOf: times(count, (i) => ({ pattern: make(i) })),
-});
-const heavyTools = makeHeavyConfig({ enum: times(30_000, (i) => i) }).tools as Json[];
-const smallTools = times(400, (i) => stored({ name: `small_${i}`, method: 'GET' }));
-const viewWithFixedArgument = (v: number) => ({ tools: [{ name: 't0', arguments: { b: `x${v}` } }] });
+  buildToolConfig({ headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000, ...fields });
+const makeHeavyConfig = (count: number, a: Json) => {
+  const input_schema = { type: 'object', properties: { a, b: { type: 'string' } } };
+  return buildServerConfig({ tools: times(count, (i) => stored({ name: `t${i}`, method: 'POST', input_schema })) });
+};
+const makePatterns = (piece: string) => ({ type: 'string', anyOf: times(20, (i) => ({ pattern: `${i}${piece}` })) });
+const heavyTools = makeHeavyConfig(1, { enum: times(30_000, (i) => i) }).tools as Json[];
+const smallTools = times(400, (i) => stored({ name: `small_${i}` }));
 
 const configs: Record<string, Json> = {
-  'long patterns': makeHeavyConfig(
-    makePatterns((i) => `${i}${'abcdefghij'.repeat(98)}`, 20),
-    100,
-  ),
-  'sets in patterns': makeHeavyConfig(
-    makePatterns((i) => `${i}${'[ab]'.repeat(240)}`, 20),
-    50,
-  ),
-  'small schemas': makeHeavyConfig({ anyOf: times(1700, (i) => ({ minLength: i })) }, 20),
+  'long patterns': makeHeavyConfig(100, makePatterns('abcdefghij'.repeat(98))),
+  'sets in patterns': makeHeavyConfig(50, makePatterns('[ab]'.repeat(240))),
+  'small schemas': makeHeavyConfig(20, { anyOf: times(1700, (i) => ({ minLength: i })) }),
   'one heavy tool in twenty views': buildServerConfig({
     tools: [...heavyTools, ...smallTools],
-    views: Object.fromEntries(times(20, (v) => [`v${v}`, viewWithFixedArgument(v)])),
+    views: makeObject(20, (v) => [`v${v}`, { tools: [{ name: 't0', arguments: { b: `x${v}` } }] }]),
   }),
 };
 

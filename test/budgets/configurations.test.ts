@@ -1,27 +1,25 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { maxParsedOnLoop } from '@toolhost/json/body-limits';
 import { isLargerThan } from '@toolhost/json/json';
 import { expensiveConfigs } from '../../bench/soak-attacks.ts';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import { makeObject, times } from '../support/long-values.ts';
+import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 /** CPU budget, in units, of a large configuration on the event loop, which does not parse it. */
 const maxUnits = 0.25;
-/** CPU budget, in units, of the largest valid configuration that the event loop parses. */
-const maxUnitsForNames = 1;
 
 describe('CPU budget of large invalid configurations', () => {
-  let toolhost: CpuBudgetToolhost;
+  const toolhost = useCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
   before(async () => {
-    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
-    const tool = { name: 'run', description: 'Runs.', method: 'POST', url: 'https://api.example.com/run' };
-    const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Small', slug: 'small', tools: [tool] });
-    assert.equal(status, 201, text);
+    const tools = [buildToolAt('https://api.example.com/run', { name: 'run', method: 'POST' })];
+    await toolhost.createServer({ slug: 'small', tools });
   });
-  after(() => toolhost.stop());
 
   type Config = { tools: object[] };
-  const unknown = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`field${n}`, n]));
+  const unknown = makeObject(20_000, (n) => [`field${n}`, n]);
   const [references, , toolConfig] = expensiveConfigs('https://api.example.com/nasty') as Config[];
   const configs = [references, toolConfig, { tools: [{ name: 'run' }], ...unknown }] as Config[];
 
@@ -38,9 +36,8 @@ describe('CPU budget of large invalid configurations', () => {
         ['POST', '/servers/small/apply', { config }],
       ];
       for (const [method, path, body] of requests) {
-        const text = JSON.stringify(body);
         const label = `${method} ${path} of configuration ${index}`;
-        const reply = await toolhost.assertWithinBudget(label, () => toolhost.rest(method, path, text), maxUnits);
+        const reply = await toolhost.measure(label, maxUnits).rest(method, path, body);
         assert.ok([200, 400].includes(reply.status), `${label}: ${reply.status} ${reply.text.slice(0, 300)}`);
       }
     }
@@ -49,18 +46,13 @@ describe('CPU budget of large invalid configurations', () => {
   it('[find A1] rejects oversized secrets within the CPU budget', async () => {
     const path = '/servers/small/secrets/A';
     const oversized = { value: unknown };
-    const refused = await toolhost.assertWithinBudget(
-      'secret',
-      () => toolhost.rest('PUT', path, JSON.stringify(oversized)),
-      maxUnits,
-    );
+    const refused = await toolhost.measure('secret', maxUnits).rest('PUT', path, oversized);
     assert.deepEqual([refused.status, refused.body.detail], [413, 'the body is larger than 60000 bytes']);
-    const largeBody = JSON.stringify({ value: Array.from({ length: 1501 }, () => ({})) });
-    assert.match((await toolhost.rest('PUT', path, largeBody)).text, /more than 1500 elements/);
-    for (const args of [oversized, { value: Array.from({ length: 1501 }, () => ({})) }]) {
-      const params = { name: 'setSecret', arguments: { slug: 'small', name: 'A', ...args } };
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
-      const reply = await toolhost.assertWithinBudget('setSecret', () => toolhost.post('/mcp/manage', body), maxUnits);
+    const manyElements = { value: times(1501, () => ({})) };
+    assert.match((await toolhost.rest('PUT', path, manyElements)).text, /more than 1500 elements/);
+    for (const args of [oversized, manyElements]) {
+      const allArguments = JSON.stringify({ slug: 'small', name: 'A', ...args });
+      const reply = await toolhost.measure('setSecret', maxUnits).call('manage', 'setSecret', allArguments);
       assert.match(reply.text, /the arguments are larger than 60000 bytes or 1500 elements/);
     }
   });
@@ -78,11 +70,7 @@ describe('CPU budget of large invalid configurations', () => {
         const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
         for (const body of [message, [message]]) {
           const label = `${name} of configuration ${index}${Array.isArray(body) ? ' in a batch' : ''}`;
-          const reply = await toolhost.assertWithinBudget(
-            label,
-            () => toolhost.post('/mcp/manage', JSON.stringify(body)),
-            maxUnits,
-          );
+          const reply = await toolhost.measure(label, maxUnits).post('/mcp/manage', JSON.stringify(body));
           assert.ok(reply.status === 200 && reply.text.includes('"result"'), `${label}: ${reply.text.slice(0, 300)}`);
         }
       }
@@ -95,32 +83,23 @@ const invisible = '%25E2%2580%258B'.repeat(6);
 const maxArguments = 100;
 
 describe('CPU budget of parameter names that receivers could confuse', () => {
-  let toolhost: CpuBudgetToolhost;
-  before(async () => {
-    toolhost = await startCpuBudgetToolhost({ QUOTAS: 'writes=0', REFUSALS_PER_MINUTE: '0' });
-  });
-  after(() => toolhost.stop());
+  const toolhost = useCpuBudgetToolhost({ QUOTAS: 'writes=0', REFUSALS_PER_MINUTE: '0' });
 
-  const numbers = Array.from({ length: maxArguments }, (_, n) => n);
-  const toolAt = (at: number, wireName: (n: number) => string, extra: object = {}) => ({
-    name: `run_${at}`,
-    description: 'Runs it for the owner of the thing.',
-    method: 'GET',
-    url: `https://api.example.com/v${at}`,
-    input_schema: Object.fromEntries(numbers.map((n) => [`f${n}`, { type: 'string', wire_name: wireName(n) }])),
-    ...extra,
-  });
-  const makeTools = (count: number, wireName: (n: number) => string, extra: (at: number) => object = () => ({})) =>
-    Array.from({ length: count }, (_, at) => toolAt(at, wireName, extra(at)));
+  const makeTools = (count: number, wireName: (n: number) => string, extra: (at: number) => Json = () => ({})) =>
+    times(count, (at) =>
+      buildToolAt(`https://api.example.com/v${at}`, {
+        name: `run_${at}`,
+        input_schema: makeObject(maxArguments, (n) => [`f${n}`, { type: 'string', wire_name: wireName(n) }]),
+        ...extra(at),
+      }),
+    );
   /** Returns a URL with the argument names in reverse order, so that a linear search finds each one last. */
   const withPairs = (at: number) => ({
-    url: `https://api.example.com/v${at}?${numbers.map((n) => `a${maxArguments - 1 - n}%5Bb%5D=1`).join('&')}`,
+    url: `https://api.example.com/v${at}?${times(maxArguments, (n) => `a${maxArguments - 1 - n}%5Bb%5D=1`).join('&')}`,
   });
   const makeWireName = (n: number) => `a${n >> 1}${n % 2 === 0 ? invisible : ''}`;
-  const fixed = Object.fromEntries(numbers.filter((n) => n % 12 === 0).map((n) => [`f${n}`, 'a']));
-  const views = Object.fromEntries(
-    numbers.slice(0, 12).map((n) => [`v${n}`, { tools: [{ name: `run_${n % 3}`, arguments: fixed }] }]),
-  );
+  const fixed = makeObject(9, (n) => [`f${12 * n}`, 'a']);
+  const views = makeObject(12, (n) => [`v${n}`, { tools: [{ name: `run_${n % 3}`, arguments: fixed }] }]);
   const form = { method: 'POST', body: 'json' };
   const configs = {
     'URL parameters, encoded twice': { tools: makeTools(3, (n) => `a${n}[b]${invisible}`, withPairs) },
@@ -130,19 +109,10 @@ describe('CPU budget of parameter names that receivers could confuse', () => {
   };
 
   it('[find A1] checks each name once within the CPU budget, however many other names exist', async () => {
-    for (const [label, config] of Object.entries(configs)) {
-      const fullConfig = { name: 'Names', slug: 'names', authentication: { type: 'Bearer' }, ...config };
-      const text = JSON.stringify(fullConfig);
-      assert.equal(
-        isLargerThan(fullConfig, maxParsedOnLoop),
-        false,
-        `${label} is small enough to parse on the event loop`,
-      );
-      const { body } = await toolhost.assertWithinBudget(
-        label,
-        () => toolhost.rest('POST', '/check', text),
-        maxUnitsForNames,
-      );
+    for (const [label, more] of Object.entries(configs)) {
+      const config = { name: 'Names', slug: 'names', authentication: { type: 'Bearer' }, ...more };
+      assert.equal(isLargerThan(config, maxParsedOnLoop), false, `${label} is small enough to parse on the event loop`);
+      const { body } = await toolhost.measure(label).rest('POST', '/check', config);
       assert.deepEqual(body.problems, [], label);
       assert.ok((body.warnings as unknown[]).length > 0, label);
     }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { createBrowser, getNextUrl } from '../support/browser/browser.ts';
+import { makeObject, times } from '../support/long-values.ts';
 import {
   type ForgedTokenProvider,
   type Forgery,
@@ -13,8 +14,7 @@ import {
 import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
-const repeatText = (count: number, text: (i: number) => string) =>
-  Array.from({ length: count }, (_, i) => text(i)).join('');
+const repeatText = (count: number, text: (i: number) => string) => times(count, (i) => text(i)).join('');
 /** Form bodies of the given size in bytes that are slow to parse. */
 const slowForms = (bytes: number): Record<string, string> => ({
   'many fields of one name': 'a&'.repeat(bytes / 2),
@@ -36,23 +36,17 @@ describe('CPU budget of logins', () => {
       OIDC_CLIENT_SECRET: 'of-the-client',
       REFUSALS_PER_MINUTE: '0',
     });
+    const client = { token_url: `${toolhost.upstream.url}/token`, client_id: 'id', client_secret: '{{CLIENT_SECRET}}' };
     const oauth = {
+      ...client,
       authorization_url: 'https://id.example.com/authorize',
-      token_url: `${toolhost.upstream.url}/token`,
-      client_id: 'id',
-      client_secret: 'secret',
+      client_secret: 's',
       scopes: ['a'],
     };
-    const { token_url, client_id } = oauth;
-    const authentication = { type: 'ClientCredentials', token_url, client_id, client_secret: '{{CLIENT_SECRET}}' };
     const tools = [buildToolAt(`${toolhost.upstream.url}/thing`)];
-    for (const server of [
-      { slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } },
-      { slug: 'with-client', tools, authentication },
-    ]) {
-      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Any', ...server });
-      assert.equal(status, 201, text);
-    }
+    await toolhost.createServer({ slug: 'with-login', tools, oauth, authentication: { type: 'Bearer' } });
+    const authentication = { type: 'ClientCredentials', ...client };
+    await toolhost.createServer({ slug: 'with-client', tools, authentication });
     await toolhost.rest('PUT', '/servers/with-client/secrets/CLIENT_SECRET', { value: 'a-secret' });
   });
   after(async () => {
@@ -79,10 +73,9 @@ describe('CPU budget of logins', () => {
   it('[find A3] parses any form of an unverified caller within the CPU budget', async () => {
     const form = 'application/x-www-form-urlencoded';
     const part = (i: number) => `--x\r\ncontent-disposition: form-data; name="__proto__[${i}]"\r\n\r\n\r\n`;
-    const forms = slowForms(65_000);
-    const multipart = repeatText(800, part);
+    const forms = { ...slowForms(65_000), multipart: repeatText(800, part) };
     for (const path of ['token', 'revoke', 'consent', 'register']) {
-      for (const [label, body] of Object.entries({ ...forms, multipart })) {
+      for (const [label, body] of Object.entries(forms)) {
         const headers = { 'content-type': label === 'multipart' ? 'multipart/form-data; boundary=x' : form };
         const send = () => fetch(`${toolhost.url}/mcp/with-login/${path}`, { method: 'POST', headers, body });
         const { status } = await toolhost.assertWithinBudget(`${path}: ${label}`, send);
@@ -92,17 +85,12 @@ describe('CPU budget of logins', () => {
   });
 
   it('[sec D14] parses any token endpoint response within the CPU budget', async () => {
-    const formResponses = Object.entries(slowForms(250_000)).map(
-      ([label, body]) => [label, body, 'text/plain'] as const,
-    );
     const names = `{${repeatText(20_000, (i) => `"n${i}":{},`)}"access_token":5}`;
-    const jsonResponses = [
-      ['names', names, 'application/json'] as const,
-      ['depth', '['.repeat(250_000), 'application/json'] as const,
-    ];
-    for (const [label, body, type] of [...formResponses, ...jsonResponses]) {
+    const jsonResponses = { names, depth: '['.repeat(250_000) };
+    for (const [label, body] of Object.entries({ ...slowForms(250_000), ...jsonResponses })) {
+      const type = label in jsonResponses ? 'application/json' : 'text/plain';
       toolhost.upstream.on('POST /token', () => ({ headers: { 'content-type': type }, body }));
-      const response = await toolhost.assertWithinBudget(label, () => toolhost.call('with-client', 'get', '{}'));
+      const response = await toolhost.measure(label).call('with-client', 'get');
       assert.match(response.text, /"isError":true/, label);
     }
   });
@@ -114,18 +102,13 @@ describe('CPU budget of logins', () => {
     if (redirect.status !== 302) return redirect.status;
     const { searchParams: authorizeParams } = getNextUrl(redirect);
     provider.setIdToken(authorizeParams.get('nonce') ?? '', forgery);
-    const callbackUrl = new URL(`${toolhost.url}/login/callback`);
-    callbackUrl.search = new URLSearchParams({
-      code: 'c',
-      state: authorizeParams.get('state') ?? '',
-      iss: provider.url,
-    }).toString();
-    return (await browser.get(callbackUrl)).status;
+    const query = new URLSearchParams({ code: 'c', state: authorizeParams.get('state') ?? '', iss: provider.url });
+    return (await browser.get(`${toolhost.url}/login/callback?${query}`)).status;
   }
 
   const makeKeySet = (count: number) =>
     JSON.stringify({
-      keys: [...Array.from({ length: count }, (_, i) => ({ ...provider.keys[0], kid: `k${i}` })), ...provider.keys],
+      keys: [...times(count, (i) => ({ ...provider.keys[0], kid: `k${i}` })), ...provider.keys],
     });
 
   it('[sec E6] parses any discovery document and key set within the CPU budget and rejects large ones', async () => {
@@ -147,7 +130,8 @@ describe('CPU budget of logins', () => {
 
   it('[sec E6] rejects any forged ID token within the CPU budget and fetches the key set at most once', async () => {
     const keyRequestsBefore = provider.requestCount('/keys');
-    const aud = Array.from({ length: 10_000 }, (_, i) => `client-${i}`);
+    const aud = times(10_000, (i) => `client-${i}`);
+    const algorithms = ['PS999', '__proto__', 'toString', 5, null, ['ES256']];
     const forgeries: Record<string, Forgery> = {
       'megabytes of claims': { claims: { name: 'x'.repeat(5 * 1024 * 1024) } },
       'ten thousand audiences': { claims: { aud } },
@@ -165,25 +149,16 @@ describe('CPU budget of logins', () => {
       },
       'a key id of 100 KB': { header: { kid: 'k'.repeat(100_000) } },
       'a key id that is no text': { header: { kid: { toString: 'x' } } },
-      ...Object.fromEntries(
-        ['PS999', '__proto__', 'toString', 5, null, ['ES256']].map((alg) => [
-          `the algorithm ${JSON.stringify(alg)}`,
-          { alg },
-        ]),
-      ),
-      ...Object.fromEntries(
-        Array.from({ length: 10 }, (_, i) => [`the unknown key ${i}`, { header: { kid: `unknown-${i}` } }]),
-      ),
+      ...Object.fromEntries(algorithms.map((alg) => [`the algorithm ${JSON.stringify(alg)}`, { alg }])),
+      ...makeObject(10, (i) => [`the unknown key ${i}`, { header: { kid: `unknown-${i}` } }]),
       'a subject of 300 characters': { claims: { sub: 's'.repeat(300) } },
       'an empty subject': { claims: { sub: '' } },
     };
     for (const [label, forgery] of Object.entries(forgeries)) {
       assert.equal(await toolhost.assertWithinBudget(label, () => signIn(forgery)), 401, label);
     }
-    assert.ok(
-      provider.requestCount('/keys') - keyRequestsBefore <= 1,
-      `${provider.requestCount('/keys') - keyRequestsBefore} requests for keys`,
-    );
+    const keyRequests = provider.requestCount('/keys') - keyRequestsBefore;
+    assert.ok(keyRequests <= 1, `${keyRequests} requests for keys`);
     assert.equal(provider.requestCount('/other'), 0);
     assert.equal(await signIn(), 302);
   });

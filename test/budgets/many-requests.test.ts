@@ -1,124 +1,129 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { maxPipelined } from '../../apps/server/src/edge/client-connections.ts';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import { times } from '../support/long-values.ts';
+import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-
-const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, i) => make(i));
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 /** Maximum number of messages in a batch. */
 const maxMessages = 100;
 
 describe('[find A2] CPU budget of batches', () => {
-  let toolhost: CpuBudgetToolhost;
+  const toolhost = useCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'tools=0' });
   before(async () => {
-    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'tools=0' });
-    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${toolhost.upstream.url}/run` };
-    const maximum = {
-      type: 'object',
-      properties: { a: { items: { allOf: times(900, (i) => ({ maximum: i + 10 })) } } },
-    };
-    const anyOf = {
-      type: 'object',
-      properties: { a: { items: { anyOf: times(900, () => ({ type: 'string', items: {} })) } } },
-    };
+    const makeTool = (name: string, input_schema: Json, more: Json = {}) =>
+      buildToolAt(`${toolhost.upstream.url}/run`, { name, method: 'POST', input_schema, ...more });
+    const makeItemsSchema = (items: Json) => ({ type: 'object', properties: { a: { items } } });
     const tools = [
-      { ...run, input_schema: maximum },
-      { ...run, name: 'any', input_schema: anyOf },
-      { ...run, name: 'patterns', input_schema: { a: { type: 'string', pattern: '(a+)+$' } } },
+      makeTool('run', makeItemsSchema({ allOf: times(900, (i) => ({ maximum: i + 10 })) })),
+      makeTool('any', makeItemsSchema({ anyOf: times(900, () => ({ type: 'string', items: {} })) })),
+      makeTool('patterns', { a: { type: 'string', pattern: '(a+)+$' } }),
     ];
-    const searchableTools = times(2000, (i) => ({
-      ...run,
-      name: `thing_${i}_of_a_long_name`,
-      description: `Lists the things of kind ${i}. ${'Words about it. '.repeat(5)}`,
-      tags: times(5, (n) => `tag ${i} ${n}`),
-      input_schema: { a: { type: 'integer' } },
-    }));
-    for (const server of [
-      { slug: 'checked', tools },
-      { slug: 'many', tools: searchableTools },
-      { slug: 'searched', tools: searchableTools, tool_mode: 'search' },
-    ]) {
-      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Many', ...server });
-      assert.equal(status, 201, text);
-    }
+    const searchableTools = times(2000, (i) =>
+      makeTool(
+        `thing_${i}_of_a_long_name`,
+        { a: { type: 'integer' } },
+        {
+          description: `Lists the things of kind ${i}. ${'Words about it. '.repeat(5)}`,
+          tags: times(5, (n) => `tag ${i} ${n}`),
+        },
+      ),
+    );
+    await toolhost.createServer({ slug: 'checked', tools });
+    await toolhost.createServer({ slug: 'many', tools: searchableTools });
+    await toolhost.createServer({ slug: 'searched', tools: searchableTools, tool_mode: 'search' });
+    const description = 'A tool whose description is long. '.repeat(50);
+    await toolhost.createServer({ slug: 'long', tools: times(200, (n) => makeTool(`tool_${n}`, {}, { description })) });
     toolhost.upstream.on('*', () => ({ body: { ok: true } }));
   });
-  after(() => toolhost.stop());
 
-  const sendBatch = async (label: string, slug: string, params: (i: number) => Json) => {
-    const messages = times(maxMessages, (id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: params(id) }));
-    const { status, text } = await toolhost.assertWithinBudget(label, () =>
-      toolhost.post(`/mcp/${slug}`, JSON.stringify(messages)),
-    );
+  const sendBatch = async (slug: string, name: string, makeArguments: (i: number) => Json) => {
+    const method = 'tools/call';
+    const messages = times(maxMessages, (id) => {
+      const params = { name: name.replace('*', String(id)), arguments: makeArguments(id) };
+      return { jsonrpc: '2.0', id, method, params };
+    });
+    const { status, text } = await toolhost.measure(`${slug} ${name}`).post(`/mcp/${slug}`, JSON.stringify(messages));
     assert.equal(status, 200, text.slice(0, 300));
-    const responses = JSON.parse(text) as Json[];
-    assert.equal(responses.length, maxMessages);
-    return text;
+    assert.equal((JSON.parse(text) as Json[]).length, maxMessages);
   };
 
   it('checks slow arguments in a batch of 100 calls within the CPU budget', async () => {
     const numbers = times(20, (i) => i);
-    await sendBatch('numbers that are too large', 'checked', () => ({ name: 'run', arguments: { a: numbers } }));
-    await sendBatch('numbers that are not strings', 'checked', () => ({ name: 'any', arguments: { a: numbers } }));
-    const a = `${'a'.repeat(9000)}!`;
-    await sendBatch('a text that matches no pattern', 'checked', () => ({ name: 'patterns', arguments: { a } }));
+    await sendBatch('checked', 'run', () => ({ a: numbers }));
+    await sendBatch('checked', 'any', () => ({ a: numbers }));
+    const nonMatchingText = `${'a'.repeat(9000)}!`;
+    await sendBatch('checked', 'patterns', () => ({ a: nonMatchingText }));
   });
 
   it('rejects a batch of 100 calls of unknown tools within the CPU budget', async () => {
-    await sendBatch('unknown tools', 'many', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
-    await sendBatch('unknown tools of a search', 'searched', (i) => ({
-      name: 'call_tool',
-      arguments: { name: `thing_${i}_of_a_lnog_nmae_x` },
-    }));
+    await sendBatch('many', 'thing_*_of_a_lnog_nmae_x', () => ({}));
+    await sendBatch('searched', 'call_tool', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
   });
 
   it('runs a batch of 100 tool searches within the CPU budget', async () => {
-    const words = 'list create update delete things kind long name words about ';
-    const query = words.repeat(9).slice(0, 500);
-    await sendBatch('searches', 'searched', (i) => ({
-      name: 'search_tools',
-      arguments: { query: `${i} ${query}`.slice(0, 500) },
+    const words = 'list create update delete things kind long name words about '.repeat(9);
+    await sendBatch('searched', 'search_tools', (i) => ({ query: `${i} ${words}`.slice(0, 500) }));
+    await sendBatch('searched', 'search_tools', (i) => ({ tag: `tag ${i} 9` }));
+    await sendBatch('searched', 'describe_tool', (i) => ({
+      names: times(10, (n) => `thing_${i}_of_a_lnog_nmae_${n}`),
     }));
-    await sendBatch('tags', 'searched', (i) => ({ name: 'search_tools', arguments: { tag: `tag ${i} 9` } }));
-    await sendBatch('descriptions', 'searched', (i) => ({
-      name: 'describe_tool',
-      arguments: { names: times(10, (n) => `thing_${i}_of_a_lnog_nmae_${n}`) },
-    }));
+  });
+
+  const post = async (messages: readonly object[]) => {
+    toolhost.upstream.take();
+    const { status, text } = await toolhost.post('/mcp/long', JSON.stringify(messages));
+    assert.equal(status, 200);
+    return { text, responses: JSON.parse(text) as Json[] };
+  };
+  const list = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' });
+  const call = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'tool_1' } });
+
+  it('stops a batch at the response size limit and returns an error for each message it did not process', async () => {
+    const single = (await post([list(1)])).text.length;
+    const { text, responses } = await post([...times(99, list), call(99)]);
+    assert.ok(text.length < 2 * 1024 * 1024 + 2 * single, `${text.length} characters`);
+    assert.equal(responses.length, 100);
+    assert.ok(responses[0]?.result);
+    assert.match(JSON.stringify(responses.at(-1)?.error), /not processed: .* send this message in its own request/);
+    assert.equal(toolhost.upstream.requests.length, 0, 'sends no upstream request for a message it did not process');
+  });
+
+  it('responds to every message of a small batch', async () => {
+    const { responses } = await post([list(1), call(2), list(3)]);
+    assert.deepEqual(
+      responses.map(({ id, error }) => [id, error]),
+      [1, 2, 3].map((id) => [id, undefined]),
+    );
   });
 });
 
 describe('[find A3] CPU budget of pipelined requests', () => {
-  let toolhost: CpuBudgetToolhost;
+  const toolhost = useCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
   before(async () => {
-    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
-    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${toolhost.upstream.url}/run` };
-    const login = { authentication: { type: 'Bearer' } };
-    for (const server of [{ slug: 'stored' }, { slug: 'brought', ...login }]) {
-      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Many', tools: [run], ...server });
-      assert.equal(status, 201, text);
-    }
+    const tools = [buildToolAt(`${toolhost.upstream.url}/run`, { method: 'POST' })];
+    await toolhost.createServer({ slug: 'stored', tools });
+    await toolhost.createServer({ slug: 'brought', tools, authentication: { type: 'Bearer' } });
   });
-  after(() => toolhost.stop());
 
-  /** Writes all requests in one chunk and waits until the connection closes. Returns the response statuses. */
-  const pipeline = async (requests: readonly string[]): Promise<number[]> => {
-    const { hostname, port } = new URL(toolhost.url);
-    const socket = connect(Number(port), hostname);
-    let text = '';
-    socket.setEncoding('latin1').on('data', (chunk: string) => {
-      text += chunk;
+  /** Writes all requests in one chunk, within the CPU budget. Returns the response statuses when the connection closes. */
+  const pipeline = (label: string, requests: readonly string[]) =>
+    toolhost.assertWithinBudget(label, async () => {
+      const { hostname, port } = new URL(toolhost.url);
+      const socket = connect(Number(port), hostname);
+      let text = '';
+      socket.setEncoding('latin1').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      // The service closes the connection of a client that pipelines too many requests.
+      socket.on('error', () => undefined);
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.write(requests.join(''));
+      await closed;
+      return [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
     });
-    // The service closes the connection of a client that pipelines too many requests.
-    socket.on('error', () => undefined);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    socket.on('close', () => resolve());
-    socket.write(requests.join(''));
-    await promise;
-    return [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
-  };
   const host = () => new URL(toolhost.url).host;
   const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost:${host()}\r\n${headers}\r\n`;
   const post = (path: string, body: string, headers = '') =>
@@ -136,14 +141,10 @@ describe('[find A3] CPU budget of pipelined requests', () => {
   for (const [label, request] of Object.entries(kinds)) {
     it(`limits pipelined requests and stays within the CPU budget: ${label}`, async () => {
       const last = get('/livez', 'Connection:close\r\n');
-      const allowed = await toolhost.assertWithinBudget(label, () =>
-        pipeline([...times(maxPipelined - 1, request), last]),
-      );
+      const allowed = await pipeline(label, [...times(maxPipelined - 1, request), last]);
       assert.ok(allowed.length === maxPipelined || allowed[0] === 421, `${allowed.length} responses`);
       const count = Math.floor((128 * 1024) / request().length);
-      const excessive = await toolhost.assertWithinBudget(`many ${label}`, () =>
-        pipeline([...times(count, request), last]),
-      );
+      const excessive = await pipeline(`many ${label}`, [...times(count, request), last]);
       assert.ok(excessive.length <= maxPipelined + 1, `${excessive.length} responses`);
     });
   }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import { times } from '../support/long-values.ts';
+import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
 const maxResponseBytes = 4 * 1024 * 1024 - 64;
@@ -31,7 +32,7 @@ const shapes: Readonly<Record<string, string>> = {
   'one line without end': repeatTo('x'),
   'an event of brackets': event('', '[', ''),
   'an event of empty lists': event('{"choices":[', '[],', '[]]}'),
-  'an event of many members': `data: {${Array.from({ length: 45_000 }, (_, i) => `"a${i}":0`).join(',')}}\n\n`,
+  'an event of many members': `data: {${times(45_000, (i) => `"a${i}":0`)}}\n\n`,
   'an event of escapes': event('{"choices":[{"delta":{"content":"', '\\u00e9', '"}}]}'),
   'events of escapes': repeatTo(chunk({ content: '' }).replace('""', `"${'\\u0001'.repeat(2000)}"`)),
   'events of digits': repeatTo(event('{"usage":{"prompt_tokens":', '9', '}}')),
@@ -40,27 +41,24 @@ const shapes: Readonly<Record<string, string>> = {
 };
 
 describe('CPU budget of model responses', () => {
-  let toolhost: CpuBudgetToolhost;
+  const toolhost = useCpuBudgetToolhost();
   before(async () => {
-    toolhost = await startCpuBudgetToolhost();
     const tools = [buildToolAt(`${toolhost.upstream.url}/x`, { name: 'read' })];
-    const created = await toolhost.rest('POST', '/servers', { name: 'Shop', slug: 'shop', tools });
-    assert.equal(created.status, 201, created.text);
+    await toolhost.createServer({ slug: 'shop', tools });
   });
-  after(() => toolhost.stop());
 
+  /** Sends the messages after a first one within the CPU budget. The model's response may be rejected. */
+  const chat = async (label: string, model: object, messages: object[]) => {
+    const request = { model, messages: [{ role: 'user', text: 'Hello' }, ...messages] };
+    const { status, text } = await toolhost.measure(label).rest('POST', '/servers/shop/playground', request);
+    const isRejected = status === 503 && text.includes("The model's host sent ");
+    assert.ok(status === 200 || isRejected, `${label}: ${status} ${text.slice(0, 300)}`);
+  };
   let requestCount = 0;
   const sendMessage = async (label: string, kind: string, headers: Record<string, string>, body: string | Buffer) => {
     const url = `${toolhost.upstream.url}/m${++requestCount}`;
     toolhost.upstream.on('*', () => ({ headers: { 'content-type': 'text/event-stream', ...headers }, body }));
-    const chatRequest = { model: { kind, url, model: 'stub' }, messages: [{ role: 'user', text: 'Hello' }] };
-    const { status, text } = await toolhost.assertWithinBudget(label, () =>
-      toolhost.rest('POST', '/servers/shop/playground', chatRequest),
-    );
-    assert.ok(
-      status === 200 || (status === 503 && text.includes("The model's host sent ")),
-      `${label}: ${status} ${text.slice(0, 300)}`,
-    );
+    await chat(label, { kind, url, model: 'stub' }, []);
   };
 
   for (const kind of ['openai', 'anthropic', 'gemini'])
@@ -76,40 +74,27 @@ describe('CPU budget of model responses', () => {
   });
 
   it('[play 1] sends a conversation with tool call arguments of any shape within the CPU budget', async () => {
-    toolhost.upstream.on('*', () => ({
-      headers: { 'content-type': 'text/event-stream' },
-      body: chunk({ content: 'Hi' }),
-    }));
+    const headers = { 'content-type': 'text/event-stream' };
+    toolhost.upstream.on('*', () => ({ headers, body: chunk({ content: 'Hi' }) }));
     const argumentShapes = {
-      'numbers with exponents': `{"a":[${Array(115_000).fill('1e1').join(',')}]}`,
+      'numbers with exponents': `{"a":[${Array(115_000).fill('1e1')}]}`,
       'nested lists': `{"a":${'['.repeat(200_000)}1e1${']'.repeat(200_000)}}`,
-      'empty objects': `{"a":[${Array(150_000).fill('{}').join(',')}]}`,
+      'empty objects': `{"a":[${Array(150_000).fill('{}')}]}`,
     };
     for (const kind of ['openai', 'anthropic', 'gemini'])
       for (const [label, json] of Object.entries(argumentShapes)) {
         const call = { type: 'call', id: 'c', tool: 'read', arguments: json, meta: '{"a":[1e1]}' };
-        const messages = [
-          { role: 'user', text: 'Hello' },
-          { role: 'model', parts: [call, call] },
-        ];
-        const chatRequest = { model: { kind, url: `${toolhost.upstream.url}/v1`, model: 'stub' }, messages };
-        const { status, text } = await toolhost.assertWithinBudget(`${kind}, ${label}`, () =>
-          toolhost.rest('POST', '/servers/shop/playground', chatRequest),
-        );
-        assert.ok(
-          status === 200 || text.includes("The model's host sent "),
-          `${label}: ${status} ${text.slice(0, 200)}`,
-        );
+        const model = { kind, url: `${toolhost.upstream.url}/v1`, model: 'stub' };
+        await chat(`${kind}, ${label}`, model, [{ role: 'model', parts: [call, call] }]);
       }
   });
 
   it('[play 1] accepts a response of the maximum length within the CPU budget', async () => {
-    const args = `{"a":[${Array(120_000).fill('{}').join(',')}]}`;
-    const calls = Array.from({ length: 4 }, (_, index) =>
-      chunk({
-        tool_calls: [{ index, id: `c${index}`, function: { name: 'read', arguments: index === 0 ? args : '{}' } }],
-      }),
-    );
+    const args = `{"a":[${Array(120_000).fill('{}')}]}`;
+    const calls = times(4, (index) => {
+      const call = { name: 'read', arguments: index === 0 ? args : '{}' };
+      return chunk({ tool_calls: [{ index, id: `c${index}`, function: call }] });
+    });
     await sendMessage('long arguments', 'openai', {}, calls.join(''));
     await sendMessage('a long text', 'openai', {}, repeatTo(chunk({ content: '"\\\u0001é' }), 3_000_000));
   });

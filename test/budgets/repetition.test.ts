@@ -1,22 +1,17 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import {
-  type CpuBudgetToolhost,
-  type HttpReply,
-  startCpuBudgetToolhost,
-} from '../support/toolhost/cpu-budget-toolhost.ts';
+import { before, describe, it } from 'node:test';
+import { makeObject, times } from '../support/long-values.ts';
+import { getText, useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
 const maxPlaceholders = 1000;
 const maxSecret = 's'.repeat(8192);
-const maxVariable = { value: 'v'.repeat(500) };
-const repeated = (text: string, count: number) => Array.from({ length: count }, () => text);
+const variables = { X: { value: 'v'.repeat(500) } };
+const repeated = (text: string, count: number) => times(count, () => text);
 /** Returns headers that contain a placeholder `count` times. */
 const makeHeaders = (count: number): Json =>
-  Object.fromEntries(
-    repeated('{{X}}', Math.ceil(count / 500)).map((text, n) => [`X-${n}`, text.repeat(Math.min(500, count - 500 * n))]),
-  );
+  makeObject(Math.ceil(count / 500), (n) => [`X-${n}`, '{{X}}'.repeat(Math.min(500, count - 500 * n))]);
 /** Tool fields that repeat a placeholder `count` times. */
 const placeholderFields: Record<string, (count: number) => Json> = {
   'one text of a body': (count) => ({ body_template: { all: '{{X}}'.repeat(count) } }),
@@ -25,12 +20,8 @@ const placeholderFields: Record<string, (count: number) => Json> = {
 };
 
 describe('CPU budget of repeated placeholders', () => {
-  let toolhost: CpuBudgetToolhost;
-  before(async () => {
-    toolhost = await startCpuBudgetToolhost();
-    toolhost.upstream.on('*', () => ({ body: { ok: true } }));
-  });
-  after(() => toolhost.stop());
+  const toolhost = useCpuBudgetToolhost();
+  before(() => toolhost.upstream.on('*', () => ({ body: { ok: true } })));
 
   let serverCount = 0;
   const tryCreateServer = (tool: Json, server: Json = {}) => {
@@ -38,8 +29,8 @@ describe('CPU budget of repeated placeholders', () => {
     const run = buildToolAt(`${toolhost.upstream.url}/things`, { name: 'run', method: 'POST', ...tool });
     return toolhost.rest('POST', '/servers', { name: 'Repeats', slug, tools: [run], ...server });
   };
-  const createServer = async (tool: Json, server: Json = {}) => {
-    const { status, text } = await tryCreateServer(tool, server);
+  const createServer = async (tool: Json) => {
+    const { status, text } = await tryCreateServer(tool);
     assert.equal(status, 201, text);
     return `repeats-${serverCount}`;
   };
@@ -47,28 +38,24 @@ describe('CPU budget of repeated placeholders', () => {
     const { status, text } = await toolhost.rest('PUT', `/servers/${slug}/secrets/X`, { value });
     assert.equal(status, 200, text);
   };
-  const getText = ({ body }: HttpReply) => String((body.result as { content: { text: string }[] }).content[0]?.text);
 
   for (const [location, tool] of Object.entries(placeholderFields)) {
     it(`[find A1] [find A2] renders the maximum number of placeholders within the CPU budget in ${location}`, async () => {
       const slug = await createServer(tool(maxPlaceholders));
       await storeSecret(slug, maxSecret);
-      const refused = await toolhost.assertWithinBudget(location, () => toolhost.call(slug, 'run', '{}'));
+      const refused = await toolhost.measure(location).call(slug, 'run');
       assert.match(getText(refused), /the secrets of this tool would add more than 1048576 characters/);
       await storeSecret(slug, 's');
-      const called = await toolhost.assertWithinBudget(`short secrets, ${location}`, () =>
-        toolhost.call(slug, 'run', '{}'),
-      );
+      const called = await toolhost.measure(`short secrets, ${location}`).call(slug, 'run');
       assert.match(getText(called), /ok/);
-      await tryCreateServer(tool(maxPlaceholders), { variables: { X: maxVariable } });
-      const slugWithVariables = `repeats-${serverCount}`;
-      await toolhost.assertWithinBudget(`variables, ${location}`, () => toolhost.call(slugWithVariables, 'run', '{}'));
+      await tryCreateServer(tool(maxPlaceholders), { variables });
+      await toolhost.measure(`variables, ${location}`).call(`repeats-${serverCount}`, 'run');
     });
 
     it(`[find A1] rejects more than 1,000 placeholders in ${location}`, async () => {
       for (const count of [maxPlaceholders + 1, 100_000]) {
         const created = await toolhost.assertWithinBudget(`${count} in ${location}`, () =>
-          tryCreateServer(tool(count), { variables: { X: maxVariable } }),
+          tryCreateServer(tool(count), { variables }),
         );
         assert.equal(created.status, 400);
         assert.match(created.text, /more than 1000 placeholders|has too many headers/);
@@ -77,10 +64,9 @@ describe('CPU budget of repeated placeholders', () => {
   }
 
   it('[find A1] counts placeholders in server headers and in fixed arguments of a view', async () => {
-    const tooManyHeaders = makeHeaders(maxPlaceholders + 1);
-    const variables = { X: maxVariable };
+    const headers = makeHeaders(maxPlaceholders + 1);
     const serverResponse = await toolhost.assertWithinBudget('headers of a server', () =>
-      tryCreateServer({}, { headers: tooManyHeaders, variables }),
+      tryCreateServer({}, { headers, variables }),
     );
     assert.match(serverResponse.text, /headers: has more than 1000 placeholders/);
     const fixed = { tools: [{ name: 'run', arguments: { a: repeated('{{X}}', maxPlaceholders + 1) } }] };
@@ -93,7 +79,7 @@ describe('CPU budget of repeated placeholders', () => {
 
   it('[find A2] applies one size limit to all copies of arguments in a body', async () => {
     for (const count of [5, 16, 40, 100]) {
-      const names = Array.from({ length: count }, (_, n) => `a${n}_`);
+      const names = times(count, (n) => `a${n}_`);
       const text = names.map((name) => `:${name}`).join(' ');
       const copies = Math.floor(maxPlaceholders / count);
       const slug = await createServer({
@@ -102,9 +88,7 @@ describe('CPU budget of repeated placeholders', () => {
       });
       const call = (characters: number) => {
         const args = Object.fromEntries(names.map((name) => [name, 'x'.repeat(characters / count)]));
-        return toolhost.assertWithinBudget(`${characters} in ${count} arguments`, () =>
-          toolhost.call(slug, 'run', JSON.stringify(args)),
-        );
+        return toolhost.measure(`${characters} in ${count} arguments`).call(slug, 'run', JSON.stringify(args));
       };
       assert.match(getText(await call(1_000_000)), /is sent \d+ times in one body, which is then too long/);
       assert.match(getText(await call(3_500_000 / copies)), /ok/);

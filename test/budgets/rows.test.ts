@@ -5,16 +5,18 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { engines } from '../sets.ts';
+import { times } from '../support/long-values.ts';
 import { defaultDatabaseOptions } from '../support/store/default-options.ts';
 import { generousLimits, withConnectTimeout } from '../support/store/generous-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 const servers = 1000;
 const tools = 1000;
 const secrets = 2000;
-const names = Array.from({ length: 50 }, (_, n) => `S${n}`);
+const names = times(50, (n) => `S${n}`);
 /** Returns an origin with a very long host name. */
 const makeOrigin = (n: number) =>
   `https://${['a', 'b', 'c'].map((letter) => letter.repeat(60)).join('.')}.h${n}.example.com`;
@@ -29,13 +31,9 @@ const fullServer = {
     client_id: names.map((name) => `{{${name}}}`).join(''),
     client_secret: 'hidden',
   },
-  tools: Array.from({ length: tools }, (_, n) => ({
-    name: `e${n.toString(36)}`,
-    description: 'Reads.',
-    method: 'GET',
-    url: `${makeOrigin(n % 50)}/x`,
-    input_schema: {},
-  })),
+  tools: times(tools, (n) =>
+    buildToolAt(`${makeOrigin(n % 50)}/x`, { name: `e${n.toString(36)}`, description: 'Reads.', input_schema: {} }),
+  ),
 };
 
 for (const engine of engines) {
@@ -48,8 +46,7 @@ for (const engine of engines) {
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       const url = await postgres?.createDatabase();
       toolhost = await startCpuBudgetToolhost({ DATA_DIR: folder, ...(url !== undefined && { DATABASE_URL: url }) });
-      const created = await toolhost.rest('POST', '/servers', fullServer);
-      assert.equal(created.status, 201, created.text);
+      await toolhost.createServer(fullServer);
       await fillWorkspace(url);
     });
     after(async () => {
@@ -71,20 +68,15 @@ for (const engine of engines) {
       try {
         const { db } = database;
         const server = await db.selectFrom('servers').selectAll().where('slug', '=', 'full').executeTakeFirstOrThrow();
-        const copies = Array.from({ length: servers - 1 }, (_, n) => ({
-          ...server,
-          id: `srv_full-${n}`,
-          slug: `full-${n}`,
-          config: '{}',
-        }));
-        for (let at = 0; at < copies.length; at += 100)
+        const makeCopy = (n: number) => ({ ...server, id: `srv_full-${n}`, slug: `full-${n}`, config: '{}' });
+        for (let at = 0; at < servers - 1; at += 111)
           await db
             .insertInto('servers')
-            .values(copies.slice(at, at + 100))
+            .values(times(111, (n) => makeCopy(at + n)))
             .execute();
-        const origins = JSON.stringify(Array.from({ length: tools }, (_, n) => `https://h${n}.example.com`));
+        const origins = JSON.stringify(times(tools, (n) => `https://h${n}.example.com`));
         const { workspace_id } = server;
-        const rows = Array.from({ length: secrets }, (_, n) => ({
+        const makeSecret = (n: number) => ({
           server_id: `srv_full-${n % 10}`,
           workspace_id,
           name: `S${Math.floor(n / 10)}`,
@@ -92,11 +84,11 @@ for (const engine of engines) {
           origins,
           created_by: 'test',
           updated_at: 1,
-        }));
-        for (let at = 0; at < rows.length; at += 100)
+        });
+        for (let at = 0; at < secrets; at += 100)
           await db
             .insertInto('secrets')
-            .values(rows.slice(at, at + 100))
+            .values(times(100, (n) => makeSecret(at + n)))
             .execute();
       } finally {
         await database.close();
@@ -105,16 +97,13 @@ for (const engine of engines) {
 
     it('[find A4] reports on 1,000 servers of a workspace within the CPU budget', async () => {
       const getReport = async (path: string): Promise<Json> => {
-        const { status, text, body } = await toolhost.assertWithinBudget(path, () => toolhost.rest('GET', path), 0.7);
+        const { status, text, body } = await toolhost.measure(path, 0.7).rest('GET', path);
         assert.equal(status, 200, text.slice(0, 300));
         return body;
       };
       const { tools: foundTools } = await getReport('/search?query=e+server&limit=200');
-      assert.deepEqual(
-        [...new Set((foundTools as Json[]).map(({ tool }) => String(tool).length))],
-        [2],
-        'returns the tools with the shortest names',
-      );
+      const lengths = new Set((foundTools as Json[]).map(({ tool }) => String(tool).length));
+      assert.deepEqual([...lengths], [2], 'returns the tools with the shortest names');
       const { servers: listedServers } = await getReport('/servers');
       assert.equal((listedServers as Json[]).length, servers);
       const { servers: serversWithNeeds } = await getReport('/pending-actions');

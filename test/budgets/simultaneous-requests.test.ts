@@ -1,26 +1,21 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import {
-  type CpuBudgetToolhost,
-  type HttpReply,
-  startCpuBudgetToolhost,
-} from '../support/toolhost/cpu-budget-toolhost.ts';
+import { before, describe, it } from 'node:test';
+import { times } from '../support/long-values.ts';
+import { type HttpReply, useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 /** Number of simultaneous requests. */
 const requestCount = 10;
 
-const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, i) => make(i));
-
 /** Returns an object with almost the maximum number of names in a body. */
 const makeWideObject = (name: string, value: string) =>
-  `{${times(28_000, (n) => `"${name}${n.toString(36)}":${value}`).join(',')}}`;
+  `{${times(28_000, (n) => `"${name}${n.toString(36)}":${value}`)}}`;
 
 /** Bodies of almost a megabyte that are slow to parse. */
 const longBodies: Record<string, string> = {
   'exact numbers': makeWideObject('n', '1E-400'),
   'names with escapes': makeWideObject('\\n', '1'),
-  elements: `[${times(29_000, () => '{}').join(',')}]`,
+  elements: `[${times(29_000, () => '{}')}]`,
 };
 
 const nonMatchingText = `"${'a'.repeat(9000)}!"`;
@@ -33,15 +28,14 @@ const slowValues: Record<string, string> = {
 };
 
 describe('CPU budget of simultaneous requests', () => {
-  let toolhost: CpuBudgetToolhost;
+  const toolhost = useCpuBudgetToolhost({
+    REFUSALS_PER_MINUTE: '0',
+    // On a busy machine, slow first calls must not cause the service to reject the others.
+    CONCURRENT_CALLS: '0',
+    CONCURRENT_CALLS_PER_KEY: '0',
+  });
   before(async () => {
-    toolhost = await startCpuBudgetToolhost({
-      REFUSALS_PER_MINUTE: '0',
-      // On a busy machine, slow first calls must not cause the service to reject the others.
-      CONCURRENT_CALLS: '0',
-      CONCURRENT_CALLS_PER_KEY: '0',
-    });
-    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${toolhost.upstream.url}/run` };
+    const run = buildToolAt(`${toolhost.upstream.url}/run`, { name: 'run', method: 'POST' });
     const a = { type: 'object', properties: { a: {} } };
     const anyOf = ['(a+)+$', '(a?){500}a{500}', '([ab]|\\p{L}|.){1,400}é'].map((pattern) => ({ pattern }));
     const checked = {
@@ -55,10 +49,8 @@ describe('CPU budget of simultaneous requests', () => {
       { ...run, name: 'check_answer', output_schema: checked },
       { ...run, name: 'cut', response_fields: ['a', 'b.c'] },
     ];
-    const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Any', slug: 'anything', tools });
-    assert.equal(status, 201, text);
+    await toolhost.createServer({ slug: 'anything', tools });
   });
-  after(() => toolhost.stop());
 
   /** Asserts that all requests succeed, and that no other request waits for more than one of them. */
   const assertAllWithinBudget = async (
@@ -95,9 +87,9 @@ describe('CPU budget of simultaneous requests', () => {
   }
 
   it('lists 900 tools in 60 simultaneous requests within the CPU budget, also in batches', async () => {
-    const tool = { description: 'x'.repeat(1900), method: 'GET', url: 'https://api.example.com/x' };
-    const tools = times(900, (n) => ({ ...tool, name: `get_${n}` }));
-    assert.equal((await toolhost.rest('POST', '/servers', { name: 'Large', slug: 'large', tools })).status, 201);
+    const description = 'x'.repeat(1900);
+    const tools = times(900, (n) => buildToolAt('https://api.example.com/x', { name: `get_${n}`, description }));
+    await toolhost.createServer({ slug: 'large', tools });
     const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
     await assertAllWithinBudget('lists', () => toolhost.post('/mcp/large', list), [200], 60);
     await assertAllWithinBudget('batches', () => toolhost.post('/mcp/large', `[${list}]`), [200], 60);
@@ -123,7 +115,7 @@ describe('CPU budget of simultaneous requests', () => {
       for (const tool of ['check_answer', 'cut', 'run']) {
         const send = () => {
           toolhost.upstream.on('*', () => ({ headers: { 'content-type': 'application/json' }, body }));
-          return toolhost.call('anything', tool, '{}');
+          return toolhost.call('anything', tool);
         };
         await assertAllWithinBudget(`responses to ${tool} with ${label}`, send);
       }

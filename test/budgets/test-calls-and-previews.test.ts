@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
+import { makeList, repeatToFit } from '../support/long-values.ts';
 import { getOutput } from '../support/oauth/management-agent.ts';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
-import type { Json, ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { getResult, useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 const megabytes = 1024 * 1024;
 
@@ -14,48 +16,29 @@ type ToolResult = {
 };
 
 describe('CPU budget of test calls and previews', () => {
-  let toolhost: CpuBudgetToolhost;
+  const toolhost = useCpuBudgetToolhost();
   before(async () => {
-    toolhost = await startCpuBudgetToolhost();
-    const run = {
-      name: 'run',
-      description: 'Takes what this test sends.',
-      method: 'POST',
-      input_schema: { type: 'object', properties: { a: {} } },
-    };
-    const url = `${toolhost.upstream.url}/run`;
-    const tools = [
-      { ...run, url },
-      { ...run, name: 'form', url, body: 'form' },
-      { ...run, name: 'multipart', url, body: 'multipart' },
-    ];
-    const created = await toolhost.rest('POST', '/servers', { name: 'Tried', slug: 'tried', tools });
-    assert.equal(created.status, 201, created.text);
+    const input_schema = { type: 'object', properties: { a: {} } };
+    const run = buildToolAt(`${toolhost.upstream.url}/run`, { name: 'run', method: 'POST', input_schema });
+    const tools = [run, ...['form', 'multipart'].map((body) => ({ ...run, name: body, body }))];
+    await toolhost.createServer({ slug: 'tried', tools });
   });
-  after(() => toolhost.stop());
 
   const setUpstreamResponse = (type: string, body: string | Buffer) =>
     toolhost.upstream.on('POST /run', () => ({ headers: { 'content-type': type }, body }));
   /** Calls the tool over REST and through the management server within the CPU budget. Asserts equal results. */
   const testCall = async (label: string): Promise<ToolResult> => {
     const path = '/servers/tried/tools/run/call';
-    const { status, body, text } = await toolhost.assertWithinBudget(`${label} by REST`, () =>
-      toolhost.rest('POST', path, {}),
-    );
+    const { status, body, text } = await toolhost.measure(`${label} by REST`).rest('POST', path, {});
     assert.equal(status, 200, text.slice(0, 500));
-    const mcpResponse = await toolhost.assertWithinBudget(`${label} by an agent`, () =>
-      toolhost.call('manage', 'callTool', '{"slug":"tried","tool":"run"}'),
-    );
-    const mcpResult = getOutput(mcpResponse.body.result as ToolCallResult) as ToolResult;
+    const args = '{"slug":"tried","tool":"run"}';
+    const mcpResponse = await toolhost.measure(`${label} by an agent`).call('manage', 'callTool', args);
+    const mcpResult = getOutput(getResult(mcpResponse)) as ToolResult;
     // Each call stores its own file, so file IDs differ.
     const withoutIds = (content: unknown) => JSON.stringify(content).replaceAll(/file_\w{22}/g, 'file');
     assert.equal(withoutIds(mcpResult.content), withoutIds(body.content));
     return body as ToolResult;
   };
-  const makeList = (item: string, bytes: number) =>
-    `[${Array(Math.floor(bytes / (item.length + 1)))
-      .fill(item)
-      .join(',')}]`;
   const getText = ({ content }: ToolResult) => content[0]?.text ?? '';
 
   it('[find A2] returns the beginning and the length of a 10 MB response within the CPU budget', async () => {
@@ -81,19 +64,16 @@ describe('CPU budget of test calls and previews', () => {
     const texts = ["'", '\\"', 'é', '\\u0001'];
     for (const tool of ['run', 'form', 'multipart']) {
       for (const piece of texts) {
-        const args = `{"a":"${piece.repeat(1_000_000 / Buffer.byteLength(piece))}"}`;
+        const args = `{"a":"${repeatToFit(piece, 1_000_000)}"}`;
         const label = `${piece} in ${tool}`;
         const path = `/servers/tried/tools/${tool}/preview`;
-        const { status, body, text } = await toolhost.assertWithinBudget(`${label} by REST`, () =>
-          toolhost.rest('POST', path, `{"arguments":${args}}`),
-        );
-        assert.equal(status, 200, text.slice(0, 300));
-        const { request, curl } = body as { request: { body: string }; curl: string };
-        assert.match(request.body.slice(-40), /… \(\d+ (characters|fields) in all\)$/);
+        const reply = await toolhost.measure(`${label} by REST`).rest('POST', path, `{"arguments":${args}}`);
+        assert.equal(reply.status, 200, reply.text.slice(0, 300));
+        const { request, curl } = reply.body as { request: { body: string }; curl: string };
+        assert.match(request.body.slice(-40), /… \(\d+ (characters|fields) in total\)$/);
         assert.match(curl, /--data-binary @body$|--config fields$/);
-        await toolhost.assertWithinBudget(`${label} by an agent`, () =>
-          toolhost.call('manage', 'previewToolCall', `{"slug":"tried","tool":"${tool}","arguments":${args}}`),
-        );
+        const previewArguments = `{"slug":"tried","tool":"${tool}","arguments":${args}}`;
+        await toolhost.measure(`${label} by an agent`).call('manage', 'previewToolCall', previewArguments);
       }
     }
   });

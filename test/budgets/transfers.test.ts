@@ -2,14 +2,15 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
-import type { ToolCallResult } from '../support/toolhost/toolhost.ts';
+import { times } from '../support/long-values.ts';
+import { type CpuBudgetToolhost, getResult, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import { buildToolAt } from '../support/upstream-configs.ts';
 
 const start = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
 const chunked = `${start}transfer-encoding: chunked\r\n\r\n`;
 const end = 'content-length: 2\r\n\r\n{}';
 const earlyHints = (lines: string) => `HTTP/1.1 103 Early Hints\r\n${lines}\r\n`;
-const makeHeaderLines = (count: number) => Array.from({ length: count }, (_, i) => `a${i.toString(36)}:\r\n`).join('');
+const makeHeaderLines = (count: number) => times(count, (i) => `a${i.toString(36)}:\r\n`).join('');
 
 /** Raw upstream responses with little content and a large number of headers, chunks, or extensions. */
 const rejectedResponses: Record<string, string> = {
@@ -47,34 +48,23 @@ describe('CPU budget of upstream transfers', () => {
     await once(upstream.listen(0, '127.0.0.1'), 'listening');
     const { port } = upstream.address() as AddressInfo;
     toolhost = await startCpuBudgetToolhost({ EGRESS_ALLOW: `127.0.0.1:${port}` });
-    const tools = [...Object.keys(rejectedResponses), ...Object.keys(acceptedResponses)].map((name) => ({
-      name,
-      description: 'Gets an answer of this test.',
-      method: 'GET',
-      url: `http://127.0.0.1:${port}/${name}`,
-    }));
-    const created = await toolhost.rest('POST', '/servers', { name: 'Raw', slug: 'raw', tools });
-    assert.equal(created.status, 201, created.text);
+    const names = Object.keys({ ...rejectedResponses, ...acceptedResponses });
+    const tools = names.map((name) => buildToolAt(`http://127.0.0.1:${port}/${name}`, { name }));
+    await toolhost.createServer({ slug: 'raw', tools });
   });
   after(async () => {
     await toolhost.stop();
     upstream.close();
   });
 
-  const call = async (name: string) => {
-    const { body } = await toolhost.assertWithinBudget(name, () => toolhost.call('raw', name, '{}'));
-    return body.result as ToolCallResult;
-  };
+  const call = async (name: string) => getResult(await toolhost.measure(name).call('raw', name));
+  const tooMany = /^the upstream responded with too many (bytes|header bytes|body chunks|interim)/;
 
   it('[find A2] rejects hundreds of thousands of headers, trailers, interim responses, and extensions within the CPU budget', async () => {
     for (const name of Object.keys(rejectedResponses)) {
       const { isError, content } = await call(name);
       assert.equal(isError, true, name);
-      assert.match(
-        content[0]?.text ?? '',
-        /^the upstream responded with too many (bytes|header bytes|body chunks|interim)/,
-        name,
-      );
+      assert.match(content[0]?.text ?? '', tooMany, name);
     }
   });
 

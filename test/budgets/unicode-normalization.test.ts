@@ -1,73 +1,46 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, before, describe, it } from 'node:test';
-import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
+import { before, describe, it } from 'node:test';
+import { repeatToFit, times } from '../support/long-values.ts';
+import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
+import type { CannedResponse } from '../support/upstreams/recording-upstream.ts';
 
 /** Returns distinct syllables, which the Punycode conversion of a host compares with one another. */
 const syllables = (length: number, from = 0) =>
-  Array.from({ length }, (_, i) => String.fromCodePoint(0xac00 + ((i * 37 + from) % 11_000))).join('');
-
-const repeated = (piece: string) => (bytes: number) => piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)));
+  times(length, (i) => String.fromCodePoint(0xac00 + ((i * 37 + from) % 11_000))).join('');
 
 /** Characters that are slow to normalize: marks in the wrong order, and characters that expand to many. */
-const slowCharacters: Record<string, (bytes: number) => string> = {
-  'alternating marks': repeated('\u0301\u0323'),
-  phrases: repeated('\ufdfa'),
-  squares: repeated('\u3316'),
-};
+const slowCharacters = { 'alternating marks': '\u0301\u0323', phrases: '\ufdfa', squares: '\u3316' };
 
 describe('CPU budget of Unicode normalization', () => {
-  let toolhost: CpuBudgetToolhost;
-  /** Sends the response that the test has set, with headers in UTF-8. */
-  const upstream = createServer((_request, response) => {
-    const { status = 200, headers = {}, body = '{}' } = nextResponse;
-    response.writeHead(status, headers).end(body);
-  });
-  let nextResponse: { status?: number; headers?: Record<string, string>; body?: string } = {};
-  let url: string;
+  const toolhost = useCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0' });
+  let nextResponse: CannedResponse = {};
   before(async () => {
-    await once(upstream.listen(0, '127.0.0.1'), 'listening');
-    const { port } = upstream.address() as AddressInfo;
-    url = `http://127.0.0.1:${port}`;
-    toolhost = await startCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', EGRESS_ALLOW: `127.0.0.1:${port}` });
-    const object = {
-      type: 'object',
-      properties: { id: { type: 'string' }, filter: { type: 'object', style: 'repeat' } },
-    };
+    toolhost.upstream.on('*', () => ({ body: '{}', ...nextResponse }));
+    const { url } = toolhost.upstream;
+    const properties = { id: { type: 'string' }, filter: { type: 'object', style: 'repeat' } };
+    const input_schema = { type: 'object', properties };
     const oauth = { client_id: 'id', client_secret: 'secret', scopes: ['a'] };
     const provider = { authorization_url: `${url}/authorize`, token_url: `${url}/token`, ...oauth };
-    for (const server of [
-      {
-        slug: 'letters',
-        tools: [
-          buildToolAt(`${url}/thing`),
-          buildToolAt(`${url}/thing`, { name: 'followed', redirects: 'follow' }),
-          ...['form', 'multipart'].map((body) =>
-            buildToolAt(`${url}/thing`, { name: body, method: 'POST', body, input_schema: object }),
-          ),
-          buildToolAt(`${url}/thing`, { name: 'query', input_schema: object }),
-        ],
-      },
-      { slug: 'with-login', tools: [buildToolAt(`${url}/thing`)], oauth: provider, authentication: { type: 'Bearer' } },
-    ]) {
-      const { status, text } = await toolhost.rest('POST', '/servers', { name: 'Letters', ...server });
-      assert.equal(status, 201, text);
-    }
-  });
-  after(async () => {
-    upstream.close();
-    await toolhost.stop();
+    const tools = [
+      buildToolAt(`${url}/thing`),
+      buildToolAt(`${url}/thing`, { name: 'followed', redirects: 'follow' }),
+      buildToolAt(`${url}/thing`, { name: 'query', input_schema }),
+      ...['form', 'multipart'].map((body) =>
+        buildToolAt(`${url}/thing`, { name: body, method: 'POST', body, input_schema }),
+      ),
+    ];
+    await toolhost.createServer({ slug: 'letters', tools });
+    const login = { oauth: provider, authentication: { type: 'Bearer' } };
+    await toolhost.createServer({ slug: 'with-login', tools: tools.slice(0, 1), ...login });
   });
 
-  for (const [label, makeText] of Object.entries(slowCharacters)) {
+  for (const [label, piece] of Object.entries(slowCharacters)) {
     it(`[find A2] normalizes upstream file names with ${label} within the CPU budget`, async () => {
-      const name = makeText(4000);
+      const name = repeatToFit(piece, 4000);
       const part = `--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="a${name}"\r\n\r\n\0\r\n`;
       nextResponse = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body: `${part.repeat(50)}--b--` };
-      const { status } = await toolhost.assertWithinBudget(label, () => toolhost.call('letters', 'get', '{}'));
+      const { status } = await toolhost.measure(label).call('letters', 'get');
       assert.equal(status, 200);
       nextResponse = {};
     });
@@ -96,9 +69,7 @@ describe('CPU budget of Unicode normalization', () => {
     for (const location of [`https://${host}.example/`, `//${host}.example/`]) {
       nextResponse = { status: 302, headers: { location } };
       for (const tool of ['get', 'followed']) {
-        const { status } = await toolhost.assertWithinBudget(`${tool} ${location.slice(0, 12)}`, () =>
-          toolhost.call('letters', tool, '{}'),
-        );
+        const { status } = await toolhost.measure(`${tool} ${location.slice(0, 12)}`).call('letters', tool);
         assert.equal(status, 200);
       }
     }
@@ -107,18 +78,16 @@ describe('CPU budget of Unicode normalization', () => {
 
   it('[find A2] checks long Unicode hosts in a configuration within the CPU budget and rejects impossible ones', async () => {
     const tools = (count: number, makeUrl: (n: number) => string) =>
-      Array.from({ length: count }, (_, n) => buildToolAt(makeUrl(n), { name: `t${n}` }));
+      times(count, (n) => buildToolAt(makeUrl(n), { name: `t${n}` }));
     const longHostConfig = { name: 'Long', slug: 'long-hosts', base_url: `https://${syllables(2000)}.example` };
     for (const count of [1, 100]) {
       const config = { ...longHostConfig, tools: tools(count, () => '/a') };
-      const check = () => toolhost.rest('POST', '/check', config);
-      const { body } = await toolhost.assertWithinBudget(`a long host, ${count} tools`, check);
+      const { body } = await toolhost.measure(`a long host, ${count} tools`).rest('POST', '/check', config);
       assert.equal(body.valid, false);
       assert.match(JSON.stringify(body.problems), /has a host that is too long; allowed: 253 characters, and 63/);
     }
     const host = (n: number) => [0, 1, 2].map((part) => syllables(55, 4000 * part + n)).join('.');
     const different = { name: 'Hosts', slug: 'many-hosts', tools: tools(300, (n) => `https://${host(n)}.example/a`) };
-    const check = () => toolhost.rest('POST', '/check', different);
-    await toolhost.assertWithinBudget('300 hosts', check);
+    await toolhost.measure('300 hosts').rest('POST', '/check', different);
   });
 });

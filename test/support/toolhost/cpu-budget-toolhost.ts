@@ -3,27 +3,35 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { after, before } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root } from '../../files.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import type { ProcessReply, ProcessRequest } from './cpu-budget-process.ts';
-import type { Json } from './toolhost.ts';
+import type { Json, ToolCallResult } from './toolhost.ts';
 
 export type HttpReply = { status: number; text: string; body: Json };
 
-/** The service in a separate process whose event loop is watched, and an upstream. */
-export type CpuBudgetToolhost = {
-  url: string;
-  key: string;
-  upstream: RecordingUpstream;
-  /** Sends a request to the REST API. */
+type Requests = {
+  /** Sends a request to the REST API. A body that is a function is built for each attempt. */
   rest(method: string, path: string, body?: unknown): Promise<HttpReply>;
   /** Sends a POST with JSON text. */
   post(path: string, body: string): Promise<HttpReply>;
   /** Sends a stateful JSON-RPC request. */
   rpc(slug: string, method: string, params: Json): Promise<HttpReply>;
-  /** Sends a `tools/call` with its arguments as JSON text. */
-  call(slug: string, tool: string, args: string): Promise<HttpReply>;
+  /** Sends a `tools/call` with its arguments as JSON text (default: none). */
+  call(slug: string, tool: string, args?: string): Promise<HttpReply>;
+};
+
+/** The service in a separate process whose event loop is watched, and an upstream. */
+export type CpuBudgetToolhost = Requests & {
+  url: string;
+  key: string;
+  upstream: RecordingUpstream;
+  /** Creates a server with a default name. */
+  createServer(config: Json): Promise<HttpReply>;
+  /** Returns the same requests, each of which must stay within the budget. */
+  measure(description: string, maxUnits?: number): Requests;
   /**
    * Does some work, and fails if it blocked the service's event loop for longer than `maxUnits` units of work take on
    * the same machine (default: one unit). A run that exceeds the budget is repeated, because a full garbage collection
@@ -39,11 +47,8 @@ const processModule = new URL('./cpu-budget-process.ts', import.meta.url);
 export async function startCpuBudgetToolhost(env: Record<string, string> = {}): Promise<CpuBudgetToolhost> {
   const upstream = await startRecordingUpstream();
   const childProcess = fork(processModule, { execArgv: readProgramFlags() });
-  const { url } = await requestFromProcess<{ url: string }>(childProcess, {
-    ask: 'start',
-    egress: [upstream.port],
-    env,
-  });
+  const startRequest: ProcessRequest = { ask: 'start', egress: [upstream.port], env };
+  const { url } = await requestFromProcess<{ url: string }>(childProcess, startRequest);
   const { key } = await requestFromProcess<{ key: string }>(childProcess, { ask: 'key', options: {} });
   const send = async (path: string, init: RequestInit): Promise<HttpReply> => {
     const response = await fetch(url + path, {
@@ -67,41 +72,58 @@ export async function startCpuBudgetToolhost(env: Record<string, string> = {}): 
     await work();
     probeController.abort();
     assert.ok((await probeResult) > 0, '/livez did not respond during the work');
-    const { blockMs, unitMs } = await requestFromProcess<{ blockMs: number; unitMs: number }>(childProcess, {
-      ask: 'report',
-      maxUnits,
-    });
+    const reportRequest: ProcessRequest = { ask: 'report', maxUnits };
+    const { blockMs, unitMs } = await requestFromProcess<{ blockMs: number; unitMs: number }>(
+      childProcess,
+      reportRequest,
+    );
     return blockMs / unitMs;
   };
-  return {
-    url,
-    key,
-    upstream,
-    rest: (method, path, body) =>
-      send(`/api/v1${path}`, {
-        method,
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      }),
+  const requests: Requests = {
+    rest: (method, path, body) => {
+      const content: unknown = typeof body === 'function' ? body() : body;
+      const text = typeof content === 'string' ? content : JSON.stringify(content);
+      return send(`/api/v1${path}`, { method, ...(content !== undefined && { body: text }) });
+    },
     post: (path, body) =>
       send(path, { method: 'POST', headers: { accept: 'application/json, text/event-stream' }, body }),
     rpc: (slug, method, params) => post(slug, `"method":"${method}","params":${JSON.stringify(params)}`),
-    call: (slug, tool, args) => post(slug, `"method":"tools/call","params":{"name":"${tool}","arguments":${args}}`),
-    async assertWithinBudget(description, work, maxUnits = 1) {
-      let result: Awaited<ReturnType<typeof work>> | undefined;
-      const ratios: number[] = [];
-      while (ratios.length < maxAttempts && (ratios.at(-1) ?? Infinity) > maxUnits) {
-        ratios.push(
-          await measureBudgetRatio(async () => {
-            result = await work();
-          }, maxUnits),
-        );
-      }
-      if (process.env.TEST_LOG) console.log(description, ratios.map((ratio) => ratio.toFixed(2)).join(' '));
-      assert.ok(
-        Math.min(...ratios) <= maxUnits,
-        `${description}: blocked the event loop for ${ratios.map((r) => r.toFixed(1))} units`,
+    call: (slug, tool, args = '{}') =>
+      post(slug, `"method":"tools/call","params":{"name":"${tool}","arguments":${args}}`),
+  };
+  const assertWithinBudget: CpuBudgetToolhost['assertWithinBudget'] = async (description, work, maxUnits = 1) => {
+    let result: Awaited<ReturnType<typeof work>> | undefined;
+    const ratios: number[] = [];
+    while (ratios.length < maxAttempts && (ratios.at(-1) ?? Infinity) > maxUnits) {
+      ratios.push(
+        await measureBudgetRatio(async () => {
+          result = await work();
+        }, maxUnits),
       );
-      return result as Awaited<ReturnType<typeof work>>;
+    }
+    if (process.env.TEST_LOG) console.log(description, ratios.map((ratio) => ratio.toFixed(2)).join(' '));
+    assert.ok(
+      Math.min(...ratios) <= maxUnits,
+      `${description}: blocked the event loop for ${ratios.map((r) => r.toFixed(1))} units`,
+    );
+    return result as Awaited<ReturnType<typeof work>>;
+  };
+  return {
+    ...requests,
+    url,
+    key,
+    upstream,
+    assertWithinBudget,
+    measure: (description, maxUnits) => ({
+      rest: (...args) => assertWithinBudget(description, () => requests.rest(...args), maxUnits),
+      post: (...args) => assertWithinBudget(description, () => requests.post(...args), maxUnits),
+      rpc: (...args) => assertWithinBudget(description, () => requests.rpc(...args), maxUnits),
+      call: (...args) => assertWithinBudget(description, () => requests.call(...args), maxUnits),
+    }),
+    async createServer(config) {
+      const reply = await requests.rest('POST', '/servers', { name: 'Any', ...config });
+      assert.equal(reply.status, 201, reply.text.slice(0, 500));
+      return reply;
     },
     async stop() {
       const ended = once(childProcess, 'exit');
@@ -110,6 +132,24 @@ export async function startCpuBudgetToolhost(env: Record<string, string> = {}): 
       await upstream.close();
     },
   };
+}
+
+/** Returns the service that runs during the tests of the current suite. */
+export function useCpuBudgetToolhost(env?: Record<string, string>): CpuBudgetToolhost {
+  const toolhost = {} as CpuBudgetToolhost;
+  before(async () => void Object.assign(toolhost, await startCpuBudgetToolhost(env)));
+  after(() => toolhost.stop());
+  return toolhost;
+}
+
+/** Returns the result of a `tools/call`. */
+export function getResult({ body }: HttpReply): ToolCallResult {
+  return body.result as ToolCallResult;
+}
+
+/** Returns the first text of the result of a `tools/call`. */
+export function getText(reply: HttpReply): string {
+  return getResult(reply).content[0]?.text ?? '';
 }
 
 /** Returns the flags with which `bin/toolhost` starts Node. */
