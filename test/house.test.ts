@@ -165,6 +165,8 @@ function findFolderCycles(): string[] {
   );
 }
 
+const getPaths = (found: readonly Source[]) => found.map(({ path }) => path);
+
 /** Fails if there are violations, and says how to fix them. */
 function assertNone(faults: readonly (string | undefined)[], advice: string): void {
   const found = faults.filter((fault) => fault !== undefined);
@@ -215,15 +217,11 @@ describe('the pages', () => {
     const tree = /```\n(packages\/[\s\S]*?)```/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[1] ?? '';
     const folders = [...tree.matchAll(/(?<=^|\s)([\w-]+)\/(?=\s)/g)].map(([, name]) => name as string);
     assert.ok(folders.length > 40);
-    assertNone(
-      folders.filter(
-        (name) =>
-          globSync([name, `{packages,apps,build}/${name}/`, `apps/*/src/**/${name}/`, `packages/*/src/**/${name}/`], {
-            cwd: root,
-          }).length === 0,
-      ),
-      'These folders of the tree do not exist; name those that there are',
-    );
+    const missing = folders.filter((name) => {
+      const patterns = [name, `{packages,apps,build}/${name}/`, `{apps,packages}/*/src/**/${name}/`];
+      return globSync(patterns, { cwd: root }).length === 0;
+    });
+    assertNone(missing, 'These folders of the tree do not exist; name those that there are');
   });
 
   it('link each function to the file that has it', () => {
@@ -233,10 +231,9 @@ describe('the pages', () => {
       )
       .filter(({ file }) => file.endsWith('.ts'));
     assert.ok(named.length > 50);
-    const wrong = named.filter(
-      ({ file, name }) =>
-        !new RegExp(`(function|const|class|type) ${name}\\b`).test(readFileSync(join(root, file), 'utf8')),
-    );
+    const isDeclared = ({ file, name }: (typeof named)[number]) =>
+      new RegExp(`(function|const|class|type) ${name}\\b`).test(readFileSync(join(root, file), 'utf8'));
+    const wrong = named.filter((link) => !isDeclared(link));
     assertNone(
       wrong.map(({ page, file, name }) => `${page}: ${name} is not in ${file}`),
       'Link the file that has the function now',
@@ -257,15 +254,13 @@ describe('the packages', () => {
   });
 
   it('are imported only through their exports', () => {
+    const isHidden = (target: string) => {
+      const { folder, exports = {} } = [...manifests.values()].find((one) => target.startsWith(`${one.folder}/`)) ?? {};
+      return folder !== undefined && !Object.values(exports).includes(`./${relative(folder, target)}`);
+    };
     const faults = sources.flatMap(({ path, unit, imports }) =>
       imports
-        .filter((target) => !target.startsWith(`${unit}/`))
-        .filter((target) => {
-          const owner = [...manifests.values()].find(({ folder }) => target.startsWith(`${folder}/`));
-          return (
-            owner !== undefined && !Object.values(owner.exports ?? {}).includes(`./${relative(owner.folder, target)}`)
-          );
-        })
+        .filter((target) => !target.startsWith(`${unit}/`) && isHidden(target))
         .map((target) => `${path} imports ${target}`),
     );
     assertNone(faults, 'Add the module to the `exports` of its package, or do without it');
@@ -352,12 +347,7 @@ describe('the house', () => {
   it('has no cycle of values between or within packages', () => {
     const files = graphOf(sources.map(({ path, values }) => ({ from: path, to: values })));
     assertNone([findCycle(files)], 'Merge files that need one another, or move what both need below them');
-    const units = graphOf(
-      sources.map(({ unit, imports }) => ({
-        from: unit,
-        to: imports.map((target) => target.split('/').slice(0, 2).join('/')),
-      })),
-    );
+    const units = graphOf(sources.map(({ unit, imports }) => ({ from: unit, to: imports.map(getUnit) })));
     assertNone([findCycle(units)], 'Move the module to the package that is imported by the other one');
   });
 
@@ -370,14 +360,10 @@ describe('the house', () => {
     const folders = new Set(code.map(({ path }) => dirname(dirname(path))));
     for (const parent of folders) {
       const childOf = (path: string) => path.slice(parent.length + 1).split('/')[0] as string;
+      const isInFolder = (path: string) => path.startsWith(`${parent}/`) && childOf(path) !== basename(path);
       const edges = code
-        .filter(({ path }) => path.startsWith(`${parent}/`) && childOf(path) !== basename(path))
-        .map(({ path, imports }) => ({
-          from: childOf(path),
-          to: imports
-            .filter((target) => target.startsWith(`${parent}/`) && childOf(target) !== basename(target))
-            .map(childOf),
-        }));
+        .filter(({ path }) => isInFolder(path))
+        .map(({ path, imports }) => ({ from: childOf(path), to: imports.filter(isInFolder).map(childOf) }));
       assertNone(
         [findCycle(graphOf(edges))],
         `Move the file that is imported against the order of ${parent} into the folder that is imported`,
@@ -400,25 +386,20 @@ describe('the house', () => {
   it('[find B1] decides nothing by the clock of a process', () => {
     // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
     const own = ['apps/server/src/app/runtime-options.ts', 'apps/server/src/local/identity.ts'];
-    const readers = sources
-      .filter(({ unit }) => unit !== 'apps/dashboard')
-      .filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text))
-      .map(({ path }) => path);
-    assertNone(
-      readers.filter((path) => !own.includes(path)),
-      'Take `now` as an argument; it is the time of the database',
+    const readers = sources.filter(
+      ({ path, unit, text }) =>
+        unit !== 'apps/dashboard' && /\bDate\.now\b|new Date\(\)/.test(text) && !own.includes(path),
     );
+    assertNone(getPaths(readers), 'Take `now` as an argument; it is the time of the database');
   });
 
   it('[find A1] parses configurations in several turns, but for those that are known to be short', () => {
     const short = ['apps/server/src/gateway/hosted/hosted-servers.ts', 'apps/server/src/store/servers/servers.ts'];
-    const parsers = sources
-      .filter(({ text }) => /JSON\.parse\([^;]*as ServerConfig/.test(text))
-      .map(({ path }) => path);
-    assertNone(
-      parsers.filter((path) => !short.includes(path)),
-      'A long configuration holds every other call while it is parsed: use `parseJsonInTurns`',
+    const parsers = sources.filter(
+      ({ path, text }) => /JSON\.parse\([^;]*as ServerConfig/.test(text) && !short.includes(path),
     );
+    const advice = 'A long configuration holds every other call while it is parsed: use `parseJsonInTurns`';
+    assertNone(getPaths(parsers), advice);
   });
 
   it('has no test that a busy machine fails: limits of time are for `onTime`, free ports for `freePort`', () => {
@@ -431,46 +412,33 @@ describe('the house', () => {
   });
 
   it('[find A2] has one place for each function of JavaScript whose time grows with the square of a text', () => {
+    // They read what an operator wrote.
+    const settingReaders = ['apps/server/src/setting-addresses.ts', 'apps/server/src/store/engine/postgres-url.ts'];
     const homes: [RegExp, string[]][] = [
       [/\.normalize\(|localeCompare|Intl\.Collator/, ['packages/tool-config/src/normalized-text.ts']],
-      // The command line and the settings of an operator read what their own person wrote.
-      [
-        /URL\.(?:parse|canParse)\b/,
-        [
-          'packages/tool-config/src/http/read-url.ts',
-          'apps/server/src/setting-addresses.ts',
-          'apps/server/src/store/engine/postgres-url.ts',
-        ],
-      ],
+      [/URL\.(?:parse|canParse)\b/, ['packages/tool-config/src/http/read-url.ts', ...settingReaders]],
       [/domainTo(?:ASCII|Unicode)\(/, ['packages/safe-http/src/host-name.ts']],
     ];
+    // They read what their own person wrote.
     const own = /^(?:apps\/cli|apps\/dashboard|packages\/mcp-doctor|apps\/server\/src\/local)\//;
     for (const [pattern, home] of homes) {
       const elsewhere = sources.filter(
         ({ path, text }) => pattern.test(text) && !home.includes(path) && !own.test(path),
       );
-      assertNone(
-        elsewhere.map(({ path }) => path),
-        `Call what ${home.join(', ')} has for ${pattern}, which bounds the text`,
-      );
+      assertNone(getPaths(elsewhere), `Call what ${home.join(', ')} has for ${pattern}, which bounds the text`);
     }
   });
 
   it('has files of at most 500 lines, with names that say what is inside', () => {
+    const paths = getPaths(sources);
+    const long = sources.filter(({ text }) => text.split('\n').length > 501);
+    assertNone(getPaths(long), 'Look for the second idea in the file, or for what it can do without');
+    const vague = /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/;
+    const vaguePaths = paths.filter((path) => vague.test(path));
+    assertNone(vaguePaths, 'Name the file after what it does');
+    const indexes = paths.filter((path) => /(^|\/)index\.tsx?$/.test(path));
     assertNone(
-      sources.filter(({ text }) => text.split('\n').length > 501).map(({ path }) => path),
-      'Look for the second idea in the file, or for what it can do without',
-    );
-    assertNone(
-      sources
-        .map(({ path }) => path)
-        .filter((path) => /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/.test(path)),
-      'Name the file after what it does',
-    );
-    assertNone(
-      sources
-        .map(({ path }) => path)
-        .filter((path) => /(^|\/)index\.tsx?$/.test(path) && path !== 'apps/server/src/operations/index.ts'),
+      indexes.filter((path) => path !== 'apps/server/src/operations/index.ts'),
       'Import from the file that has the thing; only the catalogue of operations is an index',
     );
   });
