@@ -7,30 +7,9 @@ import { findPostgresUrlProblems, toPostgresConfig } from './postgres-url.ts';
 
 describe('any DATABASE_URL', () => {
   it('[find C3] refuses a DATABASE_URL with an error message unless the driver understands it', () => {
-    const fragment = fc.oneof(
-      fc.constantFrom(
-        '/',
-        '@',
-        ':',
-        '?',
-        '#',
-        '&',
-        '=',
-        '%',
-        '%20',
-        '%ff',
-        ',',
-        '[',
-        ']',
-        ' ',
-        '\\',
-        'a',
-        'host=',
-        '5432',
-      ),
-      fc.string({ maxLength: 4 }),
-    );
-    const texts = fc.array(fragment, { maxLength: 12 }).map((fragments) => `postgres://${fragments.join('')}`);
+    const fragments = [...'/@:?#&=%,[] \\a', '%20', '%ff', 'host=', '5432'];
+    const fragment = fc.oneof(fc.constantFrom(...fragments), fc.string({ maxLength: 4 }));
+    const texts = fc.array(fragment, { maxLength: 12 }).map((parts) => `postgres://${parts.join('')}`);
     fc.assert(
       fc.property(texts, (text) => {
         const problems = findPostgresUrlProblems(text, false);

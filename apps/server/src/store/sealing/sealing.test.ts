@@ -63,14 +63,8 @@ describe('the keyring', () => {
     const foreignSealed = createKeyring([second]).seal('x', 'context');
     const ownSealed = reportingKeyring.seal('x', 'context');
     assert.equal(reportingKeyring.openFromClient(ownSealed, 'context'), 'x');
-    for (const sealed of [
-      foreignSealed,
-      'v1.00000000.AAAA.AAAA',
-      ownSealed.slice(0, -2),
-      ownSealed.replace('v1', 'v2'),
-      'v1',
-      '',
-    ])
+    const changed = [ownSealed.slice(0, -2), ownSealed.replace('v1', 'v2')];
+    for (const sealed of [foreignSealed, ...changed, 'v1.00000000.AAAA.AAAA', 'v1', ''])
       assert.equal(reportingKeyring.openFromClient(sealed, 'context'), undefined);
     assert.equal(reportingKeyring.openFromClient(ownSealed, 'other'), undefined);
     for (const junk of ['', 'v1..AAAA', `v1.${'x'.repeat(100)}.AAAA.AAAA`, 'v2.00000000.AAAA.AAAA'])
