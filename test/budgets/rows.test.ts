@@ -6,8 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { openDatabase } from '../../apps/server/src/store/database.ts';
 import { engines } from '../sets.ts';
 import { times } from '../support/long-values.ts';
-import { defaultDatabaseOptions } from '../support/store/default-options.ts';
-import { generousLimits, withConnectTimeout } from '../support/store/generous-limits.ts';
+import { buildDatabaseOptions } from '../support/store/default-options.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type CpuBudgetToolhost, startCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -57,14 +56,7 @@ for (const engine of engines) {
 
     /** Stores copies of the server, and secrets for the first ten that many hosts may receive. */
     async function fillWorkspace(url: string | undefined): Promise<void> {
-      const database = await openDatabase({
-        ...defaultDatabaseOptions,
-        postgres:
-          url === undefined ? undefined : { url: withConnectTimeout(url), maxConnections: 1, authorities: undefined },
-        file: join(folder, 'toolhost.sqlite'),
-        postgresLimits: generousLimits,
-        now: Date.now,
-      });
+      const database = await openDatabase(buildDatabaseOptions(url, join(folder, 'toolhost.sqlite')));
       try {
         const { db } = database;
         const server = await db.selectFrom('servers').selectAll().where('slug', '=', 'full').executeTakeFirstOrThrow();

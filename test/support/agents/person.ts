@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { createBrowser } from '../browser/browser.ts';
 import { logIn } from '../oauth/log-in.ts';
+import { listenLocally } from '../upstreams/local-server.ts';
 
 /** A person whose browser is a program that agents start with a URL. */
 export type Person = {
@@ -29,8 +28,7 @@ export async function startPerson(name: string): Promise<Person> {
     response.end();
     await openUrl(address).catch((error: unknown) => failures.push(`${address}: ${error}`));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listenLocally(server);
   return {
     name,
     failures,
@@ -40,11 +38,6 @@ export async function startPerson(name: string): Promise<Person> {
       for (const file of files) await writeFile(file, program, { mode: 0o755 });
       return files[0];
     },
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

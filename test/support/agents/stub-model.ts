@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Json } from '../toolhost/toolhost.ts';
+import { listenLocally } from '../upstreams/local-server.ts';
 import { type Decision, getDialect, type OfferedTool, type Request } from './model-dialects.ts';
 
 type RecordedRequest = Request & { headers: IncomingHttpHeaders; body: string };
@@ -80,15 +79,10 @@ export async function startStubModel(): Promise<StubModel> {
   const server = createServer((message, response) => {
     handleRequest(message, response, requests).catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { url, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     takeRequests: () => requests.splice(0),
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

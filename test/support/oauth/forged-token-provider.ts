@@ -1,7 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenLocally } from '../upstreams/local-server.ts';
 
 export type Claims = { [claim: string]: unknown };
 
@@ -77,8 +76,7 @@ export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
     }
     response.end(override?.text ?? JSON.stringify(body ?? {}));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listenLocally(server);
   return {
     url,
     clientId,
@@ -98,12 +96,6 @@ export async function startForgedTokenProvider(): Promise<ForgedTokenProvider> {
       const key = alg === 'none' ? undefined : (usesOtherKey ? otherKeyPair : ownKeyPair).privateKey;
       idToken = wrap(signJwt({ alg, kid: 'own', ...header }, { ...defaultClaims, ...claims }, key));
     },
-    async close() {
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

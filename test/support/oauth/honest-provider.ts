@@ -1,9 +1,8 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type AdapterFactory, type AdapterPayload, Provider } from 'oidc-provider';
+import { listenLocally } from '../upstreams/local-server.ts';
 
 /** The password of every person at the provider. */
 export const password = 'correct horse battery staple';
@@ -97,9 +96,7 @@ function loginPage(client: string, problem: string): string {
 
 export async function startHonestProvider(options: HonestProviderOptions = {}): Promise<HonestProvider> {
   const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  const { url, port, close } = await listenLocally(server);
   const adapter = createAdapter();
   const provider = createProvider(url, adapter, options.accessTokenSeconds ?? 600);
   const issued: string[] = [];
@@ -165,11 +162,6 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
     async revokeRefreshTokens() {
       for (const token of refreshTokens) await (await provider.RefreshToken.find(token))?.destroy();
     },
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { applyChanges, type Changes } from '../browser/browser.ts';
+import { readReply } from '../toolhost/read-reply.ts';
 import type { Json, Reply } from '../toolhost/toolhost.ts';
 
 /** An authorization request: the URL that the person is sent to, and the values that the client stores. */
@@ -51,15 +52,9 @@ export async function post(
 ): Promise<Reply> {
   const isForm = body instanceof URLSearchParams;
   const type = isForm ? {} : { 'content-type': 'application/json' };
-  const response = await fetch(url, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { ...type, ...headers },
-    body: isForm ? body : JSON.stringify(body),
-  });
-  const text = await response.text();
-  const isJson = /json/.test(response.headers.get('content-type') ?? '');
-  return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+  const content = isForm ? body : JSON.stringify(body);
+  const init = { method: 'POST', redirect: 'manual', headers: { ...type, ...headers }, body: content } as const;
+  return readReply(await fetch(url, init));
 }
 
 /** Encodes a client ID and secret for HTTP Basic (RFC 6749, 2.3.1). */
@@ -101,12 +96,10 @@ export function clientWithId(id: string, options: ClientOptions, secret?: string
       url.search = new URLSearchParams(params).toString();
       return { url, verifier, state: params.state ?? '' };
     },
-    redeem: (code, code_verifier, changes) =>
-      send(
-        'token',
-        { grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier, resource: issuer },
-        changes,
-      ),
+    redeem: (code, code_verifier, changes) => {
+      const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier };
+      return send('token', { ...form, resource: issuer }, changes);
+    },
     refresh: (refresh_token, changes) =>
       send('token', { grant_type: 'refresh_token', refresh_token, resource: issuer }, changes),
     revoke: (token, changes) => send('revoke', { token }, changes),

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { type Browser, createBrowser, getNextUrl, type Page } from '../browser/browser.ts';
-import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
+import { readReply } from '../toolhost/read-reply.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { findFreePort } from '../upstreams/listener.ts';
 import { sendRawRequest } from '../upstreams/raw-request.ts';
-import { type Claims, type ForgedTokenProvider, startForgedTokenProvider } from './forged-token-provider.ts';
+import { type Claims, startForgedTokenProvider } from './forged-token-provider.ts';
 import { clientWithId } from './oauth-client.ts';
 
 const host = 'tools.example.com';
 const base = `https://${host}`;
-
-type ApiResponse = { status: number; text: string; body: Json };
 
 /** A service in production mode, and the users of its identity provider, who sign in one after the other. */
 export type ProductionWorld = {
@@ -22,9 +21,9 @@ export type ProductionWorld = {
   /** Returns the page that asks a person for consent to an agent's use of a server. */
   openConsentPage(slug: string): Promise<Page>;
   /** Sends a request to the REST API as a dashboard page does. */
-  requestAsUser(session: string, method: string, path: string, body?: Json): Promise<ApiResponse>;
+  requestAsUser(session: string, method: string, path: string, body?: Json): Promise<Reply>;
   /** Sends a request to the REST API as an agent does. */
-  requestAsAgent(token: string, method: string, path: string): Promise<ApiResponse>;
+  requestAsAgent(token: string, method: string, path: string): Promise<Reply>;
   stop(): Promise<void>;
 };
 
@@ -71,17 +70,9 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
     return (await response.json()) as Json;
   }
 
-  async function requestApi(
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body?: Json,
-  ): Promise<ApiResponse> {
+  async function requestApi(method: string, path: string, headers: Record<string, string>, body?: Json) {
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-    const response = await send(`${base}/api/v1${path}`, init);
-    const text = await response.text();
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
-    return { status: response.status, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+    return readReply(await send(`${base}/api/v1${path}`, init));
   }
 
   /** Registers an agent at a server and opens its consent page in a new browser. */
@@ -94,26 +85,27 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
     return { id, redirectUri, verifier, browser, consent: await browser.get(url) };
   }
 
+  /** Returns from the identity provider as a person with these claims. */
+  async function returnFromProvider(browser: Browser, departure: URL, callback: string, claims: Claims): Promise<Page> {
+    provider.setIdToken(departure.searchParams.get('nonce') ?? '', { claims });
+    const state = departure.searchParams.get('state') ?? '';
+    return browser.get(`${base}${callback}?${new URLSearchParams({ code: 'x', state, iss: provider.url })}`);
+  }
+
   return {
     toolhost,
     openConsentPage: async (slug) => (await registerAndAuthorize(slug)).consent,
     async signIn(claims) {
       const browser = createBrowser(undefined, send);
       const departure = getNextUrl(await browser.get(`${base}/login`));
-      const { status, html } = await returnFromProvider(
-        { browser, provider, departure, callback: '/login/callback' },
-        claims,
-      );
+      const { status, html } = await returnFromProvider(browser, departure, '/login/callback', claims);
       assert.equal(status, 302, html);
       return browser.cookies(host).get('__Host-toolhost-session') ?? assert.fail('no session');
     },
     async signInAgent(claims) {
       const { id, redirectUri, verifier, browser, consent } = await registerAndAuthorize('manage');
       const departure = getNextUrl(await browser.press(consent, 'Allow and log in'));
-      const returned = await returnFromProvider(
-        { browser, provider, departure, callback: '/mcp/manage/callback' },
-        claims,
-      );
+      const returned = await returnFromProvider(browser, departure, '/mcp/manage/callback', claims);
       const form = {
         grant_type: 'authorization_code',
         code: getNextUrl(returned).searchParams.get('code') ?? '',
@@ -136,18 +128,4 @@ export async function startProductionWorld(env: Record<string, string> = {}): Pr
       await provider.close();
     },
   };
-}
-
-type ReturnOptions = { browser: Browser; provider: ForgedTokenProvider; departure: URL; callback: string };
-
-/** Returns from the identity provider as a person with these claims. */
-async function returnFromProvider(
-  { browser, provider, departure, callback }: ReturnOptions,
-  claims: Claims,
-): Promise<Page> {
-  provider.setIdToken(departure.searchParams.get('nonce') ?? '', { claims });
-  const callbackUrl = new URL(base + callback);
-  const state = departure.searchParams.get('state') ?? '';
-  callbackUrl.search = new URLSearchParams({ code: 'x', state, iss: provider.url }).toString();
-  return browser.get(callbackUrl);
 }

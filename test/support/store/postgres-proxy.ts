@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenLocally } from '../upstreams/local-server.ts';
 
 /**
  * A proxy between the service and PostgreSQL. It knows the protocol messages that matter and makes rare orders of
@@ -104,9 +105,9 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       else void forwardCancelRequest(first).then(() => client.end());
     });
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port, close } = await listenLocally(server);
   const url = new URL(databaseUrl);
-  url.port = String((server.address() as AddressInfo).port);
+  url.port = String(port);
   return {
     url: url.href,
     get cancelRequestCount() {
@@ -131,10 +132,8 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       responseDropMarker = text;
     },
     async close() {
-      const closed = once(server, 'close');
-      server.close();
       for (const socket of sockets) socket.destroy();
-      await closed;
+      await close();
     },
   };
 }

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../apps/server/src/store/database.ts';
 import type { Engine } from '../../../apps/server/src/store/db.ts';
-import { defaultDatabaseOptions } from './default-options.ts';
-import { generousLimits, withConnectTimeout } from './generous-limits.ts';
+import { buildDatabaseOptions } from './default-options.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
 
 /** Engines of tests that run on both. */
@@ -28,16 +27,8 @@ export async function startStores(engine: Engine, start: () => Promise<TestPostg
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-store-'));
   const opened: Database[] = [];
   let count = 0;
-  const optionsFor = async (content: 'migrated' | 'empty'): Promise<DatabaseOptions> => ({
-    ...defaultDatabaseOptions,
-    postgres: postgres && {
-      url: withConnectTimeout(await postgres.createDatabase(content)),
-      maxConnections: 10,
-      authorities: undefined,
-    },
-    file: join(folder, `${++count}.sqlite`),
-    postgresLimits: generousLimits,
-  });
+  const optionsFor = async (content: 'migrated' | 'empty') =>
+    buildDatabaseOptions(await postgres?.createDatabase(content), join(folder, `${++count}.sqlite`), 10);
   return {
     postgres,
     newOptions: () => optionsFor('empty'),

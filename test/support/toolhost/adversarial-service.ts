@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenLocally } from '../upstreams/local-server.ts';
 
 type Json = { [field: string]: unknown };
 type Responder = (request: IncomingMessage, response: ServerResponse) => void;
@@ -24,8 +24,7 @@ export async function startAdversarialService(): Promise<AdversarialService> {
     response.on('error', () => undefined);
     respond(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listenLocally(server);
   return {
     url,
     requests,
@@ -34,10 +33,7 @@ export async function startAdversarialService(): Promise<AdversarialService> {
       requests.length = 0;
     },
     env: { TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
+    close,
   };
 }
 

@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { root } from '../../files.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import type { ProcessReply, ProcessRequest } from './cpu-budget-process.ts';
+import { readReply } from './read-reply.ts';
 import type { Json, ToolCallResult } from './toolhost.ts';
 
 export type HttpReply = { status: number; text: string; body: Json };
@@ -51,13 +52,8 @@ export async function startCpuBudgetToolhost(env: Record<string, string> = {}): 
   const { url } = await requestFromProcess<{ url: string }>(childProcess, startRequest);
   const { key } = await requestFromProcess<{ key: string }>(childProcess, { ask: 'key', options: {} });
   const send = async (path: string, init: RequestInit): Promise<HttpReply> => {
-    const response = await fetch(url + path, {
-      ...init,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
-    });
-    const text = await response.text();
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
-    return { status: response.status, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers };
+    return readReply(await fetch(url + path, { ...init, headers }));
   };
   const post = (slug: string, message: string) =>
     send(`/mcp/${slug}`, {

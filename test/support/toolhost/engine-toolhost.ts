@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { type Database, openDatabase } from '../../../apps/server/src/store/database.ts';
 import type { Engine } from '../../../apps/server/src/store/db.ts';
-import { defaultDatabaseOptions } from '../store/default-options.ts';
-import { generousLimits, withConnectTimeout } from '../store/generous-limits.ts';
+import { buildDatabaseOptions } from '../store/default-options.ts';
 import { startPostgres } from '../store/postgres.ts';
 import { createMovableClock, type MovableClock } from './movable-clock.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
@@ -45,15 +44,8 @@ export async function startToolhostOnEngine(
       await toolhost.running.app.runner.onCommitted();
     },
     database() {
-      const file = join(toolhost.dataDir, 'toolhost.sqlite');
-      openedDatabase ??= openDatabase({
-        ...defaultDatabaseOptions,
-        postgres:
-          url === undefined ? undefined : { url: withConnectTimeout(url), maxConnections: 2, authorities: undefined },
-        file,
-        postgresLimits: generousLimits,
-        now: () => now,
-      });
+      const options = buildDatabaseOptions(url, join(toolhost.dataDir, 'toolhost.sqlite'));
+      openedDatabase ??= openDatabase({ ...options, now: () => now });
       return openedDatabase;
     },
     async stop() {

@@ -9,6 +9,7 @@ import { runOperation } from '../../../apps/server/src/operations/run-operation.
 import { defaultRuntimeOptions, type RunningService, start } from '../../../apps/server/src/process/start.ts';
 import { insertWorkspace } from '../../../apps/server/src/store/workspaces.ts';
 import { generousLimits, withConnectTimeout } from '../store/generous-limits.ts';
+import { readReply } from './read-reply.ts';
 
 export type Json = { [key: string]: unknown };
 
@@ -81,10 +82,7 @@ export const statelessMeta = {
 };
 
 async function send(url: string, init: RequestInit): Promise<Reply> {
-  const response = await fetch(url, { redirect: 'manual', ...init });
-  const text = await response.text();
-  const isJson = /json\b/.test(response.headers.get('content-type') ?? '');
-  return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} };
+  return readReply(await fetch(url, { redirect: 'manual', ...init }));
 }
 
 export async function startToolhost(options: StartOptions = {}): Promise<TestToolhost> {

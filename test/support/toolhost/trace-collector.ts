@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { listenLocally } from '../upstreams/local-server.ts';
 
 export type CollectedSpan = {
   traceId: string;
@@ -40,22 +39,16 @@ export async function startTraceCollector(port = 0): Promise<TraceCollector> {
     if (status === 200) spans.push(...parseSpans(body));
     response.writeHead(status, { 'Content-Type': 'application/x-protobuf' }).end();
   });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  const address = server.address() as AddressInfo;
+  const local = await listenLocally(server, port);
   return {
-    url: `http://127.0.0.1:${address.port}`,
-    port: address.port,
+    url: local.url,
+    port: local.port,
     spans,
     requests,
     respondWith(nextStatus) {
       status = nextStatus;
     },
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close: local.close,
   };
 }
 

@@ -1,9 +1,10 @@
 import { EventEmitter, once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { brokenResponses } from './broken-responses.ts';
+import { listenLocally } from './local-server.ts';
 import { type Behavior, formatHead, formatRawResponse, ignoreDisconnect, type RawExchange } from './raw-responses.ts';
 
 export interface AdversarialRequest {
@@ -167,21 +168,17 @@ function serve(socket: Socket, onRequest: (request: AdversarialRequest) => void)
 
 /** Starts an HTTP server that misbehaves in the way that the first segment of the path names. */
 export async function startAdversarialUpstream(): Promise<AdversarialUpstream> {
-  const sockets = new Set<Socket>();
   const requests: AdversarialRequest[] = [];
   const arrivals = new EventEmitter();
   const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
     serve(socket, (request) => {
       requests.push(request);
       arrivals.emit('request');
     });
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { url, port, sockets, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     get openSockets() {
       return sockets.size;
@@ -194,11 +191,6 @@ export async function startAdversarialUpstream(): Promise<AdversarialUpstream> {
         await once(arrivals, 'request');
       }
     },
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
+    close,
   };
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
+import { listenLocally } from './local-server.ts';
 
 export interface AuthorizingProxy {
   /** Origin of the proxy. A service behind it must list this in ALLOWED_ORIGINS. */
@@ -72,20 +71,16 @@ export async function startAuthorizingProxy(): Promise<AuthorizingProxy> {
   }
 
   const server = createServer(forward);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const host = `127.0.0.1:${port}`;
+  const local = await listenLocally(server);
+  const { host } = new URL(local.url);
   return {
-    url: `http://${host}`,
+    url: local.url,
     setDestination: (target, token) => {
       destination = { target: new URL(target), token };
     },
     close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
       agent.destroy();
-      await closed;
+      await local.close();
     },
   };
 }

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenLocally } from './local-server.ts';
 
 export interface ContentUpstream {
   readonly url: string;
@@ -56,49 +55,30 @@ function buildMultipart(parts: readonly Omit<Content, 'status'>[]): Buffer {
   return Buffer.concat([...pieces, Buffer.from(`--${BOUNDARY}--\r\n`)]);
 }
 
-function getContent(path: string | undefined): Content {
-  switch (path) {
-    case '/image':
-      return { status: 200, type: 'image/png', body: PNG };
-    case '/audio':
-      return { status: 200, type: 'audio/wav', body: WAV };
-    case '/resource':
-      return { status: 200, type: 'application/octet-stream', body: BINARY };
-    case '/text':
-      return { status: 200, type: 'text/plain; charset=utf-8', body: TEXT };
-    case '/error':
-      return { status: 500, type: 'application/json', body: '{"error":"This answer always fails."}' };
-    case '/mixed':
-      return {
-        status: 200,
-        type: `multipart/mixed; boundary="${BOUNDARY}"`,
-        body: buildMultipart([
-          { type: 'text/plain; charset=utf-8', body: 'Multiple content types test:' },
-          { type: 'image/png', body: PNG },
-          { type: 'application/json', body: '{"test":"data","value":123}' },
-        ]),
-      };
-    default:
-      return { status: 404, type: 'application/json', body: '{"error":"No such content."}' };
-  }
-}
+const contents: Record<string, Content> = {
+  '/image': { status: 200, type: 'image/png', body: PNG },
+  '/audio': { status: 200, type: 'audio/wav', body: WAV },
+  '/resource': { status: 200, type: 'application/octet-stream', body: BINARY },
+  '/text': { status: 200, type: 'text/plain; charset=utf-8', body: TEXT },
+  '/error': { status: 500, type: 'application/json', body: '{"error":"This answer always fails."}' },
+  '/mixed': {
+    status: 200,
+    type: `multipart/mixed; boundary="${BOUNDARY}"`,
+    body: buildMultipart([
+      { type: 'text/plain; charset=utf-8', body: 'Multiple content types test:' },
+      { type: 'image/png', body: PNG },
+      { type: 'application/json', body: '{"test":"data","value":123}' },
+    ]),
+  },
+};
+const noContent: Content = { status: 404, type: 'application/json', body: '{"error":"No such content."}' };
 
 /** Serves one response of each kind that the conformance fixtures need. */
 export async function startContentUpstream(): Promise<ContentUpstream> {
   const server = createServer((request, response) => {
-    const { status, type, body } = getContent(request.url?.split('?', 1)[0]);
+    const { status, type, body } = contents[request.url?.split('?', 1)[0] ?? ''] ?? noContent;
     response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const { url, port, close } = await listenLocally(server);
+  return { url, port, close };
 }

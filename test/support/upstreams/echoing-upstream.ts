@@ -1,6 +1,6 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { listenLocally } from './local-server.ts';
 import { formatHead } from './raw-responses.ts';
 
 /** One request as the upstream read it. */
@@ -53,7 +53,6 @@ function parseHead(headText: string): Pick<EchoedRequest, 'user' | 'text'> {
 /** Starts an upstream that echoes the user and text of a request, and may send additional unsolicited bytes. */
 export async function startEchoingUpstream(options: EchoingOptions = {}): Promise<EchoingUpstream> {
   const { respond = (request) => [{ afterMs: 0, bytes: formatEcho(request) }] } = options;
-  const sockets = new Set<Socket>();
   const requests: EchoedRequest[] = [];
   const connectionUsers: Set<string>[] = [];
 
@@ -67,10 +66,8 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
 
   const server = createServer((socket) => {
     socket.setNoDelay(true);
-    sockets.add(socket);
     const users = new Set<string>();
     connectionUsers.push(users);
-    socket.once('close', () => sockets.delete(socket));
     // Clients that end the connection are the subject of these tests.
     socket.on('error', () => undefined);
     let pending = '';
@@ -88,10 +85,9 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
       }
     });
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { url, port, sockets, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     get connections() {
       return connectionUsers.length;
@@ -101,11 +97,6 @@ export async function startEchoingUpstream(options: EchoingOptions = {}): Promis
     },
     requests,
     connectionUsers,
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
+    close,
   };
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { listenLocally } from './local-server.ts';
 
 type Json = { [key: string]: unknown };
 
@@ -40,14 +39,10 @@ export async function startForeignMcpServer(fault: Fault = () => undefined): Pro
   const server = createServer((request, response) => {
     void serve(request, response, fault);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { url, close } = await listenLocally(server);
   return {
-    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    address: `${url}/mcp`,
+    close,
   };
 }
 

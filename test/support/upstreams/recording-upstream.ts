@@ -6,8 +6,8 @@ import {
   type OutgoingHttpHeaders,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { listenLocally } from './local-server.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -151,10 +151,9 @@ export async function startRecordingUpstream(): Promise<RecordingUpstream> {
   server.on('connection', () => {
     connections += 1;
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const { url, port, close } = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     requests,
     get connections() {
@@ -169,11 +168,6 @@ export async function startRecordingUpstream(): Promise<RecordingUpstream> {
         await once(arrivals, 'request');
       }
     },
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    close,
   };
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { listenLocally } from './local-server.ts';
 
 /**
  * An ordinary load balancer. It checks readiness periodically and distributes requests evenly among the ready targets.
@@ -56,10 +56,10 @@ export async function startRoundRobin(): Promise<RoundRobin> {
     }
   }
 
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { url, close } = await listenLocally(server);
   const probeLoop = probe();
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     add: (target) => void targets.set(target, false),
     async remove(target) {
       targets.delete(target);
@@ -71,8 +71,7 @@ export async function startRoundRobin(): Promise<RoundRobin> {
     async close() {
       isClosed = true;
       await probeLoop;
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await close();
     },
   };
 }

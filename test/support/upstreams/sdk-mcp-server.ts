@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { listenLocally } from './local-server.ts';
 
 export type SdkMcpServer = {
   readonly address: string;
@@ -19,15 +18,11 @@ export type SdkMcpServer = {
 export async function startSdkMcpServer(): Promise<SdkMcpServer> {
   const sessions = new Map<string, StreamableHTTPServerTransport>();
   const server = createServer((request, response) => void serve(request, response, sessions));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { url, close } = await listenLocally(server);
   return {
-    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
+    address: `${url}/mcp`,
     sessions: () => sessions.size,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    close,
   };
 }
 

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenLocally } from './local-server.ts';
 
 /** A proxy between a client and a server that can fall silent: connections stay open and no data passes. */
 export type SilentProxy = {
@@ -30,9 +30,9 @@ export async function startSilentProxy(target: { host: string; port: number }): 
     client.pipe(upstream);
     upstream.pipe(client);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port, close } = await listenLocally(server);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     silence() {
       isSilent = true;
       for (const socket of sockets) socket.unpipe();
@@ -46,10 +46,8 @@ export async function startSilentProxy(target: { host: string; port: number }): 
       isCut = false;
     },
     async close() {
-      const closed = once(server, 'close');
-      server.close();
       for (const socket of sockets) socket.destroy();
-      await closed;
+      await close();
     },
   };
 }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { eventually } from '../../../../../test/support/eventually.ts';
-import { defaultDatabaseOptions } from '../../../../../test/support/store/default-options.ts';
-import { generousLimits, withConnectTimeout } from '../../../../../test/support/store/generous-limits.ts';
+import { buildDatabaseOptions } from '../../../../../test/support/store/default-options.ts';
 import { startDedicatedPostgres } from '../../../../../test/support/store/postgres.ts';
 import { startPostgresProxy } from '../../../../../test/support/store/postgres-proxy.ts';
 import { openDatabase } from '../../store/database.ts';
@@ -75,9 +74,7 @@ describe('quota reservations', () => {
   it('[find C6] are returned once, even when the response to the return is lost', async () => {
     const postgres = await startDedicatedPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
-    const location = { url: withConnectTimeout(proxy.url), maxConnections: 2, authorities: undefined };
-    const options = { postgres: location, postgresLimits: generousLimits };
-    const database = await openDatabase({ ...defaultDatabaseOptions, ...options });
+    const database = await openDatabase(buildDatabaseOptions(proxy.url, ''));
     const { db } = database;
     try {
       const quotas = new QuotaCounter({
