@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before } from 'node:test';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../apps/server/src/store/database.ts';
 import type { Engine } from '../../../apps/server/src/store/db.ts';
 import { buildDatabaseOptions } from './default-options.ts';
@@ -43,12 +42,4 @@ export async function startStores(engine: Engine, start: () => Promise<TestPostg
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** Returns the engine, which runs during the tests of the current suite. */
-export function useStores(engine: Engine): Stores {
-  const stores = {} as Stores;
-  before(async () => void Object.assign(stores, await startStores(engine)));
-  after(() => stores.stop());
-  return stores;
 }

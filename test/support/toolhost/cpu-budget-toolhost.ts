@@ -3,10 +3,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root } from '../../files.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
+import { useFixture } from '../use-fixtures.ts';
 import type { ProcessReply, ProcessRequest } from './cpu-budget-process.ts';
 import { readReply } from './read-reply.ts';
 import type { Json, ToolCallResult } from './toolhost.ts';
@@ -132,10 +132,7 @@ export async function startCpuBudgetToolhost(env: Record<string, string> = {}): 
 
 /** Returns the service that runs during the tests of the current suite. */
 export function useCpuBudgetToolhost(env?: Record<string, string>): CpuBudgetToolhost {
-  const toolhost = {} as CpuBudgetToolhost;
-  before(async () => void Object.assign(toolhost, await startCpuBudgetToolhost(env)));
-  after(() => toolhost.stop());
-  return toolhost;
+  return useFixture(() => startCpuBudgetToolhost(env));
 }
 
 /** Returns the result of a `tools/call`. */

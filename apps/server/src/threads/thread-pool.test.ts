@@ -6,16 +6,14 @@ import { eventually } from '../../../../test/support/eventually.ts';
 import { createHangingJob, type HangingJob, hangingJobOptions } from '../../../../test/support/hanging-job.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from './thread-pool.ts';
 
-const megabyte = 1024 * 1024;
-
 /** Schema and arguments of a job with the maximum number of steps (a few tenths of a second), and of a short job. */
 const subschemas = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
 const schema = JSON.stringify({ type: 'object', properties: { a: { items: { allOf: subschemas } } } });
 const makeArgs = (count: number) => JSON.stringify({ a: Array(count).fill(1) });
-const [longJob, shortJob] = [
-  { schema, args: makeArgs(50_000) },
-  { schema, args: makeArgs(1) },
-];
+const longJob = { schema, args: makeArgs(50_000) };
+const shortJob = { schema, args: makeArgs(1) };
+/** Time limits of a job that no test reaches. */
+const times = { limitMs: 60_000, queueTimeoutMs: 60_000 };
 
 describe('thread pool', () => {
   let pool: ThreadPool | undefined;
@@ -33,14 +31,11 @@ describe('thread pool', () => {
     });
     return pool;
   };
-  const checkJob = (input: typeof longJob, more: Partial<JobRequest<'check-arguments'>> = {}) =>
-    ({
-      kind: 'check-arguments',
-      input,
-      ownerId: 'one',
-      times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
-      ...more,
-    }) as const;
+  type CheckRequest = JobRequest<'check-arguments'>;
+  const checkJob = (input: typeof longJob, more: Partial<CheckRequest> = {}): CheckRequest => ({
+    ...{ kind: 'check-arguments', input, ownerId: 'one', times },
+    ...more,
+  });
   const getFailureReason = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
@@ -71,16 +66,11 @@ describe('thread pool', () => {
 
   it('[find A2] ends a job and its thread after the time limit and starts another thread for the next job', async () => {
     const threads = startPool();
-    assert.equal(
-      await getFailureReason(threads.run(checkJob(longJob, { times: { limitMs: 1, queueTimeoutMs: 60_000 } }))),
-      'timeout',
-    );
+    const running = threads.run(checkJob(longJob, { times: { ...times, limitMs: 1 } }));
+    assert.equal(await getFailureReason(running), 'timeout');
     assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
-    assert.deepEqual(threads.counts(), {
-      running: 0,
-      waiting: 0,
-      outcomes: { done: 1, failed: 0, timeout: 1, memory: 0, refused: 0, cancelled: 0 },
-    });
+    const outcomes = { done: 1, failed: 0, timeout: 1, memory: 0, refused: 0, cancelled: 0 };
+    assert.deepEqual(threads.counts(), { running: 0, waiting: 0, outcomes });
   });
 
   it('[find A2] alternates between workspaces so that none occupies all threads', async () => {
@@ -110,17 +100,13 @@ describe('thread pool', () => {
     const rules = { managementSlug: 'manage', egressAllow: '', ownBase: 'own.example' };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
-    const imports = ['a', 'b', 'c'].map((ownerId) =>
-      getFailureReason(
-        threads.run({
-          kind: 'plan-import',
-          input: { document, choices: {}, report: 'none', rules },
-          ownerId,
-          times: { limitMs: 60_001, queueTimeoutMs: 60_000 },
-          registerCancel: (cancel) => void cancels.push(cancel),
-        }),
-      ),
-    );
+    const importJob = {
+      kind: 'plan-import' as const,
+      input: { document, choices: {}, report: 'none' as const, rules },
+      times: { ...times, limitMs: 60_001 },
+      registerCancel: (cancel: () => void) => void cancels.push(cancel),
+    };
+    const imports = ['a', 'b', 'c'].map((ownerId) => getFailureReason(threads.run({ ...importJob, ownerId })));
     for (const ownerId of ['d', 'e', 'f'])
       assert.equal((await threads.run(checkJob(shortJob, { ownerId }))).failure, undefined);
     const { running, waiting } = threads.counts();
@@ -133,9 +119,7 @@ describe('thread pool', () => {
     const { after, expire } = manualTimers();
     const threads = startPool({ after });
     const running = getFailureReason(threads.run(checkJob(longJob)));
-    const waiting = getFailureReason(
-      threads.run(checkJob(longJob, { times: { limitMs: 60_000, queueTimeoutMs: 10 } })),
-    );
+    const waiting = getFailureReason(threads.run(checkJob(longJob, { times: { ...times, queueTimeoutMs: 10 } })));
     expire(10);
     assert.equal(await waiting, 'refused');
     assert.equal(await running, 'none');
@@ -156,10 +140,7 @@ describe('thread pool', () => {
 
   it('[find A2] ends running and waiting jobs when the pool closes', async () => {
     const threads = startPool();
-    const running = [
-      getFailureReason(threads.run(checkJob(longJob))),
-      getFailureReason(threads.run(checkJob(longJob))),
-    ];
+    const running = [1, 2].map(() => getFailureReason(threads.run(checkJob(longJob))));
     await threads.close();
     assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
     assert.equal(await getFailureReason(threads.run(checkJob(shortJob))), 'refused');
@@ -190,16 +171,8 @@ describe('thread pool', () => {
       const registerCancel = (cancelJob: () => void) => {
         cancel = cancelJob;
       };
-      const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: megabyte };
-      const reason = getFailureReason(
-        threads.run({
-          kind: 'decode-body',
-          input,
-          ownerId,
-          times: { limitMs: 60_000, queueTimeoutMs: 60_000 },
-          registerCancel,
-        }),
-      );
+      const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: 1024 * 1024 };
+      const reason = getFailureReason(threads.run({ kind: 'decode-body', input, ownerId, times, registerCancel }));
       await job.waitUntilHanging();
       cancel();
       assert.equal(await reason, 'cancelled');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import pg from 'pg';
-import { getRunCount } from '../../../../../test/sets.ts';
+import { assertAlwaysSync } from '../../../../../test/support/properties.ts';
 import { findPostgresUrlProblems, toPostgresConfig } from './postgres-url.ts';
 
 describe('any DATABASE_URL', () => {
@@ -10,13 +10,10 @@ describe('any DATABASE_URL', () => {
     const fragments = [...'/@:?#&=%,[] \\a', '%20', '%ff', 'host=', '5432'];
     const fragment = fc.oneof(fc.constantFrom(...fragments), fc.string({ maxLength: 4 }));
     const texts = fc.array(fragment, { maxLength: 12 }).map((parts) => `postgres://${parts.join('')}`);
-    fc.assert(
-      fc.property(texts, (text) => {
-        const problems = findPostgresUrlProblems(text, false);
-        if (problems.length === 0) new pg.Client(toPostgresConfig(text, undefined));
-        else assert.match(problems.join(), /^DATABASE_(URL|CA_FILE): \S/);
-      }),
-      { numRuns: getRunCount(5000) },
-    );
+    assertAlwaysSync(5000, [texts], (text) => {
+      const problems = findPostgresUrlProblems(text, false);
+      if (problems.length === 0) new pg.Client(toPostgresConfig(text, undefined));
+      else assert.match(problems.join(), /^DATABASE_(URL|CA_FILE): \S/);
+    });
   });
 });
