@@ -50,8 +50,12 @@ export async function connectSdk1(transport: Transport, revision: () => string |
     await transport.close();
     throw error;
   }
+  return { revision: async () => revision(), ...toMethods(client) };
+}
+
+/** Returns the methods that both versions of the SDK have. */
+function toMethods(client: Client | v2.Client): Omit<McpClient, 'revision'> {
   return {
-    revision: async () => revision(),
     toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
     callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolCallResult,
     close: () => client.close(),
@@ -101,12 +105,7 @@ export function createMcpRemoteTransport(
 }
 
 export function sdk2Client(client: v2.Client): McpClient {
-  return {
-    revision: async () => client.getNegotiatedProtocolVersion(),
-    toolNames: async () => (await client.listTools()).tools.map((tool) => tool.name),
-    callTool: async (name, args) => (await client.callTool({ name, arguments: args })) as ToolCallResult,
-    close: () => client.close(),
-  };
+  return { revision: async () => client.getNegotiatedProtocolVersion(), ...toMethods(client) };
 }
 
 function sdk2(name: string, mode: v2.VersionNegotiationMode, revision: string): McpClientKind {
@@ -134,19 +133,8 @@ export async function inspect(
   extraFlags: readonly string[],
   options: RunOptions = {},
 ): Promise<Json> {
-  const baseFlags = [
-    '--cli',
-    '--transport',
-    'http',
-    '--server-url',
-    url,
-    '--protocol-era',
-    era,
-    '--format',
-    'json',
-    '-q',
-  ];
-  const inspectorRun = await runScript(inspectorScript, [...baseFlags, ...extraFlags], home, options);
+  const flags = ['--cli', '--transport', 'http', '--server-url', url, '--protocol-era', era, '--format', 'json', '-q'];
+  const inspectorRun = await runScript(inspectorScript, [...flags, ...extraFlags], home, options);
   assert.ok(inspectorRun.code === 0 || inspectorRun.code === toolErrorExitCode, formatTranscript(inspectorRun));
   const { result } = JSON.parse(inspectorRun.stdout) as { result: Json };
   assert.equal(result.isError === true, inspectorRun.code === toolErrorExitCode, formatTranscript(inspectorRun));

@@ -9,6 +9,7 @@ import { saveMember, saveUser } from '../../../apps/server/src/store/people/user
 import { insertWorkspace } from '../../../apps/server/src/store/workspaces.ts';
 import { eventually } from '../eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
+import { buildToolAt } from '../upstream-configs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { launchChromium } from './chromium.ts';
 import { recordToasts } from './toasts.ts';
@@ -23,19 +24,13 @@ export const defaultTimeoutMs = 20_000;
 export async function createPersonSession(toolhost: TestToolhost, person: Person): Promise<string> {
   const { db } = toolhost.running.app.runner;
   const { name, role = 'owner', workspace = localWorkspace.id } = person;
-  const withPage = Date.now();
+  const at = Date.now();
   const cookie = base62(randomBytes(32), 43);
   const { id = `usr_${cookie}` } = person;
-  await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at: withPage });
-  await saveUser(db, {
-    id,
-    issuer: 'https://id.example',
-    subject: id,
-    email: `${id}@mail.example`,
-    name,
-    at: withPage,
-  });
-  await saveMember(db, { workspaceId: workspace, userId: id, role, at: withPage });
+  await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
+  const user = { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name };
+  await saveUser(db, { ...user, at });
+  await saveMember(db, { workspaceId: workspace, userId: id, role, at });
   return createMemberSession(toolhost, id, { workspace, cookie });
 }
 
@@ -45,14 +40,8 @@ export async function createMemberSession(
   userId: string,
   { workspace = localWorkspace.id as string, cookie = base62(randomBytes(32), 43) } = {},
 ): Promise<string> {
-  const withPage = Date.now();
-  const session = {
-    hash: hashSecret(cookie),
-    userId,
-    workspaceId: workspace,
-    at: withPage,
-    expiresAt: withPage + sessionLifetimeMs,
-  };
+  const at = Date.now();
+  const session = { hash: hashSecret(cookie), userId, workspaceId: workspace, at, expiresAt: at + sessionLifetimeMs };
   await insertSession(running.app.runner.db, session);
   return cookie;
 }
@@ -204,21 +193,12 @@ export async function startDashboard(egress: readonly number[] = []): Promise<Da
     toolhost,
     upstream,
     browser,
-    config: (slug, more = {}) => ({
-      name: `The ${slug}`,
-      slug,
-      description: 'Reads.',
-      tools: [
-        {
-          name: 'read',
-          description: 'Reads an item.',
-          method: 'GET',
-          url: `${upstream.url}/items`,
-          input_schema: { count: { type: 'integer', description: 'How many' } },
-        },
-      ],
-      ...more,
-    }),
+    config(slug, more = {}) {
+      const input_schema = { count: { type: 'integer', description: 'How many' } };
+      const read = { name: 'read', description: 'Reads an item.', input_schema };
+      const tools = [buildToolAt(`${upstream.url}/items`, read)];
+      return { name: `The ${slug}`, slug, description: 'Reads.', tools, ...more };
+    },
     async withPage(path, use, { person = { name: 'Anna' }, options } = {}) {
       const context = await createSignedInContext(browser, toolhost, person, options);
       try {

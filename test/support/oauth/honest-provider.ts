@@ -65,13 +65,8 @@ function createProvider(issuer: string, adapter: AdapterFactory, accessTokenSeco
     scopes,
     pkce: { required: () => true },
     ttl: {
-      AccessToken: accessTokenSeconds,
-      AuthorizationCode: 60,
-      Grant: 86_400,
-      IdToken: 600,
-      Interaction: 600,
-      RefreshToken: 86_400,
-      Session: 86_400,
+      ...{ AccessToken: accessTokenSeconds, AuthorizationCode: 60, IdToken: 600, Interaction: 600 },
+      ...{ Grant: 86_400, RefreshToken: 86_400, Session: 86_400 },
     },
     clockTolerance: 0,
     rotateRefreshToken: true,
@@ -139,11 +134,9 @@ export async function startHonestProvider(options: HonestProviderOptions = {}): 
       return logins;
     },
     async createOAuthConfig(callback) {
-      const client = {
-        client_id: `toolhost-${randomBytes(4).toString('hex')}`,
-        client_secret: randomBytes(32).toString('hex'),
-      };
-      await adapter('Client').upsert(client.client_id, {
+      const client_id = `toolhost-${randomBytes(4).toString('hex')}`;
+      const client = { client_id, client_secret: randomBytes(32).toString('hex') };
+      await adapter('Client').upsert(client_id, {
         ...client,
         redirect_uris: [callback],
         grant_types: ['authorization_code', 'refresh_token'],

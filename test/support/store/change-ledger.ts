@@ -3,7 +3,8 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
 import { freshRequest, retryUntilServed } from '../fresh-request.ts';
-import type { Json } from '../toolhost/toolhost.ts';
+import { readReply } from '../toolhost/read-reply.ts';
+import type { Json, Reply } from '../toolhost/toolhost.ts';
 import { buildServerAt } from '../upstream-configs.ts';
 
 type Entry = { version: number; secrets: Set<string>; deleted: boolean };
@@ -57,9 +58,8 @@ export class ChangeLedger {
 
   /** Checks that every acknowledged change is stored, and none partially. */
   async check(url: string, key: string): Promise<void> {
-    const servers = new Map(
-      (await listAll(url, key, '/servers', 'servers')).map((server) => [String(server.slug), server]),
-    );
+    const stored = await listAll(url, key, '/servers', 'servers');
+    const servers = new Map(stored.map((server) => [String(server.slug), server]));
     for (const [slug, entry] of this.#servers) {
       const server = servers.get(slug);
       assert.equal(server === undefined, entry.deleted, slug);
@@ -68,17 +68,13 @@ export class ChangeLedger {
       const { versions } = (await readJson(url, key, `/servers/${slug}/versions`)) as { versions: Json[] };
       assert.equal(versions.length, server.version, slug);
       const { secrets } = (await readJson(url, key, `/servers/${slug}/secrets`)) as { secrets: Json[] };
-      for (const name of entry.secrets)
-        assert.ok(
-          secrets.some((secret) => secret.name === name),
-          slug,
-        );
+      const names = new Set(secrets.map(({ name }) => String(name)));
+      assert.ok(entry.secrets.isSubsetOf(names), slug);
     }
     for (const key of this.#keys.values()) await readJson(url, key, '/servers?limit=1');
     const events = await listAll(url, key, '/audit', 'events');
-    const createdSlugs = new Set(
-      events.filter((event) => event.operation === 'createMcpServer').map((event) => event.target),
-    );
+    const creations = events.filter((event) => event.operation === 'createMcpServer');
+    const createdSlugs = new Set(creations.map((event) => event.target));
     for (const slug of this.#servers.keys()) assert.ok(createdSlugs.has(slug), slug);
     // A change that was checked once need not be checked again after every later round.
     this.#servers.clear();
@@ -96,19 +92,10 @@ export async function waitForRandomMoment(round: number, ledger: ChangeLedger): 
   await delay(randomInt(20, 250));
 }
 
-async function send(
-  url: string,
-  key: string,
-  method: string,
-  path: string,
-  body?: Json,
-): Promise<{ status: number; body: Json }> {
-  const response = await fetch(`${url}/api/v1${path}`, {
-    method,
-    headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, body: (await response.json()) as Json };
+async function send(url: string, key: string, method: string, path: string, body?: Json): Promise<Reply> {
+  const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) };
+  const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+  return readReply(await fetch(`${url}/api/v1${path}`, init));
 }
 
 /** Reads stored data through the API and retries while the service is busy. */

@@ -23,6 +23,15 @@ export type Disk = {
 
 const createFolder = () => mkdtempSync(join(tmpdir(), 'toolhost-disk-'));
 
+function mountMemory(folder: string, options: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder], { stdio: 'ignore' });
+}
+
+function unmount(folder: string): void {
+  execFileSync('umount', ['--lazy', folder]);
+  rmdirSync(folder);
+}
+
 /**
  * Limits the file size of the process to one page, so that every write to the database fails as on a full disk. Works
  * on every machine. The limit is a soft one, which its owner may raise again.
@@ -52,7 +61,7 @@ function writePage(file: number, page: Buffer): boolean {
 export function mountSmallDisk(): Disk | undefined {
   const folder = createFolder();
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder], { stdio: 'ignore' });
+    mountMemory(folder, 'size=4m');
   } catch {
     rmdirSync(folder);
     return undefined;
@@ -68,10 +77,7 @@ export function mountSmallDisk(): Disk | undefined {
       closeSync(file);
     },
     empty: () => unlinkSync(ballast),
-    remove() {
-      execFileSync('umount', ['--lazy', folder]);
-      rmdirSync(folder);
-    },
+    remove: () => unmount(folder),
   };
 }
 
@@ -86,17 +92,11 @@ export function createReadOnlyFolder(): { folder: string; remove(): void } {
     return { folder, remove: () => rmdirSync(folder) };
   }
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro,size=1m', 'tmpfs', folder], { stdio: 'ignore' });
+    mountMemory(folder, 'ro,size=1m');
   } catch {
     // No user can create a file there, not even root.
     rmdirSync(folder);
     return { folder: '/proc/self', remove: () => undefined };
   }
-  return {
-    folder,
-    remove() {
-      execFileSync('umount', ['--lazy', folder]);
-      rmdirSync(folder);
-    },
-  };
+  return { folder, remove: () => unmount(folder) };
 }

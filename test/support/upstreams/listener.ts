@@ -1,32 +1,25 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server } from 'node:net';
+import { listenLocally } from './local-server.ts';
 
 /** Accepts and counts connections and never responds. Tests use it to prove that nothing connected. */
 export type Listener = { readonly port: number; readonly connections: number; close(): Promise<void> };
 
 export async function startListener(host = '127.0.0.1', port = 0): Promise<Listener> {
-  const sockets = new Set<Socket>();
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
-    sockets.add(socket);
     socket.on('error', () => undefined);
-    socket.once('close', () => sockets.delete(socket));
   });
-  await once(server.listen(port, host), 'listening');
+  const local = await listenLocally(server, port, host);
   return {
-    port: (server.address() as AddressInfo).port,
+    port: local.port,
     get connections() {
       return connections;
     },
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
+    close: local.close,
   };
 }
 

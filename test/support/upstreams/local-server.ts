@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
-/** A test's own HTTP or TCP server on 127.0.0.1. */
+/** A test's own HTTP or TCP server. */
 export type LocalServer = {
   readonly port: number;
   readonly url: string;
@@ -11,14 +11,14 @@ export type LocalServer = {
   close(): Promise<void>;
 };
 
-/** Lets a server listen on 127.0.0.1, by default on a free port. */
-export async function listenLocally(server: Server, port = 0): Promise<LocalServer> {
+/** Lets a server listen on this machine, by default on a free port. */
+export async function listenLocally(server: Server, port = 0, host = '127.0.0.1'): Promise<LocalServer> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
+  await once(server.listen(port, host), 'listening');
   const address = server.address() as AddressInfo;
   return {
     port: address.port,

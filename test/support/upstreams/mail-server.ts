@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
+import { listenLocally } from './local-server.ts';
 
 /** A received message: its envelope, and its text with the headers. */
 export type ReceivedMail = { to: string[]; text: string };
@@ -30,12 +31,6 @@ export async function startMailServer() {
     });
     sendLine('220 mail.example');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  return {
-    mails,
-    state,
-    url: `smtp://127.0.0.1:${port}`,
-    close: () => new Promise<void>((resolve) => server.close(() => resolve())),
-  };
+  const { port, close } = await listenLocally(server);
+  return { mails, state, url: `smtp://127.0.0.1:${port}`, close };
 }
