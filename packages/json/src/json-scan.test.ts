@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { getRunCount } from '../../../test/sets.ts';
 import { assertAlwaysSync } from '../../../test/support/properties.ts';
 import { scanJson } from './json-scan.ts';
 import { sourceHash } from './json-wasm.ts';
@@ -46,34 +45,23 @@ describe('JSON validation without parsing', () => {
 
   it('rejects the texts that JSON.parse rejects: with a byte changed, omitted, doubled, or inserted', () => {
     const fragments = [...'"\\{}[],:-01.eut \n\u0001é', 'E+', '\\u12', 'null'];
-    fc.assert(
-      fc.property(
-        fc.json({ maxDepth: 3 }),
-        fc.nat(),
-        fc.nat(2),
-        fc.constantFrom(...fragments),
-        (text, at, removedLength, fragment) => {
-          const cut = at % (text.length + 1);
-          const changed = text.slice(0, cut) + fragment + text.slice(cut + removedLength);
-          assert.equal(scan(changed) !== undefined, isJson(changed), changed);
-        },
-      ),
-      { numRuns: getRunCount(5000) },
-    );
+    const inputs = [fc.json({ maxDepth: 3 }), fc.nat(), fc.nat(2), fc.constantFrom(...fragments)] as const;
+    assertAlwaysSync(5000, [...inputs], (text, at, removedLength, fragment) => {
+      const cut = at % (text.length + 1);
+      const changed = text.slice(0, cut) + fragment + text.slice(cut + removedLength);
+      assert.equal(scan(changed) !== undefined, isJson(changed), changed);
+    });
   });
 
   it('checks a long text like a short one, at any chunk boundary', () => {
     const chunkBytes = 65_536;
-    fc.assert(
-      fc.property(fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean(), (text, backOffset, isBroken) => {
-        const tail = isBroken ? text.replace(/[\d"}\]lse]/, '') : text;
-        // The end of the first chunk falls somewhere into the tail.
-        const filler = 'x'.repeat(chunkBytes - 4 - (backOffset % (tail.length + 1)));
-        const longText = `["${filler}",${tail}]`;
-        assert.equal(scan(longText) !== undefined, isJson(longText), tail);
-      }),
-      { numRuns: getRunCount(1000) },
-    );
+    assertAlwaysSync(1000, [fc.json({ maxDepth: 3 }), fc.nat(), fc.boolean()], (text, backOffset, isBroken) => {
+      const tail = isBroken ? text.replace(/[\d"}\]lse]/, '') : text;
+      // The end of the first chunk falls somewhere into the tail.
+      const filler = 'x'.repeat(chunkBytes - 4 - (backOffset % (tail.length + 1)));
+      const longText = `["${filler}",${tail}]`;
+      assert.equal(scan(longText) !== undefined, isJson(longText), tail);
+    });
   });
 
   it('escapes compact text like JSON.stringify, at any length', () => {

@@ -162,14 +162,12 @@ function inspector(generation: InspectorEra, revision: string): LoginClientKind 
         const url = /^Please navigate to: (\S+)$/.exec(line)?.[1];
         return url === undefined ? undefined : completeLoginAndReturn(access, url);
       };
-      const { protocolVersion } = await inspect(generation, access, [...callback, '--method', 'initialize'], {
-        env,
-        onLine,
-      });
+      const initialize = [...callback, '--method', 'initialize'];
+      const { protocolVersion } = await inspect(generation, access, initialize, { env, onLine });
       const stored = ['--stored-auth-only', '--method'];
-      const client = inspectorClient((method, ...more) =>
-        inspect(generation, access, [...stored, method, ...more], { env }),
-      );
+      const invoke = (method: string, ...more: string[]) =>
+        inspect(generation, access, [...stored, method, ...more], { env });
+      const client = inspectorClient(invoke);
       return { ...client, revision: async () => protocolVersion as string };
     },
   };

@@ -22,6 +22,14 @@ export type ToolCallResult = {
   isError?: boolean;
 };
 
+type SendRpc = (
+  slug: string,
+  token: string | undefined,
+  method: string,
+  params?: Json,
+  headers?: Record<string, string>,
+) => Promise<Reply>;
+
 /** The real service in this process, driven through its public interfaces. */
 export type TestToolhost = {
   url: string;
@@ -45,21 +53,9 @@ export type TestToolhost = {
   /** POSTs any body to an MCP endpoint. */
   post(slug: string, body: unknown, options?: { token?: string; headers?: Record<string, string> }): Promise<Reply>;
   /** Sends a stateful JSON-RPC request. */
-  rpc(
-    slug: string,
-    token: string | undefined,
-    method: string,
-    params?: Json,
-    headers?: Record<string, string>,
-  ): Promise<Reply>;
+  rpc: SendRpc;
   /** Sends a request of revision 2026-07-28 with the metadata and headers that it requires. */
-  statelessRpc(
-    slug: string,
-    token: string | undefined,
-    method: string,
-    params?: Json,
-    headers?: Record<string, string>,
-  ): Promise<Reply>;
+  statelessRpc: SendRpc;
   /** Returns the result of a `tools/call`. Throws if the response is an error. */
   callTool(slug: string, token: string | undefined, name: string, args?: Json): Promise<ToolCallResult>;
   /** Creates a server with the management key of the local workspace. Throws if the service refuses it. */

@@ -53,10 +53,7 @@ export interface RecordingUpstream {
   close(): Promise<void>;
 }
 
-interface PendingResponse {
-  promise: Promise<CannedResponse>;
-  resolve(answer: CannedResponse): void;
-}
+type PendingResponse = PromiseWithResolvers<CannedResponse>;
 
 const echo: Handler = ({ method, url, headers, body }) => ({ body: { method, url, headers, body: body.toString() } });
 
@@ -123,16 +120,13 @@ async function handleExchange(
   handlers: ReadonlyMap<string, Handler>,
   add: (request: RecordedRequest) => void,
 ): Promise<void> {
-  const pendingResponse: PendingResponse = Promise.withResolvers<CannedResponse>();
+  const pendingResponse = Promise.withResolvers<CannedResponse>();
   const request = await record(message, response, pendingResponse);
   add(request);
   if (!message.complete) return;
   const route = `${request.method} ${request.url.split('?', 1)[0]}`;
-  const cannedResponse = await resolveResponse(
-    handlers.get(route) ?? handlers.get('*') ?? echo,
-    request,
-    pendingResponse,
-  );
+  const handler = handlers.get(route) ?? handlers.get('*') ?? echo;
+  const cannedResponse = await resolveResponse(handler, request, pendingResponse);
   if (cannedResponse.delayMs) await delay(cannedResponse.delayMs, undefined, { ref: false });
   send(response, cannedResponse);
 }
