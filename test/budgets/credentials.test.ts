@@ -4,6 +4,7 @@ import { makeObject, times } from '../support/long-values.ts';
 import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 /** Repeats a piece up to an exact number of characters. */
 const repeatTo = (piece: string, characters: number) =>
@@ -53,12 +54,9 @@ describe('CPU budget of credentials', () => {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     };
-    const init = { method: 'POST', headers, body: `{"jsonrpc":"2.0","id":1,${message}}` };
-    const work = async () => {
-      const response = await fetch(`${toolhost.url}/mcp/forwarding`, init);
-      return { status: response.status, text: await response.text() };
-    };
-    return toolhost.assertWithinBudget(label, work, maxUnits);
+    const body = `{"jsonrpc":"2.0","id":1,${message}}`;
+    const request = () => sendRawRequest(`${toolhost.url}/mcp/forwarding`, { method: 'POST', headers }, body);
+    return toolhost.assertWithinBudget(label, request, maxUnits);
   };
   const list = '"method":"tools/list"';
   const call = '"method":"tools/call","params":{"name":"get","arguments":{}}';

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { request } from 'node:http';
 import { before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { adversarialJson, adversarialText } from '../support/adversarial-inputs.ts';
+import { adversarialJson, adversarialText, runs, seed } from '../support/adversarial-inputs.ts';
 import { times } from '../support/long-values.ts';
 import { useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import { statelessMeta } from '../support/toolhost/toolhost.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
-/** Number of inputs per endpoint. The seed is fixed to reproduce failures. `PRICE_RUNS` and `PRICE_SEED` change both. */
-const runs = Number(process.env.PRICE_RUNS ?? 3);
-const seed = Number(process.env.PRICE_SEED ?? 7);
 const maxBytes = 1024 * 1024 - 1000;
 
 /** Returns schemas with long patterns, as many as a configuration may have or as the event loop may parse. */
@@ -59,14 +55,6 @@ describe('CPU budget of any input within the limits', () => {
     await toolhost.rest('POST', '/servers/anything/capture', { hours: 1 });
   });
 
-  const send = async ({ method, path, headers, body }: Entry): Promise<number> => {
-    const clientRequest = request(toolhost.url + path, { method, headers: { connection: 'close', ...headers } });
-    clientRequest.end(body);
-    const [response] = await once(clientRequest, 'response');
-    response.resume();
-    await once(response, 'end');
-    return response.statusCode;
-  };
   /** Asserts that no other request has to wait, and that no request fails with status 500. */
   const assertAllWithinBudget = async <Input>(
     inputs: fc.Arbitrary<Input>,
@@ -77,8 +65,10 @@ describe('CPU budget of any input within the limits', () => {
     for (const [index, input] of sample.entries()) {
       for (const [name, entry] of Object.entries(entries(input))) {
         const label = `${name}, input ${index} of seed ${seed}: ${(entry.body ?? entry.path).slice(0, 120)}`;
-        const status = await toolhost.assertWithinBudget(label, () => send(entry));
-        assert.notEqual(status, 500, label);
+        const { path, method, headers, body } = entry;
+        const options = { method, headers: { connection: 'close', ...headers } };
+        const send = () => sendRawRequest(toolhost.url + path, options, body);
+        assert.notEqual((await toolhost.assertWithinBudget(label, send)).status, 500, label);
       }
     }
   };

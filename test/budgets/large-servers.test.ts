@@ -2,21 +2,18 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { configurationLimits } from '@toolhost/json/body-limits';
 import fc from 'fast-check';
-import { adversarialJson } from '../support/adversarial-inputs.ts';
+import { adversarialJson, runs, seed } from '../support/adversarial-inputs.ts';
 import { buildLargeServer, buildLargeTool } from '../support/large-server.ts';
 import { makeObject, times } from '../support/long-values.ts';
 import { getText, useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
+import { sendRawRequest } from '../support/upstreams/raw-request.ts';
 
 describe('CPU budget of large servers', () => {
   const toolhost = useCpuBudgetToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,megabytes=0,tools=0' });
 
   describe('with a thousand tools', () => {
-    /** Number and seed of the random inputs, as in `everything.test.ts`. */
-    const runs = Number(process.env.PRICE_RUNS ?? 3);
-    const seed = Number(process.env.PRICE_SEED ?? 7);
-
     it('[conf 7] reads and stores a server with a thousand tools within the CPU budget in every operation', async () => {
       const size = JSON.stringify(buildLargeServer('large')).length;
       assert.ok(size > 0.85 * configurationLimits.bytes && size < configurationLimits.bytes, String(size));
@@ -179,18 +176,11 @@ describe('CPU budget of large servers', () => {
       for (const slug of slugs) await toolhost.createServer({ slug, tools });
     });
 
-    /** Sends one unverified request to each server in parallel. Returns the statuses and the texts. */
+    const ping = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+    /** Sends one unverified request to each server in parallel. */
     const pingAllServers = () =>
-      Promise.all(
-        slugs.map(async (slug) => {
-          const response = await fetch(`${toolhost.url}/mcp/${slug}`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json' },
-            body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
-          });
-          return { status: response.status, text: await response.text() };
-        }),
-      );
+      Promise.all(slugs.map((slug) => sendRawRequest(`${toolhost.url}/mcp/${slug}`, ping, body)));
 
     /** Accepts 401, and 429 because some requests do not start within five seconds on a busy machine. */
     function assertRejected({ status, text }: { status: number; text: string }): void {

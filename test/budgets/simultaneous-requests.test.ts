@@ -4,9 +4,6 @@ import { times } from '../support/long-values.ts';
 import { type HttpReply, useCpuBudgetToolhost } from '../support/toolhost/cpu-budget-toolhost.ts';
 import { buildToolAt } from '../support/upstream-configs.ts';
 
-/** Number of simultaneous requests. */
-const requestCount = 10;
-
 /** Returns an object with almost the maximum number of names in a body. */
 const makeWideObject = (name: string, value: string) =>
   `{${times(28_000, (n) => `"${name}${n.toString(36)}":${value}`)}}`;
@@ -38,10 +35,8 @@ describe('CPU budget of simultaneous requests', () => {
     const run = buildToolAt(`${toolhost.upstream.url}/run`, { name: 'run', method: 'POST' });
     const a = { type: 'object', properties: { a: {} } };
     const anyOf = ['(a+)+$', '(a?){500}a{500}', '([ab]|\\p{L}|.){1,400}é'].map((pattern) => ({ pattern }));
-    const checked = {
-      type: 'object',
-      properties: { a: { anyOf, items: { anyOf: [...anyOf, { allOf: times(900, (i) => ({ maximum: i })) }] } } },
-    };
+    const items = { anyOf: [...anyOf, { allOf: times(900, (i) => ({ maximum: i })) }] };
+    const checked = { type: 'object', properties: { a: { anyOf, items } } };
     const tools = [
       { ...run, input_schema: a },
       { ...run, name: 'form', body: 'form', input_schema: a },
@@ -57,7 +52,7 @@ describe('CPU budget of simultaneous requests', () => {
     label: string,
     send: () => Promise<HttpReply>,
     expected: readonly number[] = [200],
-    count = requestCount,
+    count = 10,
   ) => {
     toolhost.upstream.on('*', () => ({ body: { ok: true } }));
     const responses = await toolhost.assertWithinBudget(label, () => Promise.all(times(count, send)));
@@ -77,9 +72,8 @@ describe('CPU budget of simultaneous requests', () => {
       // The service does not check this many long configurations of one workspace simultaneously.
       const refused = [400, 429];
       await assertAllWithinBudget(`previews with ${label}`, () => toolhost.call('manage', 'previewToolCall', preview));
-      await assertAllWithinBudget(`new servers over MCP with ${label}`, () =>
-        toolhost.call('manage', 'createMcpServer', args),
-      );
+      const create = () => toolhost.call('manage', 'createMcpServer', args);
+      await assertAllWithinBudget(`new servers over MCP with ${label}`, create);
       await assertAllWithinBudget(`new servers with ${label}`, () => toolhost.rest('POST', '/servers', args), refused);
       const tryOut = () => toolhost.rest('POST', '/servers/anything/tools/run/call', `{"arguments":${args}}`);
       await assertAllWithinBudget(`try-outs with ${label}`, tryOut, [200, 429]);
@@ -103,10 +97,10 @@ describe('CPU budget of simultaneous requests', () => {
   });
 
   it('validates slow arguments of simultaneous calls within the CPU budget', async () => {
-    for (const [label, value] of Object.entries(slowValues))
-      await assertAllWithinBudget(`arguments with ${label}`, () =>
-        toolhost.call('anything', 'check', `{"a":${value}}`),
-      );
+    for (const [label, value] of Object.entries(slowValues)) {
+      const send = () => toolhost.call('anything', 'check', `{"a":${value}}`);
+      await assertAllWithinBudget(`arguments with ${label}`, send);
+    }
   });
 
   it('parses simultaneous upstream responses within the CPU budget', async () => {

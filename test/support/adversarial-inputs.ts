@@ -1,5 +1,9 @@
 import fc from 'fast-check';
 
+/** Number of inputs per endpoint. The seed is fixed to reproduce failures. `PRICE_RUNS` and `PRICE_SEED` change both. */
+export const runs = Number(process.env.PRICE_RUNS ?? 3);
+export const seed = Number(process.env.PRICE_SEED ?? 7);
+
 const prototypeNames = ['__proto__', 'constructor', 'toString'];
 const objectNames = [...prototypeNames, 'a', 'a.b', '$ref', 'type', 'properties', '', '\u{1f600}', 'x-mcp-header'];
 const escapes = ['\\"', '\\\\', '\\u0000', '\\ud800', '\\u00e9'];
@@ -11,7 +15,7 @@ const numbers = ['1', '1.10', '-0', '1e308', '1E-400', ...longNumbers];
 /** Repeats a fragment as often as it fits into this many bytes. */
 function repeatToFit(fragment: string, bytes: number, maxRepeats: number): string[] {
   const times = Math.min(maxRepeats, Math.floor(bytes / (Buffer.byteLength(fragment) + 1)));
-  return Array.from({ length: Math.max(1, times) }, () => fragment);
+  return Array(Math.max(1, times)).fill(fragment);
 }
 
 /** Just below the maximum number of elements and names in a body. */
