@@ -1,6 +1,6 @@
 /** Builds the rows for `--reports` in plain SQL: the same statements for both engines, the same rows in every run. */
 import { serverConfigSchema } from '@toolhost/tool-config/server-config';
-import { durationBuckets } from '../apps/server/src/duration-classes.ts';
+import { durationBuckets } from '../apps/server/src/duration-buckets.ts';
 import { minuteCountsRetentionMs } from '../apps/server/src/store/calls/call-statistics.ts';
 import {
   countColumns,

@@ -1,3 +1,4 @@
+import { quotaNames } from '../apps/server/src/quotas.ts';
 import { basename } from 'node:path';
 import { bodyLimits, configurationLimits, eventLoopLimits } from '@toolhost/json/body-limits';
 import type { BodyLimits } from '@toolhost/json/json-scan';
@@ -21,7 +22,7 @@ import { maxConcurrentImports } from '../apps/server/src/app/adapters/importing.
 import { importTimes, jobQueue, jobTimes, maxThreads } from '../apps/server/src/app/adapters/threads.ts';
 import { minWorkBytes } from '../apps/server/src/app/process-memory.ts';
 import { loginRequestsPerMinute } from '../apps/server/src/app/web.ts';
-import { defaultMaxAddresses, maxFailures } from '../apps/server/src/edge/address-limit.ts';
+import { defaultMaxNetworks, maxFailures } from '../apps/server/src/edge/address-limit.ts';
 import { maxPipelined } from '../apps/server/src/edge/client-connections.ts';
 import { deadlineBytes, overLimitMs } from '../apps/server/src/edge/unread-responses.ts';
 import {
@@ -43,7 +44,7 @@ import {
   maxCachedServers,
   maxCompiledCharacters,
 } from '../apps/server/src/gateway/hosted/hosted-servers.ts';
-import { maxToolListBytes } from '../apps/server/src/gateway/hosted/served.ts';
+import { maxToolListBytes } from '../apps/server/src/gateway/hosted/server-variants.ts';
 import {
   circuitOpenMs,
   circuitWindowMs,
@@ -74,7 +75,7 @@ import {
 } from '../apps/server/src/operations/quotas/concurrency-limiters.ts';
 import { maxSecrets } from '../apps/server/src/operations/servers/secrets.ts';
 import { defaultRuntimeOptions, maxClientConnections, shutdownTimeoutMs } from '../apps/server/src/process/start.ts';
-import { quotaKinds, quotaNames } from '../apps/server/src/quotas.ts';
+import { quotaKinds } from '../apps/server/src/quotas.ts';
 import { maxCachedKeys, maxKeyChainLength } from '../apps/server/src/store/api-keys.ts';
 import {
   maxDetailCharsPerDay,
@@ -294,7 +295,7 @@ const sections: Record<string, Limit[]> = {
       'apps/server/src/operations/quotas/concurrency-limiters.ts',
     ],
     ['model responses to one question', formatCount(maxModelSteps), 'apps/server/src/model.ts'],
-    ['a tool list', formatSize(maxToolListBytes), 'apps/server/src/gateway/hosted/served.ts'],
+    ['a tool list', formatSize(maxToolListBytes), 'apps/server/src/gateway/hosted/server-variants.ts'],
     ['messages in a conversation', formatCount(maxMessages), 'apps/server/src/operations/playground/ask-model.ts'],
     [
       'a model response',
@@ -540,7 +541,7 @@ const sections: Record<string, Limit[]> = {
     ['API keys', formatCount(maxCachedKeys), 'apps/server/src/store/api-keys.ts'],
     ['verified tokens', formatCount(maxVerifiedCallers), 'apps/server/src/gateway/callers/resolve-caller.ts'],
     ['logins in use', formatCount(maxCachedGrants), 'apps/server/src/oauth/provider-tokens.ts'],
-    ['addresses per limit', formatCount(defaultMaxAddresses), 'apps/server/src/edge/address-limit.ts'],
+    ['addresses per limit', formatCount(defaultMaxNetworks), 'apps/server/src/edge/address-limit.ts'],
     ['circuit breakers', formatCount(maxCircuits), 'apps/server/src/gateway/limits/circuit-breakers.ts'],
   ],
 };

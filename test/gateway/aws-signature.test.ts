@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
 import { before, describe, it } from 'node:test';
-import { signRequest } from '../../apps/server/src/gateway/call/credentials-of-call.ts';
+import { signRequest } from '../../apps/server/src/gateway/call/call-credentials.ts';
 import { getErrorText, getResultText, startOneTool } from '../support/one-tool.ts';
 import { patchServer, setSecret } from '../support/server-requests.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';

@@ -109,7 +109,7 @@ const processShares: Record<string, ClaimShare> = {
       pool
         .run({ ...job, ownerId: workspaceId, times: { limitMs: 60_000, queueTimeoutMs: 60_000 } })
         .catch(() => undefined);
-    const { running, waiting } = pool.counts();
+    const { running, waiting } = pool.getCounts();
     await pool.close();
     return running + waiting;
   },

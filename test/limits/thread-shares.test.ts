@@ -43,7 +43,7 @@ describe('job threads of a workspace', () => {
       const headers = { 'x-forwarded-for': '203.0.113.1' };
       return toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} }, headers).catch(() => undefined);
     };
-    const getCounts = () => toolhost.running.app.threads.counts();
+    const getCounts = () => toolhost.running.app.threads.getCounts();
     try {
       const flood = [callFrom(openFirst, 'made-up-1')];
       await first.waitUntilHanging();
@@ -88,7 +88,7 @@ describe('job threads of a workspace', () => {
     }));
     const key = await toolhost.createKey();
     const slug = await oneTool.createToolServer({ url: '/long', response_fields: ['rest'] });
-    const getCounts = () => toolhost.running.app.threads.counts();
+    const getCounts = () => toolhost.running.app.threads.getCounts();
     const startPlan = async (index: number) => {
       const body = { mode: 'plan', url: `${upstream.url}/${index}.json` };
       return toolhost.rest('POST', '/import', {

@@ -17,7 +17,7 @@ process.on('message', (configText: string) => {
     const server = compileServer(source, new Map(), { server: limits, workspace: limits }, 'test');
     const views = Object.keys(config.views ?? {}).map((name) => server.findView(name));
     for (const compiled of [server, ...views]) {
-      compiled?.toolsJson();
+      compiled?.getToolsJson();
       for (const { name } of compiled?.config.tools ?? []) {
         try {
           compiled?.getTool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);

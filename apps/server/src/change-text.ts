@@ -18,7 +18,7 @@ const fieldLabels: { readonly [field: string]: string } = {
   forward_headers: 'forwarded headers',
 };
 
-/** Labels for the entries of fields with named entries. */
+/** Labels for the entries of fields with named entries, such as `headers`. */
 const entryLabels: { readonly [field: string]: string } = {
   input_schema: 'argument',
   headers: 'header',
@@ -35,6 +35,7 @@ export function formatChange(change: FieldChange): string {
   return truncateText(describeChange(change), maxTextLength);
 }
 
+/** `path` is a path in a configuration, such as `tools[list_orders].timeout_ms` or `views.read`. */
 function describeChange({ path, before, after }: FieldChange): string {
   const verb = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
   if (path === '') return 'everything changed';

@@ -1,6 +1,6 @@
 /**
- * Entry for the command line. A part of the service is loaded only by the command that runs it, so this file imports
- * nothing that `toolhost serve` does not need before its first call.
+ * Entry point of the service for `apps/cli`. Large parts are imported dynamically, so that each command loads only the
+ * parts that it runs.
  */
 
 export type { BackupReport } from './app/backups.ts';

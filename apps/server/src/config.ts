@@ -101,8 +101,8 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const masterKeys =
     values.MASTER_KEY === '' ? undefined : tryOrReport(() => parseMasterKeys(values.MASTER_KEY), problems);
   const certificateAuthorities = tryOrReport(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
-  if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string));
-  problems.push(...identityProblems(values, mode));
+  if (mode === 'production') problems.push(...findProductionProblems(values, baseUrl as string));
+  problems.push(...findIdentityProblems(values, mode));
   const egressAllow = tryOrReport(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
   const egressProxy = tryOrReport(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = tryOrReport(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
@@ -110,7 +110,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const quotas = tryOrReport(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL)
     problems.push(...findPostgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
-  problems.push(...observabilityProblems(values), ...mailProblems(values));
+  problems.push(...findObservabilityProblems(values), ...findMailProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const config: Config = {
     mode,
@@ -167,10 +167,11 @@ function readSecretFiles(env: NodeJS.ProcessEnv, readFile: (path: string) => str
   const problems: string[] = [];
   for (const name of secretVariableNames) {
     const variable = getFileVariableName(name);
-    const file = env[variable]?.trim();
-    if (!file) continue;
+    const path = env[variable]?.trim();
+    if (!path) continue;
     if (env[name]?.trim()) problems.push(`${name} and ${variable}: set only one of the two`);
-    const text = tryOrReport(() => readFile(file).trim(), []);
+    // The error of the file system is dropped, because the problem below describes it.
+    const text = tryOrReport(() => readFile(path).trim(), []);
     if (!text)
       problems.push(
         `${variable}: ${text === '' ? 'is empty' : 'cannot be read'}; allowed: the path of a readable file that contains ${name}`,
@@ -199,21 +200,20 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
-  const address = parseServiceUrl(text);
-  if (address === undefined)
+  const baseUrl = parseServiceUrl(text);
+  if (baseUrl === undefined)
     problems.push(
       `BASE_URL: found ${quoteSetting(text)}; allowed: the URL that clients use, such as https://tools.example.com or https://example.com/tools`,
     );
-  return address;
+  return baseUrl;
 }
 
-function productionProblems(values: Values, baseUrl: string): string[] {
+function findProductionProblems(values: Values, baseUrl: string): string[] {
   const problems: string[] = [];
   if (!baseUrl.startsWith('https://'))
     problems.push(`BASE_URL: found ${baseUrl}; allowed: https:// (or a loopback address for local mode)`);
-  if (values.MASTER_KEY === '') {
+  if (values.MASTER_KEY === '')
     problems.push('MASTER_KEY: required in production mode; generate one with: openssl rand -base64 32');
-  }
   if (values.ALLOWED_HOSTS !== '')
     problems.push('ALLOWED_HOSTS: only allowed in local mode; in production mode, BASE_URL is the only URL');
   return problems;
@@ -222,7 +222,7 @@ function productionProblems(values: Values, baseUrl: string): string[] {
 /**
  * Checks the identity provider settings. Local mode has a built-in provider, so it needs either none of them or all.
  */
-function identityProblems(values: Values, mode: Mode): string[] {
+function findIdentityProblems(values: Values, mode: Mode): string[] {
   const issuer = values.OIDC_ISSUER;
   if (issuer === '' && mode === 'local') return [];
   const context = mode === 'production' ? 'in production mode' : 'with OIDC_ISSUER';
@@ -237,19 +237,18 @@ function identityProblems(values: Values, mode: Mode): string[] {
  * Checks the observability settings. Messages do not repeat values: a token is secret, and a collector URL may contain
  * one.
  */
-function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
+function findObservabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Values): string[] {
   const problems: string[] = [];
-  if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token)) {
+  // The syntax of a bearer token (RFC 6750, 2.1), with a minimum length.
+  if (token !== '' && !/^[A-Za-z0-9._~+/-]{16,}=*$/.test(token))
     problems.push('METRICS_TOKEN: is too short or has invalid characters; generate one with: openssl rand -hex 32');
-  }
-  if (endpoint !== '' && !parseWebUrl(endpoint, { allowsCredentials: true })) {
+  if (endpoint !== '' && !parseWebUrl(endpoint, { allowsCredentials: true }))
     problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: an http:// or https:// URL, such as http://127.0.0.1:4318');
-  }
   return problems;
 }
 
 /** Checks the mail settings. Messages do not repeat the server URL, which may contain a password. */
-function mailProblems({ SMTP_URL: server, MAIL_FROM: from }: Values): string[] {
+function findMailProblems({ SMTP_URL: server, MAIL_FROM: from }: Values): string[] {
   if (server === '') return [];
   const isValidServer = /^smtps?:\/\/[^/\s]+\/?(\?\S*)?$/.test(server);
   return [

@@ -1,6 +1,6 @@
 /**
- * Folds the case of an address the way invitations compare it. Only ASCII letters are folded: by Unicode's rules the
- * Kelvin sign would become a k, and with it another person's address. Invitations accept ASCII addresses only.
+ * Lowercases an address, so that it can be compared with that of an invitation. Only ASCII letters change: by Unicode's
+ * rules, the Kelvin sign becomes a k, and the address that of another person. Invitations accept ASCII addresses only.
  */
 export function foldAddressCase(address: string): string {
   return address.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
@@ -12,6 +12,7 @@ export function foldAddressCase(address: string): string {
  */
 export const maxAddressLength = 200;
 
+/** Matches a visible character that separates nothing in a list of addresses, in any script. */
 const addressCharacter = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\s,;:<>()[\]{}"\\@，、；：؛،＠﹐﹑﹔﹕﹫]`;
 const singleAddressPattern = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
 

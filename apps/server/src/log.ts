@@ -22,7 +22,7 @@ const redactedFields = [
 
 /**
  * Creates the structured log on standard error: JSON lines, or readable lines on a terminal. Lines are written
- * asynchronously. With `isSynchronous` a line is written before its function returns.
+ * asynchronously, or with `isSynchronous` before the call that logs them returns.
  */
 export function createLog(level: string, { isSynchronous = false } = {}): Log {
   const options = {

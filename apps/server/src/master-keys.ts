@@ -2,6 +2,7 @@
 export function parseMasterKeys(text: string): Buffer[] {
   const keys = text.split(',').map((key) => key.trim());
   const nonEmptyKeys = keys.filter((key) => key !== '');
+  // If all are empty, parsing the first one throws.
   return (nonEmptyKeys.length === 0 ? keys : nonEmptyKeys).map(parseMasterKey);
 }
 
@@ -11,12 +12,13 @@ function parseMasterKey(text: string): Buffer {
   const bytes = decodeKey(text);
   if (!bytes) throw new Error(`MASTER_KEY: is neither base64 nor hex; ${advice}`);
   if (bytes.length < 32) throw new Error(`MASTER_KEY: is too short; ${advice}`);
+  // 32 random bytes have about 30 distinct values and differences. Repeated or ascending bytes have few.
   const differences = new Set(bytes.map((byte, index) => byte - (bytes[index - 1] ?? 0)));
   if (new Set(bytes).size < 12 || differences.size < 12) throw new Error(`MASTER_KEY: is not random; ${advice}`);
   return bytes;
 }
 
-/** Decodes strictly. Node's decoder skips characters that are not base64, so it would accept a passphrase as a key. */
+/** Decodes strictly. Node's decoder skips characters that are not base64, and would accept a passphrase as a key. */
 function decodeKey(text: string): Buffer | undefined {
   if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex');
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined;

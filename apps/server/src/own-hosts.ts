@@ -40,7 +40,7 @@ export type ServiceHosts = {
   names: ReadonlySet<string>;
   /** Path of the base URL. */
   path: string;
-  /** Returns the base URL under a request's host: in local mode that of any name, otherwise the configured one. */
+  /** Returns the base URL with the host of a request if that is one of `names`, otherwise the configured base URL. */
   getBaseUrl(host: string | undefined): string;
   /**
    * Returns true if a URL leads to one of these hosts, or to a server's own host. Other paths of the base URL's host
@@ -62,7 +62,7 @@ const localHostNames = ['localhost', '127.0.0.1', '[::1]'];
 export function createServiceHosts({ baseUrl, mode, serverHosts, allowedHosts }: ServiceHostOptions): ServiceHosts {
   const { host, port, protocol } = new URL(baseUrl);
   const path = getBasePath(baseUrl);
-  // Proxies may decode paths, merge slashes, or ignore case.
+  // Also matches paths that proxies may turn into one below the base path: they may decode, merge slashes, or fold case.
   const possibleSubpathPattern = new RegExp(`^${path.replaceAll('.', '\\.')}(?:/|$)|%|//`, 'i');
   const extraHosts = allowedHosts.map((entry) => (/:\d+$/.test(entry) ? toPlainHttpHost(entry) : addPort(entry, port)));
   const localHosts = mode === 'local' ? [...localHostNames.map((name) => addPort(name, port)), ...extraHosts] : [];
@@ -87,7 +87,7 @@ export function createServiceHosts({ baseUrl, mode, serverHosts, allowedHosts }:
   };
 }
 
-/** Returns a host as clients of plain HTTP send it: without the default port. */
+/** Returns a host as HTTP clients send it: without the default port 80. */
 function toPlainHttpHost(entry: string): string {
   return new URL(`http://${entry}`).host;
 }

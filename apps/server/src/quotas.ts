@@ -1,7 +1,7 @@
 /**
  * Limits of a workspace's stored data and changes; 0 means no limit. Data that is deleted with a workspace counts
- * toward that workspace. Slugs and changes, which a deleted workspace does not give back, count toward all workspaces
- * of the tenant.
+ * toward that workspace. Slugs and changes count toward all workspaces of their creator, and deleting a workspace frees
+ * none of them.
  */
 export const quotaKinds = {
   servers: { defaultValue: 1000, description: 'hosted servers' },
@@ -40,11 +40,10 @@ export function parseQuotas(text: string): ConfiguredQuotas {
 function parseQuota(entry: string): [QuotaName, number] {
   const [, name = '', digits = ''] = /^([a-z_]+)\s*=\s*(\d{1,8})$/.exec(entry) ?? [];
   const value = Number(digits);
-  if (!isQuotaName(name) || digits === '' || value > maxQuota) {
+  if (!isQuotaName(name) || digits === '' || value > maxQuota)
     throw new Error(
       `QUOTAS: found ${JSON.stringify(entry)}; allowed: name=number, comma-separated, with ${quotaNames.join(', ')} and numbers from 0 (no limit) to ${maxQuota}`,
     );
-  }
   return [name, value];
 }
 

@@ -58,6 +58,7 @@ export function createBasePathRemover(baseUrl: string): (path: string) => string
   return (path) => path.replace(basePathPattern, '$1') || routes.home;
 }
 
+/** Source of a pattern for view names: letters, digits, and hyphens, except the reserved names. */
 const viewPattern = `(?!(?:${reservedViewNames.join('|')})$)[a-z0-9][a-z0-9-]{0,39}`;
 const mcpPathPattern = new RegExp(`^/mcp/([^/]+(?:/${viewPattern})?)$`);
 

@@ -24,7 +24,7 @@ export type TestCall = ServedVariant & {
   /** Id of the API key or user. */
   actorId: string;
   /** The API key and the keys it was created with, as far as they have limits. */
-  limits: readonly LimitedKey[] | undefined;
+  limitedKeys: readonly LimitedKey[] | undefined;
   requestId: string;
   /**
    * Checks again that the actor is authorized; called before the request is sent if the call was queued.
@@ -34,7 +34,7 @@ export type TestCall = ServedVariant & {
 };
 
 /** A question in the playground of a server. */
-export type ModelRequest = Pick<TestCall, 'actorId' | 'limits' | 'requestId' | 'checkActor'> & {
+export type ModelRequest = Pick<TestCall, 'actorId' | 'limitedKeys' | 'requestId' | 'checkActor'> & {
   variant: ServedVariant;
   question: ModelQuestion;
   /** Subject of error sentences: the model's host, or its name for actors who may not see its address. */

@@ -5,7 +5,7 @@ import { defaultQuotas } from './quotas.ts';
 import { isHost } from './setting-addresses.ts';
 
 /** Replaces the wildcard of a host pattern with a slug of the maximum length. */
-const maxLengthHost = (pattern: string) => pattern.replace('*', 's'.repeat(63));
+const buildLongestHost = (pattern: string) => pattern.replace('*', 's'.repeat(63));
 
 /** Declares every environment variable. The reference page is generated from this. */
 export const variables = {
@@ -27,7 +27,7 @@ export const variables = {
       'Public URL; if it has a path, everything is served below it. A non-loopback host enables production mode.',
   },
   SERVER_HOSTS: {
-    schema: z.string().refine((text) => text === '' || (/^\*\.[^*]+$/.test(text) && isHost(maxLengthHost(text)))),
+    schema: z.string().refine((text) => text === '' || (/^\*\.[^*]+$/.test(text) && isHost(buildLongestHost(text)))),
     fallback: '',
     meaning:
       'Wildcard host that gives each server a host name in addition to its path, such as *.tools.example.com; empty for none.',

@@ -44,6 +44,7 @@ import {
 import { indexTools, isReadOnly, selectTools, toViewTool, type View } from '@toolhost/tool-config/view';
 import type { Warning } from '@toolhost/tool-config/warning';
 
+/** Numbers of listed tools, and of tokens of the tool list, above which there is a warning. */
 const manyToolsThreshold = 40;
 const manyTokensThreshold = 10_000;
 const clientLimits = knownClients
@@ -65,15 +66,16 @@ const toolsPerChunk = 100;
 export async function estimateTokensInChunks(config: ServerConfig): Promise<number> {
   if (config.tools.length <= toolsPerChunk) return estimateTokens(config);
   const listedTools = getListedTools(config);
-  const isListed = new Set(listedTools);
-  const unlistedConfig = { ...config, tools: config.tools.filter((tool) => !isListed.has(tool)) };
+  const listed = new Set(listedTools);
+  // Measures the built-in tools first. `max_response_tokens` adds `read_more` to them, whatever its value.
+  const unlistedConfig = { ...config, tools: config.tools.filter((tool) => !listed.has(tool)) };
   let length = getJsonLength(
     createToolList({ ...unlistedConfig, ...(hasResponseLimit(config) && { max_response_tokens: 1 }) }),
   );
   for (let start = 0; start < listedTools.length; start += toolsPerChunk) {
     await yieldToEventLoop();
     const chunk = listedTools.slice(start, start + toolsPerChunk);
-    // A comma instead of the two brackets.
+    // A chunk adds a comma to the whole list instead of its two brackets.
     length += getJsonLength(chunk.map((tool) => toToolDefinition(tool, config))) - 1;
   }
   return estimateTokenCount(length);
@@ -96,7 +98,7 @@ function getJsonLength(list: readonly ToolDefinition[]): number {
 /** Returns the warnings of a configuration. `storedSecrets` are the names of the secrets that have a value. */
 export function findWarnings(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
   const listedTools = new Set(getListedTools(config));
-  const guesses = createSuggestionBudget();
+  const suggestionBudget = createSuggestionBudget();
   const resolve = createToolResolver(config);
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
     ...findToolWarnings(tool, `tools[${index}]`, resolve(tool)),
@@ -105,7 +107,7 @@ export function findWarnings(config: ServerConfig, storedSecrets: ReadonlySet<st
     ...(listedTools.has(tool) ? findClientWarnings(tool, `tools[${index}]`, config.slug) : []),
     ...findHintWarnings(tool, `tools[${index}]`),
     ...findPathWarnings(tool, `tools[${index}]`),
-    ...findResponseWarnings(tool, `tools[${index}]`, guesses),
+    ...findResponseWarnings(tool, `tools[${index}]`, suggestionBudget),
     ...findBraceWarnings(tool.headers, `tools[${index}].headers`),
   ]);
   warnings.push(...findListWarnings(config), ...findLoginWarnings(config));
@@ -117,9 +119,8 @@ export function findWarnings(config: ServerConfig, storedSecrets: ReadonlySet<st
     ...findViewWarnings(config),
     ...findFixedConflicts(config),
   );
-  if (config.description && deceptiveCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
+  if (config.description && deceptiveCharacters.test(config.description.replaceAll(/[\n\t]/g, '')))
     warnings.push({ path: 'description', message: 'has invisible characters' });
-  }
   return warnings;
 }
 
@@ -129,18 +130,16 @@ export function findListWarnings(config: ServerConfig, tokens = estimateTokens(c
   const count = getEnabledTools(config).length;
   if (count === 0) warnings.push({ path: 'tools', message: getNoToolsMessage(config) });
   const listedCount = getListedTools(config).length;
-  if (listedCount > manyToolsThreshold) {
+  if (listedCount > manyToolsThreshold)
     warnings.push({
       path: 'tools',
       message: `has ${listedCount} tools, but some clients drop tools above ${manyToolsThreshold} (${clientLimits}, across all their servers); use several servers, or set tool_mode to search`,
     });
-  }
-  if (tokens > manyTokensThreshold) {
+  if (tokens > manyTokensThreshold)
     warnings.push({
       path: 'tools',
       message: `the tool list uses about ${tokens} tokens in every conversation; shorten descriptions, split the server, or set tool_mode to search`,
     });
-  }
   return warnings;
 }
 
@@ -151,12 +150,16 @@ export function getNoToolsMessage(config: Pick<ServerConfig, 'tools'>): string {
     : 'every tool of the server is disabled; agents see none';
 }
 
-function findSecretWarnings(uses: readonly SecretUse[], at: string, storedSecrets: ReadonlySet<string>): Warning[] {
+function findSecretWarnings(
+  uses: readonly SecretUse[],
+  pathPrefix: string,
+  storedSecrets: ReadonlySet<string>,
+): Warning[] {
   return uses.flatMap(({ path, names }) =>
     names
       .filter((name) => !storedSecrets.has(name))
       .map((name) => ({
-        path: at + path,
+        path: pathPrefix + path,
         message: `{{${name}}} has no value yet; set the secret before calling`,
       })),
   );
@@ -168,7 +171,7 @@ function findVariableWarnings(
 ): Warning[] {
   const names = Object.keys(variables);
   if (names.length === 0) return [];
-  const used = new Set(
+  const usedNames = new Set(
     getPlaceholderNames([
       config.base_url,
       config.headers,
@@ -180,7 +183,7 @@ function findVariableWarnings(
     const path = `variables.${name}`;
     if (storedSecrets.has(name))
       return [{ path, message: `is also the name of a stored secret, which {{${name}}} no longer sends` }];
-    return used.has(name) ? [] : [{ path, message: `no {{${name}}} refers to it` }];
+    return usedNames.has(name) ? [] : [{ path, message: `no {{${name}}} refers to it` }];
   });
 }
 
@@ -194,12 +197,12 @@ export function findViewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tool
   });
 }
 
-function findOmittedTools(view: View, at: string, byName: ReadonlyMap<string, Tool>): Warning[] {
+function findOmittedTools(view: View, viewPath: string, byName: ReadonlyMap<string, Tool>): Warning[] {
   return (view.tools ?? []).flatMap((entry, position) => {
     const { name } = toViewTool(entry);
     const tool = byName.get(name);
     const message = tool && getOmissionReason(tool, view);
-    return message === undefined ? [] : [{ path: `${at}.tools[${position}]`, message }];
+    return message === undefined ? [] : [{ path: `${viewPath}.tools[${position}]`, message }];
   });
 }
 
@@ -218,12 +221,11 @@ function findLoginWarnings(config: ServerConfig): Warning[] {
   warnings.push(...findUnusedCredentials(config));
   if (!oauth) return warnings;
   const warn = (path: string, message: string) => warnings.push({ path, message });
-  if (!authentication) {
+  if (!authentication)
     warn(
       'authentication',
       'is missing, so the login token is never sent to the upstream; set how it is sent, for example {"type": "Bearer"}',
     );
-  }
   if (oauth.authorization_url === oauth.token_url) {
     warn(
       'oauth.token_url',
@@ -243,8 +245,8 @@ function findLoginWarnings(config: ServerConfig): Warning[] {
 }
 
 function findUnusedCredentials({ credentials = {}, tools }: ServerConfig): Warning[] {
-  const used = new Set(tools.map(({ credential }) => credential));
-  const unused = Object.keys(credentials).filter((name) => !used.has(name));
+  const usedNames = new Set(tools.map(({ credential }) => credential));
+  const unused = Object.keys(credentials).filter((name) => !usedNames.has(name));
   return unused.map((name) => ({ path: `credentials.${name}`, message: 'no tool refers to it in credential' }));
 }
 
@@ -256,14 +258,14 @@ function findCredentialWarnings({ type, token }: Authentication): Warning[] {
 }
 
 /** Returns warnings about arguments that the query credential replaces. */
-function findReplacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Warning[] {
+function findReplacedArguments(tool: Tool, toolPath: string, authentication: Authentications | undefined): Warning[] {
   const credential = credentialQueryNames(authentication);
   const kind = getBodyKind(tool);
   const isJsonBody = kind === 'json' || kind === 'template';
   return getArguments(tool.input_schema)
     .filter(({ name, wire }) => isReadAs(wire.wire_name ?? name, credential))
     .map(({ name }) => ({
-      path: `${at}.input_schema.${name}`,
+      path: `${toolPath}.input_schema.${name}`,
       message: `could be read as the credential in the query, so it is sent ${isJsonBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
     }));
 }

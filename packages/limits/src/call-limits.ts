@@ -127,7 +127,7 @@ export type CircuitState = {
 export type WiderNetwork = { name: string; weight: number };
 
 /**
- * Returns the wider networks around an IPv6 /64, as `clientNetwork` formats it; none for an IPv4 address. Anyone can
+ * Returns the wider networks around an IPv6 /64, as `getClientNetwork` formats it; none for an IPv4 address. Anyone can
  * rent a /56 or a /48, which contains 65,536 networks of that size. But a phone company gives each of its customers one
  * /64, so a wider network gets more turns than a single one.
  */

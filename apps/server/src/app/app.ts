@@ -34,7 +34,7 @@ export type App = {
   /** See `Database`. */
   databaseLost: Promise<string>;
   /** Used at exit: threads that are busy in native code cannot be ended. */
-  threads: Pick<ThreadPool, 'states' | 'counts'>;
+  threads: Pick<ThreadPool, 'getStates' | 'getCounts'>;
   /** Returns false if pending data was lost. */
   close(): Promise<boolean>;
 };

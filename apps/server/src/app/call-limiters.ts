@@ -1,5 +1,5 @@
 import type { ClientRequest } from '@toolhost/credentials/client-request';
-import { clientNetwork } from '../edge/client-address.ts';
+import { getClientNetwork } from '../edge/client-address.ts';
 import { createUnreadResponses } from '../edge/unread-responses.ts';
 import { createUnverifiedCallers } from '../edge/unverified-callers.ts';
 import { QuotaCounter } from '../gateway/limits/call-quotas.ts';
@@ -62,7 +62,7 @@ export function createCallLimiters(foundation: Foundation) {
 function createAddressLimiters({ config, runtime, membership, memory, observability }: Foundation) {
   const { trustedProxies, refusalsPerMinute } = config;
   const { clock, slowReaderMs } = runtime;
-  const getNetwork = (request: ClientRequest) => clientNetwork(request, trustedProxies);
+  const getNetwork = (request: ClientRequest) => getClientNetwork(request, trustedProxies);
   return {
     getNetwork,
     unverifiedCallers: createUnverifiedCallers({ refusalsPerMinute, getNetwork, clock, processes: membership }),

@@ -43,7 +43,7 @@ export function startCallRecords(
   return {
     add: callLog.add,
     flush: callLog.flush,
-    waiting: callLog.waiting,
+    getWaitingCount: callLog.getWaitingCount,
     async stop() {
       await spoolRestored;
       const unwritten = await callLog.stop();

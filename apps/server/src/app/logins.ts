@@ -51,8 +51,8 @@ export function createLogins(foundation: Foundation, caches: Caches) {
     acceptsDocuments: config.clientDocuments !== 'off',
     findDocument: createClientDocuments(documents, ownHosts, config.clientDocuments),
     passthroughTokens,
-    unsaved: unsavedTokens,
-    refusals: createRefreshRefusals(now),
+    unsavedTokens,
+    refreshRefusals: createRefreshRefusals(now),
     refreshesInProgress: new Map(),
     random: randomBytes,
     now,
@@ -116,7 +116,7 @@ function createManagementLogin(
     actsIn: 'Your own workspace, or the one that you last switched to in the dashboard',
     issuer: buildUrl(baseUrl, routes.mcp, slug),
     serverHostUrl: createServerHostUrls(config)(slug),
-    apiAddress: baseUrl + apiPath,
+    apiUrl: baseUrl + apiPath,
     scopes: ['manage:read', 'manage:write'],
     mode: 'issued',
     agreement: 'management',
@@ -127,7 +127,7 @@ function createManagementLogin(
       audience: [],
       getDisplayedCode: (error) => getDisplayedCode(error, []),
       getDisplayedMessage: (description) => getDisplayedMessage(description, []),
-      authorizationUrl: ({ state, verifier }) =>
+      buildAuthorizationUrl: ({ state, verifier }) =>
         identity.authorizationUrl({ state, verifier, nonce: deriveNonce(verifier) }, redirectUri),
       async exchange({ parameters, state, verifier }) {
         const returned = new URL(redirectUri);
@@ -217,7 +217,7 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
 function toLoginView(server: HostedServer, name: string): LoginView | undefined {
   const view = server.findView(name);
   if (!view) return undefined;
-  const tools = view.config.tools.map((tool) => ({ name: tool.title ?? tool.name, reads: isReadOnly(tool) }));
+  const tools = view.config.tools.map((tool) => ({ name: tool.title ?? tool.name, isReadOnly: isReadOnly(tool) }));
   return { name, title: view.config.name, tools };
 }
 

@@ -1,4 +1,4 @@
-import { getExposedTools } from '../gateway/hosted/served.ts';
+import { getExposedTools } from '../gateway/hosted/server-variants.ts';
 import { createTryOut } from '../gateway/try-out.ts';
 import type { Serving } from '../operations/operation.ts';
 import { createConcurrencyLimiters } from '../operations/quotas/concurrency-limiters.ts';

@@ -59,7 +59,7 @@ export async function createWeb(deps: WebDeps): Promise<Web> {
   const { getNetwork, unverifiedCallers, unreadResponses } = deps.limiters.addresses;
   const { oauth, managementLogin } = logins;
   const createPerMinuteLimit = (maxRequests: number) => {
-    const limit = createAddressLimit({ perMinute: maxRequests, clock, processes });
+    const limit = createAddressLimit({ permits: maxRequests, clock, processes });
     return (request: ClientRequest) => limit.take(getNetwork(request));
   };
   const limitReturns = createReturnLimit({ getNetwork, signInProvider: managementLogin.id, clock, processes });

@@ -4,79 +4,81 @@ import { getProcessShare, getWiderNetworks, type Processes } from '@toolhost/lim
 import { createWorkLimiter } from '@toolhost/limits/preemptible-slots';
 
 /**
- * Limits the frequency of an action per address. Addresses have the form of `clientNetwork`. The enclosing networks are
- * limited too, at a multiple of the limit (`getWiderNetworks`).
+ * Limits the frequency of an action per network, as returned by `getClientNetwork`. The enclosing networks are limited
+ * too, at a multiple of the limit (`getWiderNetworks`).
  */
 export type AddressLimit = {
-  /** Takes one permit of an address. Returns false if none is left. */
+  /** Takes one permit of a network. Returns false if none is left. */
   take(network: string): boolean;
-  /** Returns the time until an address has a permit again, in ms; 0 if it has one now. */
-  waitMs(network: string): number;
+  /** Returns the time until a network has a permit again, in ms; 0 if it has one now. */
+  getWaitMs(network: string): number;
 };
 
-/** Permits left in a minute, and the end of the minute in monotonic ms. */
-type Minute = { remaining: number; until: number };
+/** Permits left in a period, and the end of the period in monotonic ms. */
+type Period = { remaining: number; until: number };
 
 export type AddressLimitOptions = {
-  perMinute: number;
-  /** Length of a minute in ms, if it is another period. */
-  minuteMs?: number;
-  /** Monotonic ms. */
+  /** Number of permits of a network in each period. */
+  permits: number;
+  /** Length of a period in ms. Defaults to a minute. */
+  periodMs?: number;
+  /** Returns monotonic ms. */
   clock: () => number;
   /** Processes that share the permits. Defaults to one. */
   processes?: Processes;
-  /** Maximum number of stored addresses. The least recently used ones are dropped. */
-  maxAddresses?: number;
+  /** Maximum number of stored networks. The least recently used ones are dropped. */
+  maxNetworks?: number;
 };
 
-export const defaultMaxAddresses = 50_000;
+export const defaultMaxNetworks = 50_000;
 
 /**
- * Creates a limit of permits per minute. A minute begins with an address's first permit. The memory is bounded: new
- * addresses only cause old ones to be dropped, which never costs an address a permit.
+ * Creates a limit of permits per period, which begins with a network's first permit. The memory is bounded: new
+ * networks only cause old ones to be dropped, which regain all of their permits.
  */
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
-  const { perMinute, minuteMs = 60_000, clock, processes = { count: 1 }, maxAddresses = defaultMaxAddresses } = options;
-  const minutes = new Map<string, Minute>();
+  const { permits, periodMs = 60_000, clock, processes = { count: 1 }, maxNetworks = defaultMaxNetworks } = options;
+  const periods = new Map<string, Period>();
 
-  /** Returns the current minute of a network. Starts one if there is none. */
-  function getMinute(network: string, weight: number, now: number): Minute {
-    let minute = minutes.get(network);
+  /** Returns the current period of a network. Starts one if there is none. */
+  function getPeriod(network: string, weight: number, now: number): Period {
+    let period = periods.get(network);
     // Moved to the end, because the first entry of the map is the least recently used.
-    minutes.delete(network);
-    if (!minute || minute.until <= now) {
-      minute = { remaining: getProcessShare(perMinute * weight, processes.count), until: now + minuteMs };
-    }
-    minutes.set(network, minute);
-    if (minutes.size > maxAddresses) minutes.delete(minutes.keys().next().value as string);
-    return minute;
+    periods.delete(network);
+    if (!period || period.until <= now)
+      period = { remaining: getProcessShare(permits * weight, processes.count), until: now + periodMs };
+    periods.set(network, period);
+    if (periods.size > maxNetworks) periods.delete(periods.keys().next().value as string);
+    return period;
   }
 
-  function waitMs(network: string): number {
-    const minute = minutes.get(network);
-    return minute?.remaining === 0 ? Math.max(0, minute.until - clock()) : 0;
+  /** Returns the time to wait without regard to enclosing networks. */
+  function getOwnWaitMs(network: string): number {
+    const period = periods.get(network);
+    return period?.remaining === 0 ? Math.max(0, period.until - clock()) : 0;
   }
 
   return {
     take(network) {
       const now = clock();
-      const takenMinutes: Minute[] = [];
+      const takenPeriods: Period[] = [];
       // The widest network first, so that a network within an exhausted one takes no memory.
       for (const { name, weight } of [...getWiderNetworks(network), { name: network, weight: 1 }]) {
-        const minute = getMinute(name, weight, now);
-        if (minute.remaining === 0) return false;
-        takenMinutes.push(minute);
+        const period = getPeriod(name, weight, now);
+        if (period.remaining === 0) return false;
+        takenPeriods.push(period);
       }
-      for (const minute of takenMinutes) minute.remaining--;
+      for (const period of takenPeriods) period.remaining--;
       return true;
     },
-    waitMs: (network) => Math.max(waitMs(network), ...getWiderNetworks(network).map(({ name }) => waitMs(name))),
+    getWaitMs: (network) =>
+      Math.max(getOwnWaitMs(network), ...getWiderNetworks(network).map(({ name }) => getOwnWaitMs(name))),
   };
 }
 
-export type ReturnLimitOptions = Omit<AddressLimitOptions, 'perMinute'> & {
+export type ReturnLimitOptions = Omit<AddressLimitOptions, 'permits'> & {
   getNetwork: (request: ClientRequest) => string;
-  /** Provider for logging in to this service itself. */
+  /** Name of the provider for signing in to this service itself. */
   signInProvider: string;
 };
 
@@ -91,26 +93,28 @@ const maxConcurrent = { perTenant: 20, total: 2000 };
  * rejection there per minute, so that other people can still log in.
  */
 export function createReturnLimit({ getNetwork, signInProvider, ...options }: ReturnLimitOptions) {
-  const addressLimit = createAddressLimit({ ...options, perMinute: maxFailures.perAddress });
-  const singleFailureLimit = createAddressLimit({ ...options, perMinute: 1 });
-  const providerLimit = createAddressLimit({ ...options, perMinute: maxFailures.perProvider });
+  const addressLimit = createAddressLimit({ ...options, permits: maxFailures.perAddress });
+  const singleFailureLimit = createAddressLimit({ ...options, permits: 1 });
+  const providerLimit = createAddressLimit({ ...options, permits: maxFailures.perProvider });
   const busyMessage = 'too many logins are being completed; try again in a moment';
   // Tenants choose the providers of their servers, and a slow one must not prevent everyone from signing in.
-  const [runServerLogin, runSignIn] = [
-    createWorkLimiter(maxConcurrent, busyMessage),
-    createWorkLimiter(maxConcurrent, busyMessage),
-  ];
+  const runServerLogin = createWorkLimiter(maxConcurrent, busyMessage);
+  const runSignIn = createWorkLimiter(maxConcurrent, busyMessage);
 
   /**
-   * Handles a person's return from a provider. The work calls `failed` when the provider rejected a code.
+   * Handles a person's return from a provider. The work calls `onCodeRefused` when the provider rejected a code.
    * @throws AppError tooMany, and errors of the work
    */
-  return async <Result>(request: ClientRequest, provider: string, work: (failed: () => void) => Promise<Result>) => {
+  return async <Result>(
+    request: ClientRequest,
+    provider: string,
+    work: (onCodeRefused: () => void) => Promise<Result>,
+  ) => {
     const network = getNetwork(request);
     const providerAndNetwork = `${provider} ${network}`;
     const waitMs = Math.max(
-      addressLimit.waitMs(network),
-      Math.min(providerLimit.waitMs(provider), singleFailureLimit.waitMs(providerAndNetwork)),
+      addressLimit.getWaitMs(network),
+      Math.min(providerLimit.getWaitMs(provider), singleFailureLimit.getWaitMs(providerAndNetwork)),
     );
     if (waitMs > 0)
       throw new AppError('tooMany', 'too many sign-ins from this address have failed; wait a minute and start again', {

@@ -8,11 +8,11 @@ import ipaddr from 'ipaddr.js';
  * of the client. An entry that is not an address, such as `unknown`, counts as the connected proxy; otherwise each such
  * text would get its own limit.
  */
-export function clientNetwork({ headers, socket }: ClientRequest, trustedProxies: number): string {
-  const direct = socket.remoteAddress ?? '';
+export function getClientNetwork({ headers, socket }: ClientRequest, trustedProxies: number): string {
+  const connectedAddress = socket.remoteAddress ?? '';
   const entries = trustedProxies === 0 ? [] : String(headers['x-forwarded-for'] ?? '').split(',');
   const forwarded = entries.at(-trustedProxies)?.trim();
-  return (forwarded && getNetwork(forwarded)) || getNetwork(direct) || direct;
+  return (forwarded && getNetwork(forwarded)) || getNetwork(connectedAddress) || connectedAddress;
 }
 
 const maxCachedNetworks = 1000;
@@ -46,7 +46,7 @@ function parseNetwork(addressText: string): string | undefined {
   return parsed.kind() === 'ipv4' ? parsed.toString() : (parsed as ipaddr.IPv6).parts.slice(0, 4).join(':');
 }
 
-/** Maximum length of an address, including everything that a proxy adds. */
+/** Maximum length of an address, including everything that a proxy adds, in characters. */
 const maxAddressLength = 100;
 
 /**

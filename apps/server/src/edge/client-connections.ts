@@ -2,25 +2,26 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { OnShed } from '@toolhost/limits/memory-budget';
 import { getRunningTimeMs, getStoppedMs, startStopDetection } from '@toolhost/limits/running-time';
-import { clientNetwork } from './client-address.ts';
+import { getClientNetwork } from './client-address.ts';
 
 /** Connections of a network, ordered by when they were opened or last checked. */
 type Network = Set<Connection>;
-type Connection = { socket: Socket /** When it was last checked. */; bytesRead: number };
+/** A connection, and the number of bytes that had been read from it at the last check. */
+type Connection = { socket: Socket; bytesRead: number };
 
 /** Maximum connections that are checked to find one to close. */
 const maxChecks = 200;
 
 /**
- * Limits the number of open connections. Above `maxConnections`, closes one of the network with the most connections: preferably
- * one that has been idle since it was last checked. So a network that keeps opening connections takes none from others.
- * Requests have no additional cost.
+ * Limits the number of open connections. Above `maxConnections`, closes one of the network with the most connections,
+ * preferably one that has been idle since it was last checked. A network that keeps opening connections thus takes none
+ * from others. Requests have no additional cost.
  */
 export function limitConnections(server: Server, maxConnections: number, onShed: OnShed): void {
   const networks = new Map<string, Network>();
   let openCount = 0;
   server.on('connection', (socket) => {
-    const name = clientNetwork({ headers: {}, socket }, 0);
+    const name = getClientNetwork({ headers: {}, socket }, 0);
     const network = networks.get(name) ?? new Set();
     networks.set(name, network);
     const connection = { socket, bytesRead: 0 };
@@ -73,7 +74,7 @@ function findIdle(network: Network, newConnection: Connection, maxChecked: numbe
   return recentlyActive;
 }
 
-/** Returns true if a response is pending. Node stores it here and exposes it in no other way. */
+/** Returns true if a response is pending. Node stores it in `_httpMessage` and exposes it in no other way. */
 function hasPendingResponse(socket: Socket & { _httpMessage?: unknown }): boolean {
   return socket._httpMessage != null;
 }

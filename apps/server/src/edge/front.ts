@@ -43,7 +43,8 @@ export function createFront(options: FrontOptions): (request: IncomingMessage, r
   const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const isSecure = baseUrl.startsWith('https:');
   const { host: baseHost, port } = new URL(baseUrl);
-  const defaultPort = port !== '' ? undefined : isSecure ? ':443' : ':80';
+  const schemePort = isSecure ? ':443' : ':80';
+  const defaultPort = port === '' ? schemePort : undefined;
   const stripBasePath = getBasePath(baseUrl) === '' ? undefined : createBasePathRemover(baseUrl);
   const [homePath, absoluteHomeUrl] = [getBasePath(baseUrl) + routes.home, baseUrl + routes.home];
   // Request IDs are short and unique: a random prefix per process, followed by a counter.
@@ -106,10 +107,10 @@ export function createFront(options: FrontOptions): (request: IncomingMessage, r
 
 function handleRejection(
   { response, requestId }: Incoming,
-  handled: Promise<void>,
+  serving: Promise<void>,
   { onUnexpected }: FrontOptions,
 ): void {
-  handled.catch((error: unknown) => {
+  serving.catch((error: unknown) => {
     onUnexpected(error, requestId);
     response.destroy();
   });
@@ -128,7 +129,7 @@ function setHeaders(response: ServerResponse, headers: readonly string[]): void 
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
 }
 
-/** Server whose own host a request was sent to. `path` is undefined if that host has nothing at the path. */
+/** A server's own host, to which a request was sent. `path` is undefined if the host has nothing at its path. */
 type ServerHost = { origin: string; path: string | undefined };
 
 function findServerHost(
@@ -141,9 +142,9 @@ function findServerHost(
   return slug === undefined ? undefined : { origin: hosts.getOrigin(slug), path: toOwnHostTarget(path, slug) };
 }
 
-/** Limits how much is read of a body that is still unread when its response is written. */
+/** Limits the part that is read of a body that is still unread when its response is written. */
 function limitUnreadBody(request: IncomingMessage, response: ServerResponse): void {
-  // At `finish`, Node would begin to read all of it.
+  // `prefinish`, because Node begins to read all of the body at `finish`.
   response.once('prefinish', () => {
     if (!request.readableEnded)
       discardBody(request, response.statusCode < 405 ? rejectedDiscardLimits : callerDiscardLimits);
@@ -190,7 +191,7 @@ function rejectRequest(
   const acceptsHtml = acceptsPage(request.method, request.headers.accept);
   if (getMcpAddress(path) !== undefined && error instanceof AppError && !acceptsHtml) {
     response.writeHead(error.status, { 'Content-Type': 'application/json', ...error.headers });
-    const code = error.status === 429 ? 429 : -32600;
+    const code = error.status === 429 ? 429 : invalidRequestCode;
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code, message: error.message } }));
     return;
   }
@@ -198,6 +199,9 @@ function rejectRequest(
   response.writeHead(errorResponse.status, Object.fromEntries(errorResponse.headers));
   void errorResponse.text().then((text) => response.end(text));
 }
+
+/** Code of an invalid request (JSON-RPC 2.0, 5.1). */
+const invalidRequestCode = -32600;
 
 type ProbeOptions = {
   /** Resolves with undefined if the process is ready to serve. */
@@ -275,7 +279,7 @@ function getFixedHeaders(baseUrl: string): string[] {
 
 /** Headers that may occur only once. */
 const uniqueHeaders = ['host', 'authorization', 'origin', 'content-type', 'content-length'];
-/** Headers by length. Each has a different length. */
+/** These headers by their length, which differs for each. */
 const uniqueHeaderByLength: (string | undefined)[] = [];
 for (const name of uniqueHeaders) {
   if (uniqueHeaderByLength[name.length] !== undefined)
@@ -286,44 +290,39 @@ for (const name of uniqueHeaders) {
 const lowercaseBit = 0x20;
 
 /**
- * Checks a request. `isServerHost` is true if it was sent to a server's own host. @throws AppError misdirected, invalid,
- * forbidden, loop
+ * Checks a request. `isServerHost` is true if it was sent to a server's own host.
+ * @throws AppError misdirected, invalid, forbidden, loop
  */
 function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isServerHost = false): void {
   checkUniqueHeaders(request.rawHeaders);
   if (request.headers['transfer-encoding'] !== undefined) checkTransferCoding(request);
   const host = request.headers.host?.toLowerCase();
-  if (!isServerHost && !rules.hostIndependentPaths.has(path) && (host === undefined || !rules.hosts.has(host))) {
+  if (!isServerHost && !rules.hostIndependentPaths.has(path) && (host === undefined || !rules.hosts.has(host)))
     throw new AppError(
       'misdirected',
       'this service does not serve that host name; the operator sets its URL with BASE_URL, or in local mode adds host names with ALLOWED_HOSTS',
     );
-  }
-  if (!path.startsWith('/')) {
+  if (!path.startsWith('/'))
     throw new AppError(
       'invalid',
       'the request target must be a path, or a URL of this service without user information',
     );
-  }
-  if (!simplePath.test(path) && !isNormalized(path)) {
+  if (!simplePath.test(path) && !isNormalized(path))
     throw new AppError(
       'invalid',
       'the path is not normalized; send it without //, dot segments, backslashes, and encoded slashes or dots',
     );
-  }
   const { origin } = request.headers;
-  if (origin !== undefined && !rules.origins.has(origin) && !isCrossOriginPath(path)) {
+  if (origin !== undefined && !rules.origins.has(origin) && !isCrossOriginPath(path))
     throw new AppError(
       'forbidden',
       'web pages of this origin may not call this service; the operator can allow them with ALLOWED_ORIGINS',
     );
-  }
-  if (request.headers[hopHeader] !== undefined) {
+  if (request.headers[hopHeader] !== undefined)
     throw new AppError(
       'loop',
       'this request was sent by a tool of this service; a hosted server cannot call another one',
     );
-  }
 }
 
 /** Matches nearly every path, as a fast check. */
@@ -383,18 +382,12 @@ const exposedHeaders = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, 
 function getEdgeHeaders(
   { headers: { origin } }: IncomingMessage,
   requestId: string,
-  fixed: readonly string[],
+  fixedHeaders: readonly string[],
 ): string[] {
-  const headers = ['X-Request-Id', requestId, ...fixed];
+  const headers = ['X-Request-Id', requestId, ...fixedHeaders];
   if (origin !== undefined) {
-    headers.push(
-      'Access-Control-Allow-Origin',
-      origin,
-      'Vary',
-      'Origin',
-      'Access-Control-Expose-Headers',
-      exposedHeaders,
-    );
+    headers.push('Access-Control-Allow-Origin', origin, 'Vary', 'Origin');
+    headers.push('Access-Control-Expose-Headers', exposedHeaders);
   }
   return headers;
 }
@@ -407,15 +400,7 @@ function isPreflight({ method, headers }: IncomingMessage): boolean {
 function respondToPreflight({ request, response, headers }: Incoming): void {
   // The origin is allowed, so it may send any header. The credential header of a server can have any name.
   const requestedHeaders = String(request.headers['access-control-request-headers'] ?? '');
-  const allowed = ['Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS'];
-  response
-    .writeHead(204, [
-      ...headers,
-      ...allowed,
-      'Access-Control-Allow-Headers',
-      requestedHeaders,
-      'Access-Control-Max-Age',
-      '600',
-    ])
-    .end();
+  const allowedMethods = ['Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH, DELETE, OPTIONS'];
+  const allowedHeaders = ['Access-Control-Allow-Headers', requestedHeaders];
+  response.writeHead(204, [...headers, ...allowedMethods, ...allowedHeaders, 'Access-Control-Max-Age', '600']).end();
 }

@@ -6,19 +6,19 @@ import type { UnreadResponses } from '../http/incoming.ts';
 
 export type UnreadResponsesOptions = {
   getNetwork: (request: ClientRequest) => string;
-  /** Time limit for reading a response, for every started 2 MiB of it. */
+  /** Time limit for reading each started `deadlineBytes` of a response, in ms. */
   slowReaderMs: number;
   memory: MemoryBudget;
   onShed: OnShed;
 };
 
 export const deadlineBytes = 2 * 1024 * 1024;
-/** Time limit for a response that exceeds the memory limit. A client that reads continuously needs no more. */
+/** Time limit for a response that exceeds the memory limit, in ms. A client that reads continuously needs no more. */
 export const overLimitMs = 2000;
 
 /**
- * Limits the bytes that clients leave unread, and the time. When the limit is reached, the client's connection is
- * closed, because its further requests do not prove that it reads responses.
+ * Limits the bytes that clients leave unread, and the time for which they do. When a limit is reached, the client's
+ * connection is closed, because its further requests do not prove that it reads responses.
  */
 export function createUnreadResponses({
   getNetwork,

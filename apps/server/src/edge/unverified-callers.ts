@@ -7,13 +7,13 @@ export type UnverifiedCallersOptions = {
   /** 0 means no limit. */
   refusalsPerMinute: number;
   getNetwork: (request: ClientRequest) => string;
-  /** Monotonic ms. */
+  /** Returns monotonic ms. */
   clock: () => number;
   /** Processes that share the rejections of a minute. Defaults to one. */
   processes?: Processes;
 };
 
-/** Maximum queries per second for addresses over their limit: of one address, and in total. */
+/** Maximum database queries per second for addresses over their limit: of one address, and in total. */
 export const maxQueriesPerAddress = 20;
 export const maxQueries = 100;
 /** Characters of a bearer token that cost as much as one rejected request. */
@@ -29,7 +29,8 @@ const cooldownMs = 60_000;
 
 /**
  * Creates a limit of rejected requests per address. Over the limit, requests are rejected with a time to wait unless
- * their credential is valid. Cached credentials are accepted as usual; others are queried a few times per second.
+ * their credential is valid. Cached credentials are accepted as usual. A few others per second are looked up in the
+ * database.
  */
 export function createUnverifiedCallers(options: UnverifiedCallersOptions): UnverifiedCallerLimits & {
   /** Returns the number of requests rejected by this limit since startup, for metrics. */
@@ -37,12 +38,12 @@ export function createUnverifiedCallers(options: UnverifiedCallersOptions): Unve
 } {
   const { refusalsPerMinute, getNetwork, clock } = options;
   const limit = createAddressLimit({
-    perMinute: refusalsPerMinute,
+    permits: refusalsPerMinute,
     clock,
     ...(options.processes && { processes: options.processes }),
   });
-  const addressQueries = createAddressLimit({ perMinute: maxQueriesPerAddress, minuteMs: 1000, clock });
-  const allQueries = createAddressLimit({ perMinute: maxQueries, minuteMs: 1000, clock });
+  const addressQueries = createAddressLimit({ permits: maxQueriesPerAddress, periodMs: 1000, clock });
+  const allQueries = createAddressLimit({ permits: maxQueries, periodMs: 1000, clock });
   /** Undefined if no address has ever exceeded its limit. */
   let cooldownEndsAt: number | undefined;
   let limitedCount = 0;
@@ -53,7 +54,7 @@ export function createUnverifiedCallers(options: UnverifiedCallersOptions): Unve
     return false;
   };
   const createTooManyError = (network: string, message = tooManyRejectedMessage) =>
-    new AppError('tooMany', message, { retryAfterS: Math.max(1, Math.ceil(limit.waitMs(network) / 1000)) });
+    new AppError('tooMany', message, { retryAfterS: Math.max(1, Math.ceil(limit.getWaitMs(network) / 1000)) });
   const reject = (network: string) => {
     limitedCount++;
     return createTooManyError(network);
@@ -62,7 +63,7 @@ export function createUnverifiedCallers(options: UnverifiedCallersOptions): Unve
     getQueryCharge(request) {
       if (cooldownEndsAt === undefined || clock() >= cooldownEndsAt) return undefined;
       const network = getNetwork(request);
-      if (limit.waitMs(network) === 0) return undefined;
+      if (limit.getWaitMs(network) === 0) return undefined;
       return () => {
         if (!addressQueries.take(getWidestNetwork(network)) || !allQueries.take('')) throw createTooManyQueriesError();
       };
@@ -83,7 +84,7 @@ export function createUnverifiedCallers(options: UnverifiedCallersOptions): Unve
       const units = refusalsPerMinute === 0 ? 0 : Math.floor(bytes / chargedBytes);
       if (units === 0) return undefined;
       const network = getNetwork(request);
-      const isOverLimit = limit.waitMs(network) > 0;
+      const isOverLimit = limit.getWaitMs(network) > 0;
       // The first response over the limit is still sent, so a list can be larger than the whole limit.
       let remaining = units;
       while (remaining > 0 && take(network)) remaining--;

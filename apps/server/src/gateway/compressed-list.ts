@@ -9,9 +9,10 @@ const deflate = promisify(deflateRaw);
 const minBytes = 1024;
 /** Maximum size of a stored block (RFC 1951, 3.2.4), in bytes. */
 const maxStoredBytes = 65_535;
+/** Method deflate, without name and time, from an unknown system (RFC 1952, 2.3). */
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
-/** Returns true if a client accepts gzip (RFC 9110, 12.5.3). */
+/** Returns true if `Accept-Encoding` lists gzip, and not with the weight 0 (RFC 9110, 12.5.3). */
 export function acceptsGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(acceptEncoding ?? ''));
 }

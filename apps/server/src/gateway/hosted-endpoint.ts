@@ -12,7 +12,7 @@ export type HostedEndpointDeps = {
   callDeps: CallToolDeps;
   callers: CallerOptions;
   /** Returns the metadata URL of an address, which is a slug or `slug/view`. */
-  resourceMetadataUrl: (address: string) => string;
+  buildMetadataUrl: (address: string) => string;
 };
 
 /** Creates the MCP endpoint of a hosted server, or of one of its views. Called once for each compiled server. */
@@ -28,7 +28,7 @@ export function createHostedEndpoint(server: HostedServer, deps: HostedEndpointD
     });
   return {
     loginHints: config.oauth && {
-      resourceMetadata: deps.resourceMetadataUrl(getServerAddress(server)),
+      resourceMetadata: deps.buildMetadataUrl(getServerAddress(server)),
       scopes: config.oauth.scopes,
     },
     authorize(request, chargeQuery) {
@@ -51,7 +51,7 @@ export function createMcpServer(server: HostedServer, call: McpServer['call'], t
     tenantKey,
     info: server.info,
     instructions: server.instructions,
-    getToolsJson: server.toolsJson,
+    getToolsJson: server.getToolsJson,
     toolNames: server.toolNames,
     getMirroredArguments: server.getMirroredArguments,
     call,

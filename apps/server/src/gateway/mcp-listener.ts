@@ -47,7 +47,7 @@ import {
 import { ownHostPath } from '../own-hosts.ts';
 import { buildOwnHostMetadataUrl, splitAddress } from '../routes.ts';
 import { acceptsGzip, createListCompression } from './compressed-list.ts';
-import { serverPage } from './server-page.ts';
+import { renderServerPage } from './server-page.ts';
 
 export type McpListenerDeps = {
   /** Finds the endpoint of an address, which is a slug or `slug/view`. */
@@ -95,17 +95,17 @@ export function createMcpListener(deps: McpListenerDeps) {
       const isPost = request.method === 'POST';
       if (isPost && request.headers['content-type'] !== 'application/json') checkContentType(request);
       const chargeQuery = deps.unverifiedCallers.getQueryCharge(request);
-      const search = deps.findEndpoint(address, chargeQuery);
-      const endpoint = requireEndpoint(search instanceof Promise ? await search : search);
+      const maybeEndpoint = deps.findEndpoint(address, chargeQuery);
+      const endpoint = requireEndpoint(maybeEndpoint instanceof Promise ? await maybeEndpoint : maybeEndpoint);
       if (!isPost && isBrowserRequest(request)) {
-        const page = serverPage(endpoint.pageContent, urlFor(incoming, address, deps));
+        const page = renderServerPage(endpoint.pageContent, urlFor(incoming, address, deps));
         write(incoming, { status: 200, bodyHeaders: pageHeaders, body: page }, deps.unreadResponses);
         return;
       }
       hints =
         serverOrigin === undefined ? endpoint.loginHints : toOwnHostHints(endpoint.loginHints, serverOrigin, address);
       if (hints && alternativeBaseUrl !== undefined)
-        hints = { ...hints, resourceMetadata: withOrigin(hints.resourceMetadata, alternativeBaseUrl) };
+        hints = { ...hints, resourceMetadata: replaceOrigin(hints.resourceMetadata, alternativeBaseUrl) };
       const authorization = createAuthorizationSnapshot(
         async () => requireEndpoint(await deps.findEndpoint(address, chargeQuery)).authorize(request, chargeQuery),
         deps.clock,
@@ -173,7 +173,7 @@ function toOwnHostHints(hints: LoginHints | undefined, ownOrigin: string, addres
 }
 
 /** Replaces the origin of one of this service's URLs with another origin of this machine. */
-function withOrigin(url: string, otherBaseUrl: string): string {
+function replaceOrigin(url: string, otherBaseUrl: string): string {
   return new URL(otherBaseUrl).origin + url.slice(new URL(url).origin.length);
 }
 
@@ -184,7 +184,7 @@ function urlFor(
 ): string {
   if (serverOrigin === undefined) {
     const url = serverUrl(address);
-    return alternativeBaseUrl === undefined ? url : withOrigin(url, alternativeBaseUrl);
+    return alternativeBaseUrl === undefined ? url : replaceOrigin(url, alternativeBaseUrl);
   }
   const { view } = splitAddress(address);
   return serverOrigin + ownHostPath + (view === undefined ? '' : `/${view}`);
@@ -292,8 +292,8 @@ function toErrorResponse({ error, hints }: FailedRequest, requestId: string, dep
 
 /**
  * Ends a response on which nothing has been set. Bytes that the client has not read yet are charged to its tenant key,
- * or to the request's address if `tenantKey` is absent. A list is charged to no one, because all responses share one copy
- * in memory.
+ * or to the request's address if `tenantKey` is absent. A list is charged to no one, because all responses share one
+ * copy in memory.
  */
 function write(
   { response, headers }: Incoming,
@@ -315,7 +315,7 @@ function write(
     if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');
     else writeChunks(response, body as readonly JsonText[]);
   }
-  // The socket has flushed everything, so the client can no longer occupy memory.
+  // A client occupies memory only until its socket has flushed everything.
   if (response.socket?.writableLength !== 0) unreadResponses.track(response, bytes, tenantKey, isShared ? 0 : bytes);
 }
 
@@ -339,7 +339,7 @@ function joinStrings(chunks: readonly JsonText[]): string | undefined {
   return text;
 }
 
-/** Corks the response, so that the chunks and the head are sent in one write. */
+/** Writes chunks. The response is corked, so that they are sent in one write with the head. */
 function writeChunks(response: ServerResponse, chunks: readonly JsonText[]): void {
   response.cork();
   for (const chunk of chunks) response.write(chunk);

@@ -22,7 +22,7 @@ function getConnectionName(url: string): string {
 }
 
 /** Renders the page that a browser shows at a server's URL. */
-export function serverPage(info: ServerInfo, url: string): string {
+export function renderServerPage(info: ServerInfo, url: string): string {
   const hasLogin = info.access === 'oauth' || info.access === 'passthrough';
   const variable = credentialVariables[info.access === 'caller_token' ? 'caller_token' : 'api_key'];
   const connection = { name: getConnectionName(url), url, token: hasLogin ? undefined : `$${variable.name}` };

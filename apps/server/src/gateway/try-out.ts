@@ -23,10 +23,10 @@ import type { CallToolDeps } from './call/call-tool.ts';
 import { type CallPreview, findPreview, previewCall } from './call/preview-call.ts';
 import { checkOnThread } from './call/thread-work.ts';
 import { getTextsAtStart } from './captures/capture-job.ts';
-import { readSizes, replaceFileUrls } from './files/argument-files.ts';
+import { createSizeReader, replaceFileUrls } from './files/argument-files.ts';
 import type { HostedServer, HostedTool } from './hosted/hosted-server.ts';
 import type { HostedServers } from './hosted/hosted-servers.ts';
-import { findVariant } from './hosted/served.ts';
+import { findVariant } from './hosted/server-variants.ts';
 import { estimateContentTokens, estimateResultTokens } from './response/json-response.ts';
 
 /** A result for display. `left_out` describes what was cut from a long one. */
@@ -58,7 +58,7 @@ export function createTryOut(servers: HostedServers, deps: CallToolDeps, clock: 
       const { server, tool } = await findTool(servers, call);
       const innerCall = tool ? { tool, args: call.args } : getInnerCall(server, call);
       if (innerCall) checkToken(server, innerCall.tool, call.token);
-      const recorded: RecordedCall = {};
+      const recorded: CallRecording = {};
       const result = await getRunner(server)(
         server,
         {
@@ -67,7 +67,7 @@ export function createTryOut(servers: HostedServers, deps: CallToolDeps, clock: 
           id: call.actorId,
           network: undefined,
           isVerified: true,
-          limits: call.limits,
+          limitedKeys: call.limitedKeys,
           token: server.access === 'api_key' ? undefined : call.token,
         },
         {
@@ -125,15 +125,17 @@ async function preparePreviewArguments(
   deps: CallToolDeps,
 ): Promise<Arguments> {
   const jobContext = { ownerId: workspaceId, registerCancel: undefined };
-  const prepared = await prepareArguments(tool, args, (long) => checkOnThread(deps.threads, tool, long, jobContext));
-  return replaceFileUrls(tool.fileArguments, prepared, deps.fileUrls.findId, readSizes(workspaceId, deps));
+  const prepared = await prepareArguments(tool, args, (largeArgs) =>
+    checkOnThread(deps.threads, tool, largeArgs, jobContext),
+  );
+  return replaceFileUrls(tool.fileArguments, prepared, deps.fileUrls.findId, createSizeReader(workspaceId, deps));
 }
 
 /** The record of a call, and its capture. */
-type RecordedCall = { row?: CallRow; capture?: string | undefined };
+type CallRecording = { row?: CallRow; capture?: string | undefined };
 
-/** Returns deps that also copy the record of a call to `recorded`. Its capture is stored only if the server captures. */
-function withRecording(recorded: RecordedCall, server: HostedServer, deps: CallToolDeps): CallToolDeps {
+/** Returns deps that also copy the record of a call to `recorded`. Stores its capture only if the server captures. */
+function withRecording(recorded: CallRecording, server: HostedServer, deps: CallToolDeps): CallToolDeps {
   return {
     ...deps,
     record(row, capture) {

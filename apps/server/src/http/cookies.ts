@@ -58,8 +58,8 @@ export function createHostCookies(kind: string, baseUrl: string, maxCount: numbe
 }
 
 /**
- * Returns the 16 hex digits after `prefix` in the names of a `Cookie` header, except for the newest `maxCount`. Browsers
- * send the oldest cookie first (RFC 6265, 5.4). Every request carries all cookies, so their number must be limited.
+ * Returns the 16 hex digits after `prefix` in the names of a `Cookie` header, except for the newest `maxCount`.
+ * Browsers send the oldest cookie first (RFC 6265, 5.4), and all cookies with every request.
  */
 export function findOldestIds(header: string | undefined, prefix: string, maxCount: number): string[] {
   const names = (header ?? '').split(';').map((pair) => pair.trim().replace(/=.*$/s, ''));

@@ -21,9 +21,9 @@ export type Incoming = {
 /** Responses that their clients have not read yet. */
 export type UnreadResponses = {
   /**
-   * Counts the memory of a response that was written to the connection completely, until the client has read it. `ownedBytes`
-   * is the number of its `bytes` that nothing else holds; all of them if absent. A tool list, for example, is in memory
-   * once, with its server.
+   * Counts the memory of a response that was written to the connection completely, until the client has read it.
+   * `ownedBytes` is the number of its `bytes` that nothing else holds; all of them if absent. The bytes of a tool list,
+   * for example, belong to its server.
    */
   track(response: ServerResponse, bytes: number, tenant?: TenantKey, ownedBytes?: number): void;
   /**

@@ -2,8 +2,8 @@ import { AppError, errorKinds, Unauthenticated } from '@toolhost/errors/errors';
 import { pagePolicy, renderErrorPage } from './page.ts';
 
 /**
- * Renders an error as a REST response: `application/problem+json` (RFC 9457) or, if `homeUrl` is the URL of the home page,
- * a page for a person.
+ * Renders an error as a REST response: `application/problem+json` (RFC 9457), or a page for a person if `homeUrl` is
+ * set, to which the page links.
  */
 export function createErrorResponse(
   thrown: unknown,

@@ -12,13 +12,14 @@ export type DiscardLimits = { bytes: number; chunks: number };
  * a few bytes at a time.
  */
 const maxChunks = 16_384;
+/** Limits for requests of authorized callers. */
 export const callerDiscardLimits: DiscardLimits = { bytes: 16 * 1024 * 1024, chunks: 2 * maxChunks };
 /** Limits for rejected requests: as many bytes as a valid one may have, in chunks of packet size. */
 export const rejectedDiscardLimits: DiscardLimits = { bytes: 1024 * 1024, chunks: 2048 };
 
 const createEndedError = () => new AppError('invalid', 'the request ended before its body was complete');
 
-/** Memory of a chunk besides its bytes. */
+/** Memory of a chunk in addition to its bytes, in bytes. */
 const chunkOverheadBytes = 256;
 /**
  * Size above which bodies that end simultaneously are processed one per event loop turn, because checking and parsing
@@ -26,20 +27,19 @@ const chunkOverheadBytes = 256;
  */
 const longBytes = 64 * 1024;
 
+/** Creates the error for a body that is shed, which means refused to save memory. */
 const createShedError = () =>
   new AppError(
     'unavailable',
     'too many request bodies are arriving, and there is no memory left for this one; send it again',
-    {
-      retryAfterS: 5,
-    },
+    { retryAfterS: 5 },
   );
 
 /**
  * Reads the whole body of a request, and counts its memory as it arrives. If the body is too large, the remainder is
  * discarded instead of left unread, because a client that is still sending would see a broken connection instead of the
- * error. `reservation` reserves the memory, and is absent if the number of bodies is limited. The memory is freed when `signal`
- * is aborted.
+ * error. `reservation` reserves the memory, and is absent if the number of bodies is limited. When `signal` is aborted,
+ * the memory is freed.
  * @throws AppError tooLarge after more than `limitBytes` or too many chunks; invalid if the connection breaks;
  * unavailable if there is no memory left; the reason of `signal`
  */
@@ -111,7 +111,7 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== '0');
 }
 
-/** Time that a response waits for the first bytes of a body. */
+/** Time that a response waits for the first bytes of a body, in ms. */
 const startTimeoutMs = 1000;
 
 /**

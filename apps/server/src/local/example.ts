@@ -27,7 +27,8 @@ export async function startExampleUpstream(dataDir: string, preferredPort: numbe
   }
 }
 
-function exampleConfig(port: number): { tools: { url: string }[] } {
+/** Reads the configuration of the example server, with the upstream's port. */
+function readExampleConfig(port: number): { tools: { url: string }[] } {
   const text = readFileSync(join(resourceFolder, 'examples', 'projects', 'server.json'), 'utf8');
   return JSON.parse(text.replaceAll('http://127.0.0.1:8081', `http://127.0.0.1:${port}`)) as {
     tools: { url: string }[];
@@ -44,13 +45,10 @@ export async function provideExampleServer(runner: Runner, port: number): Promis
     const { operations } = await import('../operations/index.ts');
     const { createOperatorActor } = await import('../operations/operation.ts');
     const { runOperation } = await import('../operations/run-operation.ts');
-    await runOperation(runner, operations[name], {
-      actor: createOperatorActor(localWorkspace.id),
-      input,
-      requestId: 'start',
-    });
+    const actor = createOperatorActor(localWorkspace.id);
+    await runOperation(runner, operations[name], { actor, input, requestId: 'start' });
   };
-  const config = exampleConfig(port);
+  const config = readExampleConfig(port);
   const existing = await findServer(runner.db, localWorkspace.id, exampleSlug);
   if (!existing) {
     if (!(await isSlugTaken(runner.db, exampleSlug))) await runAsOperator('createMcpServer', config);

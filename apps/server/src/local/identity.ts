@@ -16,14 +16,14 @@ const account = { sub: 'local', name: 'You, on this machine', email: 'you@localh
 
 /** Creates the provider. It starts at the first sign-in, on `preferredPort` or, if that is taken, on any free port. */
 export function createLocalIdentity(preferredPort: number, redirectUris: string[]): LocalIdentity {
-  let started: Promise<{ options: IdentityOptions; server: Server }> | undefined;
+  let startPromise: Promise<{ options: IdentityOptions; server: Server }> | undefined;
   return {
     async getOptions() {
-      started ??= startProvider(preferredPort, redirectUris);
-      return (await started).options;
+      startPromise ??= startProvider(preferredPort, redirectUris);
+      return (await startPromise).options;
     },
     async close() {
-      const running = await started;
+      const running = await startPromise;
       running?.server.closeAllConnections();
       await new Promise<void>((resolve) => (running ? running.server.close(() => resolve()) : resolve()));
     },
@@ -88,7 +88,7 @@ async function startProvider(
   return { options: { issuer, clientId, clientSecret }, server };
 }
 
-/** Returns true if the Host header is a loopback name. Any other name indicates DNS rebinding. */
+/** Returns true if the Host header is a loopback name. Any other name indicates an attack by DNS rebinding. */
 function isLoopbackHost(host: string | undefined, port: number): boolean {
   return ['127.0.0.1', 'localhost', '[::1]'].some((name) => host?.toLowerCase() === `${name}:${port}`);
 }
@@ -170,6 +170,7 @@ async function handleInteraction(
   );
 }
 
+/** Listens on `preferredPort`, or on a free port if it is in use. Returns the port. */
 function listen(server: Server, preferredPort: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {

@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { parseMasterKeys } from '../master-keys.ts';
 
+const keyFileName = 'master.key';
+
 /** Master keys of local mode. */
 export type LocalMasterKeys = {
   keys: Buffer[];
@@ -13,7 +15,7 @@ export type LocalMasterKeys = {
 
 /** Reads the keys from a file next to the database, readable by its owner only. Creates the file at the first start. */
 export function readOrCreateLocalMasterKeys(dataDir: string): LocalMasterKeys {
-  const file = join(dataDir, 'master.key');
+  const file = join(dataDir, keyFileName);
   const isCreated = !existsSync(file) && createKeyFile(dataDir, file);
   return {
     keys: parseMasterKeys(readFileSync(file, 'utf8')),
@@ -24,7 +26,7 @@ export function readOrCreateLocalMasterKeys(dataDir: string): LocalMasterKeys {
 
 /** Reads the keys without creating the file. */
 export function readLocalMasterKeys(dataDir: string): Buffer[] | undefined {
-  const file = join(dataDir, 'master.key');
+  const file = join(dataDir, keyFileName);
   return existsSync(file) ? parseMasterKeys(readFileSync(file, 'utf8')) : undefined;
 }
 

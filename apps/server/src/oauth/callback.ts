@@ -97,8 +97,8 @@ async function recordFailure(failure: LoginRecord, deps: OAuthDeps & ErrorReport
 }
 
 /**
- * Rejects a response of this service itself, which was meant for a client (RFC 9207). No provider of ours responds with
- * our issuer, so someone led the person here to have the code sent to an attacker's token endpoint.
+ * Rejects a response of this service itself, which was meant for a client (RFC 9207). No provider responds with our
+ * issuer, so someone sent the person here to make us pass the code on to an attacker's token endpoint.
  */
 function checkIssuer(issuer: string | null, { names, getBaseUrl }: ServiceHosts): void {
   const refusal = 'this response belongs to another login at this service and was not passed on';
@@ -158,12 +158,11 @@ async function consumeBrowserLogin(
   const now = deps.now();
   const login = await consumeAuthorization(deps.db, { id, serverId: server.id, bindingHash: hashSecret(binding), now });
   if (login) return login;
-  if (await isAuthorizationPending(deps.db, { id, serverId: server.id, now })) {
+  if (await isAuthorizationPending(deps.db, { id, serverId: server.id, now }))
     throw new OAuthError(
       'access_denied',
       'this login was started in another browser; finish it there, or start again in the client',
     );
-  }
   throw new OAuthError(
     'invalid_request',
     'this login is unknown, was already used, or has expired; start again in the client',
@@ -176,8 +175,8 @@ async function consumeBrowserLogin(
  */
 function findAgreementRefusal(server: LoginServer, agreement: string): OAuthError | undefined {
   const view = getAgreedView(agreement);
-  const viewExists = view === undefined || server.views.includes(view);
-  if (viewExists && isAgreed(agreement, { ...server, view })) return undefined;
+  const hasView = view === undefined || server.views.includes(view);
+  if (hasView && isAgreed(agreement, { ...server, view })) return undefined;
   return new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
 }
 

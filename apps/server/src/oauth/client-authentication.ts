@@ -17,7 +17,7 @@ export async function authenticateClient(
   request: TokenEndpointRequest,
   deps: RequestDeps,
 ): Promise<string> {
-  const { clientId, secret } = clientCredentials(request);
+  const { clientId, secret } = readClientCredentials(request);
   if (isDocumentUrl(clientId) && (await hasClientGrant(deps.db, server.id, clientId))) return clientId;
   const { isConfidential } = await findClient(server, clientId, deps);
   if (!isConfidential || isClientSecret(deps.keyring, clientId, secret)) return clientId;
@@ -29,11 +29,11 @@ export async function authenticateClient(
   );
 }
 
-/** Both fields are empty if the request has no credentials. */
+/** The credentials of a client. Both fields are empty if the request has none. */
 type ClientCredentials = { clientId: string; secret: string };
 
 /** Reads the client's credentials from HTTP Basic or from the form. Both are allowed (RFC 6749, 2.3.1). */
-function clientCredentials({ form, authorization }: TokenEndpointRequest): ClientCredentials {
+function readClientCredentials({ form, authorization }: TokenEndpointRequest): ClientCredentials {
   const formCredentials = { clientId: form.get('client_id') ?? '', secret: form.get('client_secret') ?? '' };
   if (authorization === undefined || !usesBasic(authorization)) return formCredentials;
   const credentials = Buffer.from(authorization.slice(basicPrefixLength), 'base64').toString('utf8');

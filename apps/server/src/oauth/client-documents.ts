@@ -20,13 +20,14 @@ import {
   toShortName,
 } from './clients.ts';
 
+/** Maximum size of a document, in bytes, and of each of its fields. */
 const maxBytes = 5 * 1024;
-const timeoutMs = 10_000;
+const fetchTimeoutMs = 10_000;
 /**
  * Time limit for a document that has a built-in copy, in ms. A network that drops packets should not delay its login
  * for long.
  */
-const timeoutWithCopyMs = 3000;
+const fetchTimeoutWithCopyMs = 3000;
 const maxCachedClients = 1000;
 const defaultTtlMs = 5 * 60_000;
 const maxTtlMs = 24 * 60 * 60_000;
@@ -56,22 +57,24 @@ export function createClientDocuments(http: HttpClient, ownHosts: ServiceHosts, 
     max: maxCachedClients,
     getOwner: ({ network }) => getWidestNetwork(network),
   });
-  const fetchClient = async (clientId: string, network: string, waitMs: number) => {
-    const response = await fetchDocument(http, network, { url: new URL(clientId), timeoutMs: waitMs });
+  const fetchClient = async (clientId: string, network: string, timeoutMs: number) => {
+    const response = await fetchDocument(http, network, { url: new URL(clientId), timeoutMs });
     return { client: parseDocument(clientId, response, ownHosts), ttl: getTtl(response) };
   };
   return async (clientId: string, network: string): Promise<OAuthClient> => {
-    const copy = knownDocuments.get(clientId);
-    if (mode === 'off' || (mode === 'known' && !copy)) throw toModeError(mode);
-    if (copy && mode === 'known') return toClient(clientId, copy);
+    const builtInCopy = knownDocuments.get(clientId);
+    if (mode === 'off' || (mode === 'known' && !builtInCopy)) throw toModeError(mode);
+    if (builtInCopy && mode === 'known') return toClient(clientId, builtInCopy);
     const cached = cache.get(clientId);
     if (cached) return cached.client;
-    const { client, ttl } = await fetchClient(clientId, network, copy ? timeoutWithCopyMs : timeoutMs).catch(
-      (error) => {
-        if (!copy || !(error instanceof OAuthError)) throw error;
-        return { client: toClient(clientId, copy), ttl: defaultTtlMs };
-      },
-    );
+    const { client, ttl } = await fetchClient(
+      clientId,
+      network,
+      builtInCopy ? fetchTimeoutWithCopyMs : fetchTimeoutMs,
+    ).catch((error) => {
+      if (!builtInCopy || !(error instanceof OAuthError)) throw error;
+      return { client: toClient(clientId, builtInCopy), ttl: defaultTtlMs };
+    });
     if (ttl > 0) cache.set(clientId, { client, network }, ttl);
     return client;
   };
@@ -117,7 +120,7 @@ type FetchRequest = { url: URL; timeoutMs: number };
 async function fetchDocument(
   http: HttpClient,
   network: string,
-  { url, timeoutMs: waitMs }: FetchRequest,
+  { url, timeoutMs }: FetchRequest,
 ): Promise<UpstreamResponse> {
   const problem = checkUrl(url, undefined, undefined);
   if (problem) throw createUnreachableError(url.host, undefined, problem);
@@ -130,7 +133,7 @@ async function fetchDocument(
       method: 'GET',
       headers: ['Accept', 'application/json', 'User-Agent', formatUserAgent()],
       body: undefined,
-      timeoutMs: waitMs,
+      timeoutMs,
       limitBytes: maxBytes,
     })
     .catch((error: Error) => {

@@ -31,6 +31,7 @@ const requestTimeoutMs = 8000;
  * blocks others only for seconds.
  */
 const claimMs = requestTimeoutMs + 2000;
+/** Maximum time to wait for the process that has the claim, in ms. */
 const waitMs = claimMs + 2000;
 const pollMs = 100;
 /**
@@ -56,10 +57,10 @@ export function createClientTokens(deps: ClientTokenDeps): ClientTokens {
   const inProgress = new WeakMap<TokenRequest, Promise<CachedToken>>();
 
   /** Runs once for all callers that wait in this process. */
-  function obtainOnce(request: TokenRequest, refused?: string): Promise<CachedToken> {
+  function obtainOnce(request: TokenRequest, refusedToken?: string): Promise<CachedToken> {
     const running = inProgress.get(request);
     if (running) return running;
-    const started = obtain(request, refused, deps).finally(() => inProgress.delete(request));
+    const started = obtain(request, refusedToken, deps).finally(() => inProgress.delete(request));
     inProgress.set(request, started);
     started.then(
       (token) => cache.set(request, token),
@@ -80,10 +81,10 @@ export function createClientTokens(deps: ClientTokenDeps): ClientTokens {
         },
       );
     },
-    async renewToken(request, refused) {
+    async renewToken(request, refusedToken) {
       try {
-        const { value } = await obtainOnce(request, refused);
-        return value === refused ? undefined : value;
+        const { value } = await obtainOnce(request, refusedToken);
+        return value === refusedToken ? undefined : value;
       } catch (error) {
         if (error instanceof ToolFailure) return undefined;
         throw error;
@@ -110,14 +111,18 @@ function getTokenKey(request: TokenRequest, keyring: Keyring): ClientTokenKey {
  * Returns the stored token, or requests a new one. While the database is unavailable, each process requests its own
  * token.
  */
-async function obtain(request: TokenRequest, refused: string | undefined, deps: ClientTokenDeps): Promise<CachedToken> {
+async function obtain(
+  request: TokenRequest,
+  refusedToken: string | undefined,
+  deps: ClientTokenDeps,
+): Promise<CachedToken> {
   const key = getTokenKey(request, deps.keyring);
   const deadline = getRunningTimeMs() + waitMs;
   try {
     for (;;) {
       const stored = await findOrCreateRow(key, deps);
       const now = deps.now();
-      const usableToken = getUsable(stored, refused, now);
+      const usableToken = getUsable(stored, refusedToken, now);
       if (usableToken && (usableToken.renewAt > now || isPausing(stored, now))) return usableToken;
       if (isPausing(stored, now)) throw createPausingError(stored, now);
       if (await claimClientToken(deps.db, key, stored.version, { now, until: now + claimMs }))
@@ -156,11 +161,11 @@ const replacedRow: ClientToken = {
 /** Returns the stored token, unless it has expired or the upstream refused it. */
 function getUsable(
   { token, issuedAt = 0, renewAt = 0, expiresAt }: ClientToken,
-  refused: string | undefined,
+  refusedToken: string | undefined,
   now: number,
 ): CachedToken | undefined {
   if (token === undefined || (expiresAt !== undefined && expiresAt <= now)) return undefined;
-  if (token === refused && issuedAt + minRenewalAgeMs <= now) return undefined;
+  if (token === refusedToken && issuedAt + minRenewalAgeMs <= now) return undefined;
   return { value: token, renewAt, expiresAt };
 }
 

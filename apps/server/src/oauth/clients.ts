@@ -66,9 +66,9 @@ const metadataSchema = z.object(
 type RegistrationDeps = { keyring: Keyring; random: Random; now: () => number; ownHosts: ServiceHosts };
 
 const maxNameLength = 80;
-/** Maximum length of a client id. A longer one would not fit into an authorization URL. */
+/** Maximum length of a client id, in characters. A longer one would not fit into an authorization URL. */
 const maxIdLength = 6000;
-const prefix = 'thc_';
+const clientIdPrefix = 'thc_';
 
 /** Returns a client name that fits on one line of a page. */
 export function toShortName(name: string | undefined): string {
@@ -105,9 +105,8 @@ export function registerClient(serverId: string, raw: unknown, deps: Registratio
     ...(isConfidential && { c: true as const }),
   };
   const clientId = createClientId(deps.keyring, registration);
-  if (clientId.length > maxIdLength) {
+  if (clientId.length > maxIdLength)
     throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long in total');
-  }
   return {
     client_id: clientId,
     client_id_issued_at: issuedAt,
@@ -122,7 +121,10 @@ export function registerClient(serverId: string, raw: unknown, deps: Registratio
   };
 }
 
-/** The registration in a client id. `c` marks a confidential client. */
+/**
+ * The registration in a client id, which is part of URLs and therefore has short names: server, name, redirect URIs,
+ * time in s, unique text, and `c` for a confidential client.
+ */
 type Registration = { s: string; n: string; r: string[]; t: number; u: string; c?: true };
 
 const secretPurpose = 'client secret';
@@ -138,7 +140,7 @@ export function isClientSecret(keyring: Keyring, clientId: string, secret: strin
 
 function createClientId(keyring: Keyring, registration: Registration): string {
   const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');
-  return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
+  return `${clientIdPrefix}${payload}.${keyring.mac(payload, 'client id')}`;
 }
 
 /** Returns the client in a client id. Undefined for an id that this service did not issue for this server. */
@@ -152,11 +154,12 @@ function readClientId(keyring: Keyring, serverId: string, clientId: string): OAu
   return { id: clientId, name: n, redirectUris: r, host: undefined, isConfidential: c === true };
 }
 
-/** Reversed domain name of the program's vendor, such as com.example.agent (RFC 8252, 7.1). */
-const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
+/** Matches a reversed domain name, such as com.example.agent, which identifies a program's vendor (RFC 8252, 7.1). */
+const reverseDomainPattern = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
 
-function isPrivateUse(scheme: string): boolean {
-  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !belongsToWellKnownVendor(scheme));
+/** Returns true for a scheme that only programs of one vendor use. */
+function isPrivateUseScheme(scheme: string): boolean {
+  return clientSchemes.includes(scheme) || (reverseDomainPattern.test(scheme) && !belongsToWellKnownVendor(scheme));
 }
 
 /**
@@ -167,11 +170,11 @@ function belongsToWellKnownVendor(scheme: string): boolean {
   return scheme.split('.', 3).some((label) => wellKnownVendors.includes(label));
 }
 
-const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
+const loopbackPattern = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
 function isLoopbackRedirect(uri: string): boolean {
   const url = parseUrl(uri);
-  return url?.protocol === 'http:' && loopback.test(url.hostname);
+  return url?.protocol === 'http:' && loopbackPattern.test(url.hostname);
 }
 
 /**
@@ -188,8 +191,8 @@ export function findRedirectUriProblem(uri: string, ownHosts: ServiceHosts): str
 
 /**
  * Returns true if a redirect URI leads to this service, except for the dashboard's login check. The callbacks of all
- * servers are here. They pass a code on to a tenant's token endpoint, while the consent page would show only the name
- * of this service.
+ * servers are here, and pass a code on to a tenant's token endpoint. A consent page for such a redirect would show only
+ * the name of this service.
  */
 export function isOwnServiceUrl(uri: string, { names, path, includesUrl }: ServiceHosts): boolean {
   const url = new URL(uri);
@@ -211,9 +214,9 @@ function findUriFormatProblem(uri: string): string | undefined {
   if (url.username || url.password) return 'must not have a user name or password';
   if (url.protocol === 'https:') return undefined;
   if (url.protocol === 'http:')
-    return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
+    return loopbackPattern.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
   const scheme = url.protocol.slice(0, -1);
-  if (isPrivateUse(scheme)) return undefined;
+  if (isPrivateUseScheme(scheme)) return undefined;
   return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain of the agent’s vendor such as com.example.agent, ${clientSchemes.join(', ')}`;
 }
 
@@ -263,6 +266,7 @@ export function formatRedirectUri(uri: string): string {
 /** Rejects a parameter that occurs twice (RFC 6749, 3.1). */
 export function rejectDuplicates(params: URLSearchParams): void {
   const seen = new Set<string>();
+  // Adding a name that was seen before does not change the size.
   const isSeen = (name: string) => seen.size === seen.add(name).size;
   const duplicate = [...params.keys()].find((name) => name !== 'resource' && isSeen(name));
   if (duplicate === undefined) return;
@@ -304,23 +308,20 @@ export function resolveResource(server: LoginServer, resources: readonly string[
     if (url) url.search = '';
     return url?.href.replace(/\/$/, '') ?? text;
   };
-  const { issuer, serverHostUrl, apiAddress, aliases = [] } = server;
-  const serverUrls = [issuer, serverHostUrl, apiAddress, ...aliases]
-    .filter((address) => address !== undefined)
-    .map(normalize);
+  const { issuer, serverHostUrl, apiUrl, aliases = [] } = server;
+  const serverUrls = [issuer, serverHostUrl, apiUrl, ...aliases].filter((url) => url !== undefined).map(normalize);
   const viewsByUrl = new Map<string, string | undefined>([
-    ...serverUrls.map((address): [string, undefined] => [address, undefined]),
-    ...serverUrls.flatMap((address) => server.views.map((view): [string, string] => [`${address}/${view}`, view])),
+    ...serverUrls.map((url): [string, undefined] => [url, undefined]),
+    ...serverUrls.flatMap((url) => server.views.map((view): [string, string] => [`${url}/${view}`, view])),
   ]);
   const requestedUrls = resources.filter((resource) => resource !== '').map(normalize);
   const targets = new Set(requestedUrls.map((resource) => viewsByUrl.get(resource)));
-  const unknown = requestedUrls.find((resource) => !viewsByUrl.has(resource));
-  if (unknown !== undefined) {
+  const unknownUrl = requestedUrls.find((resource) => !viewsByUrl.has(resource));
+  if (unknownUrl !== undefined)
     throw new OAuthError(
       'invalid_target',
-      `resource names ${formatServerUrl(server, unknown)}; it must be ${issuer}, the URL of this server, or the URL of one of its views`,
+      `resource names ${formatServerUrl(server, unknownUrl)}; it must be ${issuer}, the URL of this server, or the URL of one of its views`,
     );
-  }
   if (targets.size > 1)
     throw new OAuthError('invalid_target', 'resource names several URLs; a login is for one of them');
   return [...targets][0];

@@ -42,8 +42,8 @@ export type ConsentRequest = {
 };
 
 /**
- * Returns the context of the seal. A form of another server, another view, or an earlier agreement of this server
- * cannot be opened.
+ * Returns the context in which a form is sealed. A form of another server, another view, or an earlier agreement of
+ * this server cannot be opened.
  */
 function getConsentContext(server: LoginServer, view: string | undefined): string {
   return `consent|${server.id}|${formatAgreement(server.agreement, view)}`;
@@ -104,10 +104,9 @@ export async function authorize(
 
 function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestDeps): string {
   if (!requested) throw createMissingError('redirect_uri');
-  if (!isRegisteredRedirect(client.redirectUris, requested)) {
+  if (!isRegisteredRedirect(client.redirectUris, requested))
     throw new OAuthError('invalid_request', 'the client has not registered this redirect_uri');
-  }
-  // Checked again, because the client may have registered before this service had its hosts, or with another port.
+  // Checked again, because since the registration this service may have got other hosts, or the port may differ.
   if (isOwnServiceUrl(requested, ownHosts)) {
     throw new OAuthError(
       'invalid_request',
@@ -150,7 +149,7 @@ function checkPkce(query: URLSearchParams): string {
 }
 
 /**
- * Returns the requested scopes that the server has, or all of its scopes if it has none of those. Offline access is
+ * Returns the requested scopes that the server has, or all scopes of the server if there are none. Offline access is
  * always included if the server has it, because it is not advertised and no client requests it.
  */
 function getGrantedScope(server: LoginServer, requested: string | null): string {
@@ -192,10 +191,8 @@ export async function handleDecision(
   if (form.get('decision') !== 'allow') {
     const error = new OAuthError('access_denied', 'the person denied access');
     const outcome = { error, state: request.state };
-    return createClientRedirect(server, request.redirectUri, outcome, {
-      cookies: [clearedCookie],
-      isFormResponse: true,
-    });
+    const options = { cookies: [clearedCookie], isFormResponse: true };
+    return createClientRedirect(server, request.redirectUri, outcome, options);
   }
   const state = newSecret(deps.random) + toStateSuffix(server, deps);
   const verifier = newSecret(deps.random);
@@ -205,7 +202,7 @@ export async function handleDecision(
   const agreement = formatAgreement(server.agreement, request.view);
   const secrets: LoginSecrets = { verifier, clientState: request.state, agreement };
   // Called before the form counts as sent, so that the person can send it again if the provider does not respond.
-  const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
+  const url = await server.provider.buildAuthorizationUrl({ state, verifier, scope: request.scope });
   const isFirst = await insertAuthorization(deps.db, {
     id,
     workspace_id: server.workspaceId,
@@ -299,17 +296,17 @@ export function getLoginCookieName(stateHash: string): string {
 
 /** Creates and reads the cookies of the OAuth proxy. */
 export function createCookieStore(baseUrl: string) {
-  const { prefix: scope, path, isSecure } = getCookieScope(baseUrl);
+  const { prefix: scopePrefix, path, isSecure } = getCookieScope(baseUrl);
   const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   const set = (name: string, value: string, maxAgeMs: number) =>
-    `${scope}${name}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+    `${scopePrefix}${name}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
   const clear = (name: string) => set(name, '', 0);
   return {
     set,
     clear,
-    /** Clears the oldest cookies with this prefix, so that one more results in `maxInProgress`. */
+    /** Clears the oldest cookies with this prefix, so that with one more there are at most `maxInProgress`. */
     clearOldest: (header: string | undefined, prefix: string) =>
-      findOldestIds(header, scope + prefix, maxInProgress - 1).map((id) => clear(prefix + id)),
-    read: (header: string | undefined, name: string) => getUniqueCookie(header, scope + name),
+      findOldestIds(header, scopePrefix + prefix, maxInProgress - 1).map((id) => clear(prefix + id)),
+    read: (header: string | undefined, name: string) => getUniqueCookie(header, scopePrefix + name),
   };
 }

@@ -2,8 +2,7 @@ import { errorDescription, type OAuthError, oauthErrorStatus } from '@toolhost/e
 import { addQueryParameters } from '@toolhost/tool-config/http/read-url';
 import { html } from 'hono/html';
 import { type Markup, renderPage, showInvisible } from '../http/page.ts';
-import type { OAuthClient } from './clients.ts';
-import { formatRedirectUri, isLocalRedirect } from './clients.ts';
+import { formatRedirectUri, isLocalRedirect, type OAuthClient } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
 import type { BrowserResponse, LoginServer, LoginView } from './oauth-deps.ts';
 
@@ -52,8 +51,8 @@ const maxListedTools = 20;
 
 /** Describes the tools of a view, in one sentence each for read-only tools and for the others. */
 function formatTools({ tools }: LoginView): string {
-  const listTools = (reads: boolean) => {
-    const names = tools.filter((tool) => tool.reads === reads).map((tool) => showInvisible(tool.name));
+  const listTools = (isReadOnly: boolean) => {
+    const names = tools.filter((tool) => tool.isReadOnly === isReadOnly).map((tool) => showInvisible(tool.name));
     const hiddenCount = names.length - maxListedTools;
     return names.slice(0, maxListedTools).join(', ') + (hiddenCount > 0 ? ` and ${hiddenCount} more` : '');
   };
@@ -130,7 +129,7 @@ function formatSource({ host }: OAuthClient): string {
   return host === undefined ? 'Self-reported name, not verified.' : `Described by a document at ${host}`;
 }
 
-/** Renders an error for the person only. The page has no link. */
+/** Renders an error that is not sent to a client. The page has no link. */
 export function renderOAuthErrorPage(error: OAuthError, requestId: string): string {
   return renderPage(
     'Something went wrong',
@@ -160,7 +159,7 @@ function renderRefresh(url: string, seconds = 0): Markup {
   return html`<meta http-equiv="refresh" content="${seconds}; url=${url}">`;
 }
 
-type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
+type LoginOutcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
 
 /**
  * Sends the browser back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC
@@ -171,7 +170,7 @@ type Outcome = { state: string | undefined } & ({ code: string } | { error: OAut
 export function createClientRedirect(
   server: LoginServer,
   redirectUri: string,
-  outcome: Outcome,
+  outcome: LoginOutcome,
   { cookies = [], isFormResponse = false }: { cookies?: string[]; isFormResponse?: boolean } = {},
 ): BrowserResponse {
   const failure = 'error' in outcome ? outcome.error : undefined;
@@ -181,12 +180,12 @@ export function createClientRedirect(
   return { status: 302, location, html: renderReturnPage(server, redirectUri, failure), cookies };
 }
 
-/** Renders an error that only an unverified client can act on. The page shows the target, and waits for a click. */
+/** Renders an error for a client that is not known. It sends the error to the client only after a click. */
 export function createErrorWithLink(
   server: LoginServer,
   client: OAuthClient,
   redirectUri: string,
-  outcome: Outcome & { error: OAuthError },
+  outcome: LoginOutcome & { error: OAuthError },
 ): BrowserResponse {
   const { error } = outcome;
   const redirectUrl = buildRedirectUrl(server, redirectUri, outcome);
@@ -215,7 +214,7 @@ ${renderFact('Error', html`<code>${error.code}</code>`)}
  */
 const resultParams = ['code', 'error', 'error_description'];
 
-function buildRedirectUrl(server: LoginServer, redirectUri: string, outcome: Outcome): string {
+function buildRedirectUrl(server: LoginServer, redirectUri: string, outcome: LoginOutcome): string {
   const url = new URL(redirectUri);
   const [, query = ''] = /^[^?]*\?(.*)$/s.exec(redirectUri) ?? [];
   const result: [string, string][] =

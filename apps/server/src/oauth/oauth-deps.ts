@@ -9,9 +9,7 @@ import type { PassthroughTokens } from './passthrough.ts';
 import type { UnsavedTokens } from './provider-tokens.ts';
 import type { RefreshRefusals } from './refresh-refusals.ts';
 
-/**
- * Response of a provider's token endpoint. `expiresAt` is in epoch ms. Undefined if the provider did not specify it.
- */
+/** Tokens from a provider's token endpoint. `expiresAt` is in epoch ms, and undefined if the provider omits it. */
 export type ProviderTokens = {
   accessToken: string;
   refreshToken: string | undefined;
@@ -41,7 +39,7 @@ export type Provider = {
   /** Returns the provider's own message about an error, without credentials. */
   getDisplayedMessage(description: string | null): string | undefined;
   /** Builds the provider's authorization URL. `scope` is the one shown to the person. */
-  authorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
+  buildAuthorizationUrl(request: { state: string; verifier: string; scope: string }): Promise<URL>;
   /** Exchanges a code for tokens. @throws OAuthError server_error, temporarily_unavailable */
   exchange(callbackResponse: {
     code: string;
@@ -54,7 +52,7 @@ export type Provider = {
 };
 
 /** Description of a view that people see before they agree to a login for it. */
-export type LoginView = { name: string; title: string; tools: readonly { name: string; reads: boolean }[] };
+export type LoginView = { name: string; title: string; tools: readonly { name: string; isReadOnly: boolean }[] };
 
 /** A server that agents log in to: every hosted server with `oauth`, and the management server. */
 export type LoginServer = {
@@ -73,8 +71,9 @@ export type LoginServer = {
   /** Second URL of the resource, on the server's own host. */
   serverHostUrl?: string | undefined;
   /** URL of the REST API, which accepts the same tokens. Only for the management server. */
-  apiAddress?: string | undefined;
+  apiUrl?: string | undefined;
   scopes: readonly string[];
+  /** Tokens that agents get: those of this service, or with passthrough the provider's own. */
   mode: 'issued' | 'passthrough';
   /** Hash of the hosts and endpoints that the person agrees to. It changes when they change. */
   agreement: string;
@@ -99,9 +98,9 @@ export type OAuthDeps = {
    */
   findDocument: (clientId: string, network: string) => Promise<OAuthClient>;
   passthroughTokens: PassthroughTokens;
-  unsaved: UnsavedTokens;
-  refusals: RefreshRefusals;
-  /** Refreshes in progress for tokens that agents hold themselves, by the hash of the refresh token. */
+  unsavedTokens: UnsavedTokens;
+  refreshRefusals: RefreshRefusals;
+  /** Refreshes in progress for tokens that agents hold themselves (passthrough), by the hash of the refresh token. */
   refreshesInProgress: Map<string, Promise<TokenResponse>>;
   random: Random;
   /** Returns epoch ms. */
@@ -110,8 +109,8 @@ export type OAuthDeps = {
   /** Hosts where no client waits for a response. */
   ownHosts: ServiceHosts;
   /**
-   * Finds a server with a login, without the name of its operator. `chargeQuery` charges the query for a slug that is not
-   * cached.
+   * Finds a server with a login, without the name of its operator. `chargeQuery` charges the query for a slug that is
+   * not cached.
    */
   findServer: (slug: string, chargeQuery?: QueryCharge) => Promise<LoginServer | undefined>;
   /** Applies recorded changes in this process immediately, instead of at the next poll. */
@@ -162,6 +161,7 @@ export type TokenResponse = {
 export const durations = {
   /** Timeout of requests to a provider's token endpoint. */
   providerTimeout: 10_000,
+  /** Lifetimes of a consent form, of a login in progress, and of our codes and tokens. */
   consent: 10 * 60_000,
   login: 10 * 60_000,
   code: 60_000,

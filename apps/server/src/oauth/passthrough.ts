@@ -17,8 +17,8 @@ import { createInvalidGrantError } from './clients.ts';
 import { durations, type LoginServer, type OAuthDeps, type ProviderTokens, type TokenResponse } from './oauth-deps.ts';
 
 /**
- * Returns the context of the seal. It binds a refresh token to one server with its current endpoints, and to one
- * client.
+ * With passthrough, agents hold the provider's access tokens, and its refresh tokens sealed. Returns the context of the
+ * seal, which binds a refresh token to one client, and to one server with its current endpoints.
  */
 function getSealContext(server: LoginServer, clientId: string, view: string | undefined): string {
   return `passthrough|${server.id}|${formatAgreement(server.agreement, view)}|${clientId}`;
@@ -79,15 +79,12 @@ type RefreshRequest = { clientId: string; openedToken: PassthroughRefreshToken; 
  * of the provider and the database, because a provider that sees a refresh token twice may consider it stolen and end
  * the login.
  */
-export function refreshSharing(
-  server: LoginServer,
-  { key, ...openedToken }: RefreshRequest,
-  deps: OAuthDeps,
-): Promise<TokenResponse> {
+export function refreshAndShare(server: LoginServer, request: RefreshRequest, deps: OAuthDeps): Promise<TokenResponse> {
   const { refreshesInProgress } = deps;
+  const { key } = request;
   const running = refreshesInProgress.get(key);
   if (running) return running;
-  const response = refreshOnce(server, { key, ...openedToken }, deps).finally(() => refreshesInProgress.delete(key));
+  const response = refreshOnce(server, request, deps).finally(() => refreshesInProgress.delete(key));
   refreshesInProgress.set(key, response);
   return response;
 }
@@ -97,7 +94,7 @@ async function refreshOnce(
   { clientId, openedToken, key }: RefreshRequest,
   deps: OAuthDeps,
 ): Promise<TokenResponse> {
-  const { pendingResponses } = deps.unsaved;
+  const { pendingResponses } = deps.unsavedTokens;
   const tokens =
     pendingResponses.get(key)?.tokens ?? (await refreshHeldToken(server, openedToken.refreshToken, key, deps));
   pendingResponses.delete(key);
@@ -133,7 +130,7 @@ async function refreshHeldToken(
     return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
   } catch (error) {
     deps.onEvent('refresh_failed');
-    throw error instanceof OAuthError ? deps.refusals.classify(error, key, server.workspaceId) : error;
+    throw error instanceof OAuthError ? deps.refreshRefusals.classify(error, key, server.workspaceId) : error;
   }
 }
 
@@ -187,13 +184,13 @@ export function createPassthroughTokens(db: Db, freshness: Freshness, source: { 
     const cached = cache.get(key);
     if (cached && !isOtherAgreement(cached.agreement)) return false;
     // Reads the database before refusing, because the person may have agreed again at another replica.
-    const entry = cache.load(key, async (previous) => {
-      const isValid = previous?.agreement !== undefined && !isOtherAgreement(previous.agreement);
-      if (!isValid) chargeQuery?.();
+    const entryPromise = cache.load(key, async (previous) => {
+      const wasIssued = previous?.agreement !== undefined && !isOtherAgreement(previous.agreement);
+      if (!wasIssued) chargeQuery?.();
       const agreement = await findPassthroughAgreement(db, serverId, hash);
       return { value: { serverId, owner: agreement === undefined ? noOwner : workspaceId, agreement } };
     });
-    return entry.then((value) => isOtherAgreement(value?.agreement));
+    return entryPromise.then((fact) => isOtherAgreement(fact?.agreement));
   }
 
   return {
@@ -210,8 +207,8 @@ export function createPassthroughTokens(db: Db, freshness: Freshness, source: { 
       cache.invalidate(key);
     },
     /**
-     * Returns true if a token was issued under another agreement than the server's current one. `chargeQuery` charges the
-     * query for a token that may be made up.
+     * Returns true if a token was issued under another agreement than the server's current one. `chargeQuery` charges
+     * the query for a token that may be made up.
      */
     isOutdated(server: ServerAgreement, token: string, chargeQuery: QueryCharge): MaybePromise<boolean> {
       // Any process may issue a token for a view at any time, so no earlier read shows that there is none.

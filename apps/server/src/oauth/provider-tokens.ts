@@ -44,11 +44,11 @@ export function createGrantTokens(deps: OAuthDeps, freshness: Freshness) {
     const openGrant = cache.get(hash) ?? (await cache.load(hash, loadGrant));
     if (!openGrant || openGrant.accessExpiresAt <= deps.now()) return undefined;
     if (openGrant.grant.server_id !== server.id || !isAgreed(openGrant.grant.agreement, server)) return undefined;
-    const unsaved = deps.unsaved.find(openGrant.grant);
+    const unsaved = deps.unsavedTokens.find(openGrant.grant);
     return unsaved ? { ...openGrant, tokens: unsaved } : openGrant;
   }
 
-  /** Runs one refresh per grant in this process. The claim in the database ensures the same across processes. */
+  /** Runs one refresh per grant at a time in this process. Across processes, a claim in the database ensures that. */
   function refresh(server: LoginServer, openGrant: OpenGrant): Promise<OpenGrant | undefined> {
     const { id } = openGrant.grant;
     const running = refreshesInProgress.get(id);
@@ -56,7 +56,7 @@ export function createGrantTokens(deps: OAuthDeps, freshness: Freshness) {
     const started = refreshAtProvider(server, openGrant, deps).finally(() => {
       refreshesInProgress.delete(id);
       // Tokens that could not be stored belong to the cached version of the grant, which must then remain cached.
-      if (!deps.unsaved.find(openGrant.grant)) cache.invalidate(id);
+      if (!deps.unsavedTokens.find(openGrant.grant)) cache.invalidate(id);
     });
     refreshesInProgress.set(id, started);
     return started;
@@ -199,7 +199,7 @@ export async function refreshAtProvider(
 ): Promise<OpenGrant | undefined> {
   const { grant } = openGrant;
   const { refreshToken } = openGrant.tokens;
-  const unsaved = deps.unsaved.find(grant);
+  const unsaved = deps.unsavedTokens.find(grant);
   if (unsaved) return { ...openGrant, tokens: unsaved };
   if (refreshToken === undefined) return markBroken(openGrant, deps);
   const now = deps.now();
@@ -220,11 +220,10 @@ export async function refreshAtProvider(
   } catch (caught) {
     if (!(caught instanceof OAuthError)) throw caught;
     deps.onEvent('refresh_failed');
-    const error = deps.refusals.classify(caught, `${grant.id} ${grant.tokens_version}`, grant.workspace_id);
-    deps.log('a provider did not refresh a login', {
-      ...{ slug: server.slug, error: error.code, detail: error.detail, said: error.providerMessage },
-    });
-    if (error.code === 'invalid_grant') return markBroken(openGrant, deps);
+    const error = deps.refreshRefusals.classify(caught, `${grant.id} ${grant.tokens_version}`, grant.workspace_id);
+    const { code, detail, providerMessage } = error;
+    deps.log('a provider did not refresh a login', { slug: server.slug, error: code, detail, said: providerMessage });
+    if (code === 'invalid_grant') return markBroken(openGrant, deps);
     await releaseRefresh(deps.db, grant.id, claimedUntil);
     throw new AppError('unavailable', 'the login could not be refreshed at its provider; retry in a few seconds', {
       retryAfterS: 5,
@@ -245,7 +244,7 @@ async function save(openGrant: OpenGrant, tokens: ProviderTokens, deps: OAuthDep
     return (await store()) ? refreshedGrant : await reloadGrant(openGrant, deps);
   } catch (error) {
     if (!isUnavailableError(error)) throw error;
-    deps.unsaved.retain(openGrant.grant, { tokens, store });
+    deps.unsavedTokens.retain(openGrant.grant, { tokens, store });
     return refreshedGrant;
   }
 }
@@ -283,7 +282,7 @@ async function waitForOtherReplica(
 ): Promise<OpenGrant | undefined> {
   const deadline = getRunningTimeMs() + waitMs;
   while (getRunningTimeMs() < deadline) {
-    const unsaved = deps.unsaved.find(openGrant.grant);
+    const unsaved = deps.unsavedTokens.find(openGrant.grant);
     if (unsaved) return { ...openGrant, tokens: unsaved };
     const current = await reloadGrant(openGrant, deps);
     if (!current || current.grant.tokens_version > openGrant.grant.tokens_version) return current;

@@ -25,10 +25,10 @@ export type ProviderOptions = {
   now: () => number;
 };
 
-/** Creates the OAuth provider of a hosted server (spec 2.3, 4.4). */
+/** Creates the OAuth provider of a hosted server (docs/specification.md, 2.3 and 4.4). */
 export function createHostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
-  const request = async (form: Record<string, string>): Promise<ParsedTokens> => {
+  const sendRequest = async (form: Record<string, string>): Promise<ParsedTokens> => {
     const response = await requestTokens(options, new URLSearchParams({ ...oauth.token_params, ...form }));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
     return parseTokens(response, {
@@ -43,11 +43,11 @@ export function createHostedProvider(options: ProviderOptions): Provider {
     audience: options.audience,
     getDisplayedCode: (error) => getDisplayedCode(error, [options.clientSecret]),
     getDisplayedMessage: (description) => getDisplayedMessage(description, [options.clientSecret]),
-    async authorizationUrl(request) {
+    async buildAuthorizationUrl(request) {
       return buildAuthorizationUrl(oauth, options.redirectUri, request);
     },
     async exchange({ code, verifier }) {
-      const { tokens, person } = await request({
+      const { tokens, person } = await sendRequest({
         grant_type: 'authorization_code',
         code,
         redirect_uri: options.redirectUri,
@@ -56,7 +56,7 @@ export function createHostedProvider(options: ProviderOptions): Provider {
       return { tokens, person, userId: undefined, workspaceId: options.workspaceId };
     },
     refresh: async (refreshToken) =>
-      (await request({ grant_type: 'refresh_token', refresh_token: refreshToken })).tokens,
+      (await sendRequest({ grant_type: 'refresh_token', refresh_token: refreshToken })).tokens,
   };
 }
 
@@ -106,7 +106,7 @@ async function requestTokens({ oauth, clientSecret, workspaceId, ...deps }: Prov
 
 /**
  * Parses a token response, which is JSON, or the form encoding that some providers use. Some providers send errors with
- * status 200. Passthrough requires all three fields, because the agent receives them (spec 4.4). Otherwise a missing
+ * status 200. Passthrough requires a token, a type, and a lifetime, because the agent receives them. Otherwise a missing
  * type means bearer.
  */
 function parseTokens(response: UpstreamResponse, { oauth, secrets, isRefresh, now }: ParseContext): ParsedTokens {
@@ -149,7 +149,7 @@ function getPersonName(idToken: unknown, secrets: readonly string[]): string | u
   try {
     const claims: unknown = JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
     if (typeof claims !== 'object' || claims === null) return undefined;
-    const { email, preferred_username, name } = claims as { [name: string]: unknown };
+    const { email, preferred_username, name } = claims as Fields;
     return toDisplayedPerson([email, preferred_username, name], secrets);
   } catch {
     // Not a JWT. The login works without it.
@@ -160,7 +160,7 @@ function getPersonName(idToken: unknown, secrets: readonly string[]): string | u
 const maxPersonLength = 100;
 
 /**
- * Returns the first name of a person that can be shown and contains none of `secrets`, which a provider could repeat
+ * Returns the first of a person's names that can be shown and contains none of `secrets`, which a provider could repeat
  * there.
  */
 export function toDisplayedPerson(names: readonly unknown[], secrets: readonly string[]): string | undefined {
@@ -169,7 +169,7 @@ export function toDisplayedPerson(names: readonly unknown[], secrets: readonly s
     .find((name) => name !== '' && !name.includes('\ufffd') && !containsAny(name, secrets));
 }
 
-/** The fields of a response. */
+/** The fields of a response, or the claims of an id token. */
 type Fields = { [name: string]: unknown };
 type RequestContext = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
 type ParseContext = RequestContext & { now: number };
@@ -180,13 +180,13 @@ type ParsedTokens = { tokens: ProviderTokens; person: string | undefined };
  * contains the token at the path. A refresh response may lack the path, because its refresh token belongs to one access
  * token (Slack).
  */
-function getTokenFields(body: { [name: string]: unknown }, path: string | undefined, isRefresh: boolean) {
+function getTokenFields(body: Fields, path: string | undefined, isRefresh: boolean): Fields {
   if (path === undefined) return body;
   const keys = parseDotPath(path);
   const valueAtPath = getValueAt(body, keys);
   if (typeof valueAtPath === 'string')
     return { ...(getValueAt(body, keys.slice(0, -1)) as object), access_token: valueAtPath };
-  if (typeof valueAtPath === 'object' && valueAtPath !== null) return valueAtPath as { [name: string]: unknown };
+  if (typeof valueAtPath === 'object' && valueAtPath !== null) return valueAtPath as Fields;
   if (isRefresh) return body;
   throw createIncompleteError(path);
 }
@@ -253,7 +253,7 @@ function createRefusal(
       providerMessage,
     );
   const subject = clientErrorCodes.has(code) ? "this server's client id or client secret" : 'the request';
-  // Both methods are common, and an endpoint that requires the other one says no more than this.
+  // Both methods are common, and an endpoint that requires the other one responds with no more than this code.
   const advice =
     code === 'invalid_client' && oauth.client_auth === undefined
       ? '; it may require "client_auth": "basic" in oauth'
@@ -286,8 +286,7 @@ export async function callTokenEndpoint(
   return http.send({
     workspaceId,
     origin: url.origin,
-    // Undefined, so that the request gets a separate connection. A response with tokens must not arrive on a connection
-    // that another caller used.
+    // Undefined, so that the request gets its own connection. Tokens must not arrive on one that another caller used.
     credentialHash: undefined,
     path: url.pathname + url.search,
     method: 'POST',
@@ -314,11 +313,11 @@ function authenticateClient({ clientId, clientSecret, clientAuth }: TokenClient,
 function formatBasic(clientId: string, clientSecret: string): string {
   // The search of the rendered request does not decode base64.
   if (containsPlainCredential(`${clientId}:${clientSecret}`))
-    throw new OutboundError('own_credential', ownCredentialInBasic);
+    throw new OutboundError('own_credential', ownCredentialMessage);
   return `Basic ${Buffer.from(`${encodeFormValue(clientId)}:${encodeFormValue(clientSecret)}`).toString('base64')}`;
 }
 
-const ownCredentialInBasic =
+const ownCredentialMessage =
   'the client id or client secret contains an API key or token of this service, which is never sent to an upstream; store the value that the provider issued';
 
 function encodeFormValue(text: string): string {
@@ -332,8 +331,8 @@ function encodeFormValue(text: string): string {
 const proofTypes = new Set(['mac', 'dpop', 'pop']);
 
 /**
- * Rejects token types that cannot be sent as bearer tokens. Providers have many names for bearer tokens, so only the
- * types above are rejected (RFC 6749, 7.1).
+ * Rejects token types that cannot be sent as bearer tokens (RFC 6749, 7.1). Providers have many names for bearer
+ * tokens, so all types except `proofTypes` are accepted.
  */
 export function checkTokenType(tokenType: unknown): void {
   if (tokenType === undefined || tokenType === null || tokenType === '') return;
@@ -355,11 +354,11 @@ export function isToken(value: unknown): value is string {
 }
 
 /**
- * Returns a text that is stored next to a token. Like a token, it is limited in length, including as JSON, in which it
- * is stored and a control character takes six bytes. Undefined if the field is not a string.
+ * Returns a text that is stored next to a token. Its length is limited like that of a token. So is its length in JSON,
+ * the form in which it is stored, because a control character takes six bytes there. Undefined if it is not a string.
  * @throws OAuthError server_error
  */
-function getTextField(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
+function getTextField(fields: Fields, name: 'refresh_token' | 'scope') {
   const value = fields[name];
   if (typeof value !== 'string') return undefined;
   const isTooLong = value.length > maxHeaderLength || Buffer.byteLength(JSON.stringify(value)) > maxHeaderLength + 2;
@@ -384,7 +383,7 @@ export function createIncompleteError(field: string): OAuthError {
 }
 
 /** Parses the fields of a token endpoint's response. @throws OAuthError server_error */
-export function parseFields(response: UpstreamResponse): { [name: string]: unknown } {
+export function parseFields(response: UpstreamResponse): Fields {
   const text = response.body.toString('utf8');
   if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(response.headers['content-type']))) {
     const form = Object.fromEntries(parseFormFields(text) ?? []);
@@ -392,7 +391,7 @@ export function parseFields(response: UpstreamResponse): { [name: string]: unkno
   }
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
+    if (typeof value === 'object' && value !== null) return value as Fields;
   } catch {
     // Not JSON; reported below.
   }

@@ -49,11 +49,11 @@ export const maxLoginBodyBytes = 64 * 1024;
 
 /** Creates the routes of the authorization server. Errors become pages for people and JSON for clients. */
 export function createOAuthRouter(deps: OAuthRouterDeps): Hono<Env> {
-  const http = new Hono<Env>();
-  addDiscovery(http, deps);
-  addPages(http, deps);
-  addClientEndpoints(http, deps);
-  return http;
+  const router = new Hono<Env>();
+  addDiscovery(router, deps);
+  addPages(router, deps);
+  addClientEndpoints(router, deps);
+  return router;
 }
 
 function getRequestId(c: Context<Env>): string {
@@ -82,8 +82,8 @@ function withRequestHost(server: LoginServer, host: string | undefined, { ownHos
 }
 
 /**
- * Returns the URL to which a callback belongs. The provider redirects to the host of BASE_URL, and the state names the
- * host where the login started. Returns undefined if that is this host, or not a name of this machine.
+ * Returns the URL of a callback at the host where its login started, which the state names. The provider redirects to
+ * the host of BASE_URL. Returns undefined if the login started there, or if the host is not a name of this machine.
  */
 function getStartUrl(c: Context<Env>, { ownHosts }: OAuthDeps): string | undefined {
   const host = getStateHost(c.req.query('state'));
@@ -94,7 +94,7 @@ function getStartUrl(c: Context<Env>, { ownHosts }: OAuthDeps): string | undefin
 
 const createNotFoundError = () => new AppError('notFound', 'there is no login at this URL');
 
-function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
+function addDiscovery(router: Hono<Env>, deps: OAuthRouterDeps): void {
   const respondWithDocument =
     (describeServer: (server: LoginServer, c: Context<Env>) => object) => async (c: Context<Env>) => {
       c.header('Access-Control-Allow-Origin', '*');
@@ -103,11 +103,11 @@ function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
   const serverDocument = respondWithDocument((server, c) =>
     toServerMetadata(server, { ...deps.oauth, baseUrl: deps.oauth.ownHosts.getBaseUrl(c.req.header('host')) }),
   );
-  http.get(
+  router.get(
     routes.resourceMetadata,
     respondWithDocument((server, c) => toResourceMetadata(server, getUrlAtHost(server, c))),
   );
-  http.get(
+  router.get(
     routes.viewMetadata,
     respondWithDocument((server, c) => {
       const view = server.findView(c.req.param('view') ?? '');
@@ -115,7 +115,7 @@ function addDiscovery(http: Hono<Env>, deps: OAuthRouterDeps): void {
       return toResourceMetadata(server, `${getUrlAtHost(server, c)}/${view.name}`, view.title);
     }),
   );
-  for (const route of [routes.serverMetadata, routes.serverMetadataFallback]) http.get(route, serverDocument);
+  for (const route of [routes.serverMetadata, routes.serverMetadataFallback]) router.get(route, serverDocument);
 }
 
 /** Returns the URL of a server on the requested host. */
@@ -125,7 +125,7 @@ function getUrlAtHost({ issuer, serverHostUrl }: LoginServer, c: Context<Env>): 
 }
 
 /** Adds the pages for people. No page redirects before the target is verified. */
-function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
+function addPages(router: Hono<Env>, deps: OAuthRouterDeps): void {
   const respondWithPage =
     (handle: (c: Context<Env>, server: LoginServer) => Promise<BrowserResponse>) => async (c: Context<Env>) => {
       setPageHeaders(c);
@@ -137,11 +137,11 @@ function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
       }
     };
   const getQuery = (c: Context<Env>) => new URL(c.req.url).searchParams;
-  http.get(
+  router.get(
     routes.authorize,
     respondWithPage((c, server) => authorize(server, getQuery(c), c.req.header('cookie'), withNetwork(c, deps))),
   );
-  http.get(
+  router.get(
     routes.callback,
     respondWithPage(async (c, server) => {
       const location = getStartUrl(c, deps.oauth);
@@ -152,7 +152,7 @@ function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
       );
     }),
   );
-  http.post(
+  router.post(
     routes.consent,
     respondWithPage(async (c, server) =>
       handleDecision(
@@ -166,7 +166,7 @@ function addPages(http: Hono<Env>, deps: OAuthRouterDeps): void {
 }
 
 /** Adds the endpoints for client software. */
-function addClientEndpoints(http: Hono<Env>, deps: OAuthRouterDeps): void {
+function addClientEndpoints(router: Hono<Env>, deps: OAuthRouterDeps): void {
   const respondWithJson =
     (handle: (c: Context<Env>, server: LoginServer) => Promise<Response>) => async (c: Context<Env>) => {
       c.header('Access-Control-Allow-Origin', '*');
@@ -178,17 +178,17 @@ function addClientEndpoints(http: Hono<Env>, deps: OAuthRouterDeps): void {
         return sendErrorJson(c, caught, deps);
       }
     };
-  http.post(
+  router.post(
     routes.register,
     respondWithJson(async (c, server) => c.json(registerClient(server.id, await readJson(c, deps), deps.oauth), 201)),
   );
-  http.post(
+  router.post(
     routes.token,
     respondWithJson(async (c, server) =>
       c.json(await handleTokenRequest(server, await readClientRequest(c, deps), withNetwork(c, deps))),
     ),
   );
-  http.post(
+  router.post(
     routes.revoke,
     respondWithJson(async (c, server) => {
       await handleRevocation(server, await readClientRequest(c, deps), getRequestId(c), withNetwork(c, deps));
@@ -251,9 +251,7 @@ function send(c: Context<Env>, { status, html, location, cookies = [] }: Browser
   return c.html(html, status as 200);
 }
 
-/**
- * Converts a caught error to the error of the response. Sets the headers of an AppError. `logMessage` is the log message.
- */
+/** Converts a caught error to the error of the response. Logs its details, and sets the headers of an AppError. */
 function toErrorResponse(c: Context<Env>, caught: unknown, logMessage: string, deps: OAuthRouterDeps) {
   if (caught instanceof AppError) {
     for (const [name, value] of Object.entries(caught.headers)) c.header(name, value);
@@ -268,9 +266,9 @@ function toErrorResponse(c: Context<Env>, caught: unknown, logMessage: string, d
 
 function sendErrorPage(c: Context<Env>, caught: unknown, deps: OAuthRouterDeps): Response {
   const { error, status } = toErrorResponse(c, caught, 'a login was refused', deps);
-  // Uses 400 for an unknown client, and 403 for a form or login of another browser. A 401 would make browsers ask for a
-  // password.
-  const displayedStatus = error.code === 'access_denied' ? 403 : status === 401 ? 400 : status;
+  // A 401, the status of an unknown client, would make browsers ask for a password.
+  const pageStatus = status === 401 ? 400 : status;
+  const displayedStatus = error.code === 'access_denied' ? 403 : pageStatus;
   return c.html(renderOAuthErrorPage(error, getRequestId(c)), displayedStatus as 400);
 }
 

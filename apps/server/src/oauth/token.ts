@@ -38,7 +38,7 @@ import {
   type RequestDeps,
   type TokenResponse,
 } from './oauth-deps.ts';
-import { issueProviderToken, openRefreshToken, refreshSharing } from './passthrough.ts';
+import { issueProviderToken, openRefreshToken, refreshAndShare } from './passthrough.ts';
 import { openTokens, toChallenge, unwrapKey, wrapKey } from './provider.ts';
 import { refreshAtProvider } from './provider-tokens.ts';
 
@@ -52,23 +52,23 @@ export async function handleTokenRequest(
   rejectDuplicates(form);
   const clientId = await authenticateClient(server, request, deps);
   const target = getTarget(server, form);
-  const type = form.get('grant_type');
-  switch (type) {
+  const grantType = form.get('grant_type');
+  switch (grantType) {
     case 'authorization_code':
       return redeemCode(server, { clientId, form, target }, deps);
     case 'refresh_token':
       return redeemRefreshToken(server, { clientId, form, target }, deps);
     default:
       throw new OAuthError(
-        type ? 'unsupported_grant_type' : 'invalid_request',
-        `grant_type is ${formatWord(type)}; it must be "authorization_code" or "refresh_token"`,
+        grantType ? 'unsupported_grant_type' : 'invalid_request',
+        `grant_type is ${formatWord(grantType)}; it must be "authorization_code" or "refresh_token"`,
       );
   }
 }
 
-/** A request to the token endpoint. `target` is the one that `resource` names. Undefined if it is absent. */
+/** A request to the token endpoint. `target` is undefined if the request has no `resource`. */
 type TokenRequest = { clientId: string; form: URLSearchParams; target: Target | undefined };
-/** The server, or one of its views. */
+/** The server, or one of its views, as named by `resource`. */
 type Target = { view: string | undefined };
 
 function getTarget(server: LoginServer, form: URLSearchParams): Target | undefined {
@@ -116,13 +116,13 @@ async function redeemCode(
     await deps.onCommitted();
     return response;
   }
-  const answer = await transact(deps.db, async (db) =>
+  const response = await transact(deps.db, async (db) =>
     (await markCodeUsed(db, code.hash, deps.now()))
       ? issueTokens({ grant, generation: grant.generation, grantKey, tokens }, deps, db)
       : undefined,
   );
-  if (!answer) throw await refuseCode(code, deps);
-  return answer;
+  if (!response) throw await refuseCode(code, deps);
+  return response;
 }
 
 /**
@@ -154,7 +154,7 @@ function checkGrantActive(server: LoginServer, grant: Grant): void {
   if (view !== undefined && !server.views.includes(view)) throw createInvalidGrantError('the view no longer exists');
 }
 
-/** Ends a grant in all replicas. `recordEvent` records that in the same transaction, unless the grant had already ended. */
+/** Ends a grant in all replicas. `recordEvent` runs in the same transaction, unless the grant had already ended. */
 async function endGrant(id: string, deps: OAuthDeps, recordEvent?: (db: Db) => Promise<void>): Promise<void> {
   await transact(deps.db, async (db) => {
     if (await endGrantInTransaction(db, id, deps)) await recordEvent?.(db);
@@ -194,8 +194,8 @@ const maxTokensPerKind = 200;
 
 /**
  * Redeems a refresh token, with rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because responses get
- * lost, the previous token is accepted for `spans.grace` as long as its successor was not used. Use of an older token
- * is treated as theft and ends the grant.
+ * lost, the previous token is accepted for `durations.refreshGrace` as long as its successor was not used. Use of an
+ * older token is treated as theft and ends the grant.
  */
 async function redeemRefreshToken(
   server: LoginServer,
@@ -208,7 +208,7 @@ async function redeemRefreshToken(
     const openedToken = openRefreshToken(deps.keyring, server, clientId, secret);
     if (!openedToken) throw createInvalidGrantError('not a refresh token of this server and client');
     checkTarget(server, target, openedToken.view);
-    return refreshSharing(server, { clientId, openedToken, key: hashSecret(secret) }, deps);
+    return refreshAndShare(server, { clientId, openedToken, key: hashSecret(secret) }, deps);
   }
   const token = await findToken(deps.db, hashSecret(secret));
   const grant = token && (await findGrant(deps.db, token.grant_id));

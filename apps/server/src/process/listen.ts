@@ -15,7 +15,7 @@ const canSharePort = process.platform === 'linux';
 export function listen(server: Server, { port, host }: Config, isWorker: boolean): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'EADDRINUSE' ? portInUseError(port) : error);
+      reject(error.code === 'EADDRINUSE' ? createPortInUseError(port) : error);
     });
     const onListening = () => resolve((server.address() as AddressInfo).port);
     server.listen({ port, host, reusePort: isWorker && canSharePort }, onListening);
@@ -29,7 +29,7 @@ export function listen(server: Server, { port, host }: Config, isWorker: boolean
  */
 export async function findPort(config: Config): Promise<number> {
   if (config.port !== 0) {
-    if (await isPortInUse(config)) throw portInUseError(config.port);
+    if (await isPortInUse(config)) throw createPortInUseError(config.port);
     return config.port;
   }
   const server = createServer();
@@ -38,11 +38,12 @@ export async function findPort(config: Config): Promise<number> {
   return port;
 }
 
-const wildcards: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+/** Addresses at which a server that listens on a wildcard address can be reached. */
+const loopbackByWildcard: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 function isPortInUse({ port, host }: Config): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ port, host: wildcards[host] ?? host });
+    const socket = connect({ port, host: loopbackByWildcard[host] ?? host });
     const finish = (isConnected: boolean) => {
       socket.destroy();
       resolve(isConnected);
@@ -51,6 +52,6 @@ function isPortInUse({ port, host }: Config): Promise<boolean> {
   });
 }
 
-function portInUseError(port: number): AppError {
+function createPortInUseError(port: number): AppError {
   return new AppError('conflict', `port ${port} is in use; stop the process that uses it, or set PORT`);
 }

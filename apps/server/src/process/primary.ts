@@ -1,4 +1,5 @@
-import cluster, { type Worker } from 'node:cluster';
+import type { Worker } from 'node:cluster';
+import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { AppError } from '@toolhost/errors/errors';
 import { openKeyring } from '../app/keys/keyring.ts';
@@ -7,7 +8,7 @@ import { createOutageLog } from '../app/observability/fault-log.ts';
 import { openStore } from '../app/open-store.ts';
 import { processClocks } from '../app/runtime-options.ts';
 import type { Settings } from '../config.ts';
-import { startSharedServices } from '../local/singletons.ts';
+import { startSharedServices } from '../local/start-shared.ts';
 import type { Log } from '../log.ts';
 import type { Metric } from '../telemetry/metric.ts';
 import { findPort } from './listen.ts';
@@ -16,7 +17,7 @@ import type { FromWorker, ToWorker } from './worker.ts';
 /** Workers that serve one port, as seen by the primary process. The primary itself serves no requests. */
 export type Workers = {
   baseUrl: string;
-  /** See `Database`. */
+  /** Resolves with the reason when the database must no longer be used. */
   databaseLost: Promise<string>;
   /** Resolves when workers die too fast to be replaced. */
   failedPermanently: Promise<void>;
@@ -24,12 +25,12 @@ export type Workers = {
   stop(ms: number): Promise<boolean>;
 };
 
-/** Interval at which the primary process reads the database clock. */
+/** Interval at which the primary process reads the database clock, in ms. */
 const clockIntervalMs = 60_000;
 
 /**
- * Does the work that only one process may do: locks and migrates the database, deletes old rows, and runs the
- * components of local mode. Starts the workers and replaces those that die. Resolves when all workers can serve.
+ * Does the work that only one process may do: locks and migrates the database, deletes old rows, and runs the shared
+ * services of local mode. Starts the workers and replaces those that die. Resolves when all workers can serve.
  * @throws AppError conflict for a port or file in use; unavailable if a worker does not start
  */
 export async function startWorkers(settings: Settings, log: Log): Promise<Workers> {
@@ -45,16 +46,16 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
     database.time.measure().then(outage.onSuccess, outage.onError);
   }, clockIntervalMs).unref();
   const maintenance = startMaintenance(config, database, log, database.time.now);
-  const localComponents = await startSharedServices(settings, baseUrl, port);
-  const { examplePort, identity } = localComponents;
+  const sharedServices = await startSharedServices(settings, baseUrl, port);
+  const { examplePort, identity } = sharedServices;
   const allReady = Promise.withResolvers<void>();
   let readyCount = 0;
-  let maintainsExample = localComponents.maintainsExample;
+  let maintainsExample = sharedServices.maintainsExample;
 
   const pool = createWorkerPool({ PORT: String(port) }, log, (worker, message) =>
     handlers[message.kind](worker, message as never),
   );
-  const metrics = createGatherMetrics();
+  const metrics = createMetricsGatherer();
   const handlers: { [Kind in FromWorker['kind']]: (worker: Worker, message: FromWorker & { kind: Kind }) => void } = {
     join(worker) {
       sendToWorker(worker, { kind: 'start', ...(examplePort !== undefined && { examplePort }), maintainsExample });
@@ -67,7 +68,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
     },
     identity: (worker) => void findIdentity(worker),
     metrics: (worker) =>
-      void metrics.gather(pool.workers()).then((all) => sendToWorker(worker, { kind: 'metrics', all })),
+      void metrics.gather(pool.workers()).then((byProcess) => sendToWorker(worker, { kind: 'metrics', byProcess })),
     report: (worker, message) => metrics.receive(worker, message.metrics),
   };
 
@@ -91,7 +92,7 @@ export async function startWorkers(settings: Settings, log: Log): Promise<Worker
       const isComplete = await pool.stop(ms);
       clearInterval(clockTimer);
       await maintenance.stop();
-      await localComponents.close();
+      await sharedServices.close();
       await database.close();
       return isComplete;
     },
@@ -103,22 +104,22 @@ function throwStartFailed(): never {
 }
 
 /** Collects the metrics of all workers for the worker that responds to a scrape. */
-type GatherMetrics = {
+type MetricsGatherer = {
   gather(workers: Iterable<Worker>): Promise<Metric[][]>;
   receive(worker: Worker, metrics: Metric[]): void;
 };
 
-/** Time after which a worker without a reply counts with its last reported metrics. */
+/** Time after which a worker without a reply counts with its last reported metrics, in ms. */
 const gatherTimeoutMs = 1000;
 
-function createGatherMetrics(): GatherMetrics {
-  const pendingGathers = new Set<{ missing: Set<Worker>; all: Metric[][]; done: () => void }>();
+function createMetricsGatherer(): MetricsGatherer {
+  const pendingGathers = new Set<{ missing: Set<Worker>; collected: Metric[][]; resolve: () => void }>();
   /** Last reported metrics of each worker. Without them, the sums would fall while a worker is late, and rise again. */
   const lastMetrics = new WeakMap<Worker, Metric[]>();
   return {
     async gather(workers) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const pendingGather = { missing: new Set(workers), all: [] as Metric[][], done: resolve };
+      const pendingGather = { missing: new Set(workers), collected: [] as Metric[][], resolve };
       pendingGathers.add(pendingGather);
       const timer = setTimeout(resolve, gatherTimeoutMs);
       for (const worker of pendingGather.missing) sendToWorker(worker, { kind: 'report' });
@@ -126,13 +127,13 @@ function createGatherMetrics(): GatherMetrics {
       clearTimeout(timer);
       pendingGathers.delete(pendingGather);
       const lateWorkers = [...pendingGather.missing].filter((worker) => !worker.isDead());
-      return [...pendingGather.all, ...lateWorkers.flatMap((worker) => [lastMetrics.get(worker) ?? []])];
+      return [...pendingGather.collected, ...lateWorkers.flatMap((worker) => [lastMetrics.get(worker) ?? []])];
     },
     receive(worker, metrics) {
       lastMetrics.set(worker, metrics);
       for (const pendingGather of pendingGathers) {
-        if (pendingGather.missing.delete(worker)) pendingGather.all.push(metrics);
-        if (pendingGather.missing.size === 0) pendingGather.done();
+        if (pendingGather.missing.delete(worker)) pendingGather.collected.push(metrics);
+        if (pendingGather.missing.size === 0) pendingGather.resolve();
       }
     },
   };
@@ -155,9 +156,11 @@ type WorkerPool = {
   stop(ms: number): Promise<boolean>;
 };
 
-/** Serving time below which the cause of a worker's death may also kill its replacement. */
+/** Serving time in ms below which a worker died early: the cause may also kill its replacement. */
 const minServingMs = 5000;
+/** Delay before the second of consecutive replacements, in ms. It doubles with each further one. */
 const initialDelayMs = 50;
+/** Number of consecutive workers that may die early before the service shuts down. */
 const maxEarlyDeaths = 8;
 
 function createWorkerPool(

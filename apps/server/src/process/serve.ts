@@ -73,7 +73,7 @@ function announceReady(log: Log, config: Config, baseUrl: string): void {
   process.stdout.write(`toolhost ready ${baseUrl}\n`);
 }
 
-/** First reports not ready, and continues to serve until load balancers have noticed. */
+/** Stops the service. Until load balancers have noticed that it is not ready, it continues to serve. */
 async function stopGracefully(service: RunningService, { drainDelayMs }: Config): Promise<boolean> {
   service.drain();
   await delay(drainDelayMs);

@@ -47,7 +47,7 @@ const logFlushMs = 100;
  */
 export function exitDespiteThreads(logLevel: string, { threads }: Pick<App, 'threads'>): void {
   process.on('exit', (code) => {
-    const { busy, ending } = threads.states();
+    const { busy, ending } = threads.getStates();
     if (busy + ending === 0) return;
     const log = createLog(logLevel, { isSynchronous: true });
     log.warn({ busy, ending }, 'the process exits without waiting for threads that are still busy');

@@ -7,12 +7,13 @@ import type { FullConfig } from '../app/full-config.ts';
 import { defaultPollIntervalMs } from '../app/leader-jobs/leader-job.ts';
 import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { divideProcessMemory } from '../app/process-memory.ts';
-import { processClocks, type RuntimeOptions } from '../app/runtime-options.ts';
+import type { RuntimeOptions } from '../app/runtime-options.ts';
+import { processClocks } from '../app/runtime-options.ts';
 import { type Config, readConfig } from '../config.ts';
 import { closeSilentConnections, extendTimeoutsByPauses, limitConnections } from '../edge/client-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
-import { type SharedServices, startSharedServices } from '../local/singletons.ts';
+import { type SharedServices, startSharedServices } from '../local/start-shared.ts';
 import { createLog } from '../log.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
@@ -29,24 +30,18 @@ export type RunningService = {
 
 /** Time from the signal to the exit, in ms. Below the 30 s that supervisors usually allow. */
 export const shutdownTimeoutMs = 25_000;
-/** Interval at which idle connections are closed during shutdown. */
+/** Interval at which idle connections are closed during shutdown, in ms. */
 const sweepIntervalMs = 100;
 
-/**
- * File descriptors reserved for connections to APIs (`packages/safe-http/src/connections.ts`), and for the database, files, and
- * threads.
- */
+/** File descriptors reserved for connections to upstreams (`safe-http/src/connections.ts`), and for everything else. */
 const reservedForUpstreams = 4096;
 const reservedForOthers = 256;
 /** Assumed limit if the system does not report one. */
 const defaultDescriptors = 4096;
-/** Maximum number of client connections. It is what 16,384 descriptors leave. An idle connection also takes memory. */
+/** Maximum number of client connections, because each takes memory. A limit of 16,384 descriptors allows as many. */
 export const maxClientConnections = 12_000;
 
-/**
- * Returns the maximum number of client connections, so that other work finds a descriptor: at least half of them are
- * reserved.
- */
+/** Returns the maximum number of client connections. It leaves descriptors for other work, but at most half of them. */
 function getMaxClientConnections(): number {
   const descriptors = readOpenFilesLimit() ?? defaultDescriptors;
   const available = Math.max(descriptors - reservedForUpstreams - reservedForOthers, Math.floor(descriptors / 2));
@@ -115,8 +110,8 @@ export async function start(
   // Behind proxies, all connections are theirs.
   if (config.trustedProxies === 0)
     limitConnections(server, runtime.maxConnections, (shedKind) => app?.observability.onShed(shedKind));
-  // A process listens only when it can serve, so that a proxy in front sends it no call before. A free port is only
-  // known by listening, and a port in use is reported before the database is touched.
+  // A process listens only when it can serve, so that a proxy in front sends it no call before. Only to find a free port
+  // it must listen earlier. A port in use is reported before the database is opened.
   const usesFreePort = !primary && config.port === 0;
   const port = usesFreePort ? await listen(server, config, false) : primary ? config.port : await findPort(config);
   const baseUrl = config.baseUrl ?? `http://127.0.0.1:${port}`;

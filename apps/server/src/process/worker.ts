@@ -2,12 +2,13 @@ import cluster from 'node:cluster';
 import { AppError } from '@toolhost/errors/errors';
 import type { Siblings } from '../app/full-config.ts';
 import type { Secrets } from '../config.ts';
-import { getIdentityHost, type SharedServices } from '../local/singletons.ts';
+import { getIdentityHost, type SharedServices } from '../local/start-shared.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
 import type { Metric } from '../telemetry/metric.ts';
 
 /**
- * Messages from a worker to the primary: it has started, it can serve, it needs the identity provider or all metrics.
+ * Messages from a worker to the primary: it has started, it can serve, it needs the identity provider or the metrics of
+ * all workers, or it reports its own metrics.
  */
 export type FromWorker =
   | { kind: 'join' }
@@ -20,13 +21,13 @@ export type FromWorker =
 export type ToWorker =
   | { kind: 'start'; examplePort?: number; maintainsExample: boolean }
   | { kind: 'identity'; options?: IdentityOptions }
-  | { kind: 'metrics'; all: Metric[][] }
+  | { kind: 'metrics'; byProcess: Metric[][] }
   | { kind: 'report' }
   | { kind: 'stop' };
 
 /** Primary process, as seen by a worker. */
 export type PrimaryProcess = Siblings & {
-  /** Announces the worker and returns the components of local mode that all workers share. */
+  /** Announces the worker, and returns the services of local mode that all workers share. */
   join(oidc: Secrets['oidc']): Promise<SharedServices>;
   /** Sets the function that reads this worker's metrics when another worker gathers those of all workers. */
   onReport(read: () => Metric[]): void;
@@ -37,7 +38,7 @@ export type PrimaryProcess = Siblings & {
 
 /** Starts to receive messages from the primary. When the primary exits, Node ends the worker. */
 export function connectToPrimary(): PrimaryProcess {
-  // The channel is broken, so nothing would replace or stop this worker.
+  // Without the channel to the primary, nothing would replace or stop this worker.
   cluster.worker?.on('error', () => process.exit(1));
   const waiters = new Map<ToWorker['kind'], ((message: ToWorker) => void)[]>();
   process.on('message', (message: ToWorker) => {
@@ -67,7 +68,7 @@ export function connectToPrimary(): PrimaryProcess {
     async metrics() {
       const reply = waitFor('metrics');
       send({ kind: 'metrics' });
-      return (await reply).all;
+      return (await reply).byProcess;
     },
     reportReady: () => send({ kind: 'ready' }),
     async join(oidc) {

@@ -1,6 +1,6 @@
 import { fitsCommandLine, quoteShellWord, toPythonLiteral, toScriptLiteral } from '@toolhost/mcp-clients/literals';
 
-/** Environment variable that holds a credential in a copied snippet, and its description. */
+/** Environment variables that hold a credential in copied snippets, with a description of each. */
 export const credentialVariables = {
   api_key: { name: 'TOOLHOST_API_KEY', about: 'TOOLHOST_API_KEY is a workspace API key with the scope call' },
   caller_token: { name: 'API_TOKEN', about: "API_TOKEN is the caller's own API token" },
@@ -35,18 +35,18 @@ const variables: { [Credential in CallCredential]: { name: string; about: string
 export function createCallSnippets(target: CallTarget): CallSnippet[] {
   const variable = variables[target.credential];
   const about = variable && `${variable.about}.`;
-  const needs = (tool: string) =>
+  const formatNeeds = (tool: string) =>
     [tool, about].filter((sentence) => sentence !== undefined && sentence !== '').join(' ');
   return [
     { id: 'mcp', title: 'MCP', code: JSON.stringify(toMessage(target), null, 2), needs: '' },
-    { id: 'mcp-curl', title: 'curl', code: toCurl(target), needs: needs('') },
+    { id: 'mcp-curl', title: 'curl', code: toCurl(target), needs: formatNeeds('') },
     {
       id: 'typescript',
       title: 'TypeScript',
       code: toTypeScript(target),
-      needs: needs('npm install @modelcontextprotocol/client.'),
+      needs: formatNeeds('npm install @modelcontextprotocol/client.'),
     },
-    { id: 'python', title: 'Python', code: toPython(target), needs: needs('pip install mcp.') },
+    { id: 'python', title: 'Python', code: toPython(target), needs: formatNeeds('pip install mcp.') },
   ];
 }
 

@@ -2,8 +2,8 @@ import { fitsCommandLine, quoteShellWord } from '@toolhost/mcp-clients/literals'
 import type { ReadablePart, ReadableRequest } from '@toolhost/tool-config/request/upstream-request';
 
 /**
- * Formats a request as a curl command for a POSIX shell. If `hasBody` is false, the body is too long and is read from a
- * file, as are bytes and texts that cannot be a program argument.
+ * Formats a request as a curl command for a POSIX shell. The command reads the body from a file if `hasBody` is false
+ * because it is too long, and if it is bytes or a text that cannot be a program argument.
  */
 export function toUpstreamCurl(request: ReadableRequest, hasBody = true): string {
   const words = ['curl'];
@@ -20,8 +20,8 @@ export function toUpstreamCurl(request: ReadableRequest, hasBody = true): string
 }
 
 /**
- * Formats a header. A header without a value ends with a semicolon, because curl would omit it with a colon (curl(1),
- * --header).
+ * Formats a header. A header without a value ends with a semicolon, because curl omits one that ends with a colon
+ * (curl(1), --header).
  */
 function formatHeader(name: string, value: string): string {
   return value.trim() === '' ? `${name};` : `${name}: ${value}`;

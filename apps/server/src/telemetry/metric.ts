@@ -96,7 +96,11 @@ export function createCounter<const Labels extends LabelValues>(
       help,
       type: 'counter',
       merge: 'sum',
-      samples: printedLabels.map((labelText, at) => ({ suffix: '', labels: labelText, value: counts[at] as number })),
+      samples: printedLabels.map((labelText, index) => ({
+        suffix: '',
+        labels: labelText,
+        value: counts[index] as number,
+      })),
     }),
   };
 }
@@ -109,7 +113,7 @@ function createHistogram(name: string, help: string, boundsMs: readonly number[]
   const counts = new Array<number>(boundsMs.length + 1).fill(0);
   let sumMs = 0;
 
-  function samples(): Sample[] {
+  function getSamples(): Sample[] {
     let cumulativeCount = 0;
     const buckets = counts.map((count, i) => {
       cumulativeCount += count;
@@ -134,13 +138,14 @@ function createHistogram(name: string, help: string, boundsMs: readonly number[]
       counts[i] = (counts[i] as number) + 1;
       sumMs += ms;
     },
-    read: () => ({ name, help, type: 'histogram', merge: 'sum', samples: samples() }),
+    read: () => ({ name, help, type: 'histogram', merge: 'sum', samples: getSamples() }),
   };
 }
 
-/** Delay of the event loop. */
+/** A histogram of event loop delays. */
 type LagHistogram = { read: Histogram['read']; stop(): void };
 
+/** Interval of the timer whose delay is measured, in ms. */
 const intervalMs = 20;
 const lagBoundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
 
@@ -248,30 +253,27 @@ export function createCallMetrics(): { observe: ObserveCall; read(): Metric[] } 
   return { observe, read: () => [calls, total, upstream, overhead, waiting].map((metric) => metric.read()) };
 }
 
-const methods = [
+const mcpMethods = [
   'initialize',
   'ping',
   'tools/list',
   'tools/call',
   'server/discover',
   'subscriptions/listen',
-  'notification',
-  'batch',
-  'other',
-  'none',
 ] as const;
-type Method = (typeof methods)[number];
+const methodLabels = [...mcpMethods, 'notification', 'batch', 'other', 'none'] as const;
+type MethodLabel = (typeof methodLabels)[number];
 const statuses = ['2xx', '3xx', '4xx', '5xx', 'unanswered'] as const;
 type Status = (typeof statuses)[number];
 
-const knownMethods = new Set<unknown>(methods.slice(0, 6));
+const knownMethods = new Set<unknown>(mcpMethods);
 
 /** Creates metrics for HTTP requests to the MCP endpoints, by method and status, and for all other HTTP requests. */
 export function createRequestMetrics() {
   const mcp = createCounter(
     'toolhost_mcp_requests_total',
     'Requests to the MCP endpoints, by method and status class.',
-    { method: methods, status: statuses },
+    { method: methodLabels, status: statuses },
   );
   const web = createCounter(
     'toolhost_web_requests_total',
@@ -280,24 +282,24 @@ export function createRequestMetrics() {
   );
   return {
     /**
-     * Counts a request. `posted` is the parsed message as far as it was readable. `status` is 0 if the client
+     * Counts a request. `message` is the parsed body, or the readable part of it. `status` is 0 if the client
      * disconnected before the response.
      */
-    countMcp: (posted: unknown, status: number) =>
-      mcp.count({ method: getMethodLabel(posted), status: getStatusLabel(status) }),
+    countMcp: (message: unknown, status: number) =>
+      mcp.count({ method: getMethodLabel(message), status: getStatusLabel(status) }),
     countWeb: (status: number) => web.count({ status: getStatusLabel(status) }),
     read: () => [mcp.read(), web.read()],
   };
 }
 
 /** Returns the label value of a method. Only known methods become label values, because callers choose the names. */
-function getMethodLabel(posted: unknown): Method {
-  if (typeof posted !== 'object' || posted === null) return 'none';
-  if (Array.isArray(posted)) return 'batch';
-  const { method, id } = posted as { method?: unknown; id?: unknown };
+function getMethodLabel(message: unknown): MethodLabel {
+  if (typeof message !== 'object' || message === null) return 'none';
+  if (Array.isArray(message)) return 'batch';
+  const { method, id } = message as { method?: unknown; id?: unknown };
   // Nearly every message, without a lookup in the set.
   if (method === 'tools/call') return method;
-  if (knownMethods.has(method)) return method as Method;
+  if (knownMethods.has(method)) return method as MethodLabel;
   if (method === undefined && id === undefined) return 'none';
   return id === undefined && typeof method === 'string' ? 'notification' : 'other';
 }

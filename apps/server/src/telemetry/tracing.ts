@@ -46,6 +46,7 @@ export type TracingOptions = {
 
 const maxWaitingSpans = 8192;
 const flushTimeoutMs = 2000;
+/** Default time between two exports, in ms. */
 const defaultDelayMs = 5000;
 
 export function startTracing(options: TracingOptions): Tracing {
@@ -96,12 +97,15 @@ function getCause(error: (Error & { code?: unknown }) | undefined): string {
 /** Creates the sampler with a name from the OpenTelemetry specification. Unknown names get the default. */
 function createSampler({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratioText }: NodeJS.ProcessEnv): Sampler {
   const ratio = Number(ratioText ?? 1);
-  const root = /always_off$/.test(name ?? '')
-    ? new AlwaysOffSampler()
-    : /traceidratio$/.test(name ?? '') && ratio >= 0 && ratio <= 1
-      ? new TraceIdRatioBasedSampler(ratio)
-      : new AlwaysOnSampler();
+  const root = createRootSampler(name ?? '', ratio);
   return name === undefined || name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
+}
+
+/** Creates the sampler of traces that begin here. `name` may have the prefix `parentbased_`. */
+function createRootSampler(name: string, ratio: number): Sampler {
+  if (name.endsWith('always_off')) return new AlwaysOffSampler();
+  const isValidRatio = ratio >= 0 && ratio <= 1;
+  return name.endsWith('traceidratio') && isValidRatio ? new TraceIdRatioBasedSampler(ratio) : new AlwaysOnSampler();
 }
 
 async function waitAtMost(work: Promise<void>, ms: number): Promise<void> {

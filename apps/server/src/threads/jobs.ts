@@ -1,9 +1,7 @@
 /** Result of a job: its output, and the buffers in it that are transferred instead of copied. */
 export type JobDone<Output> = { output: Output; transfer?: readonly ArrayBuffer[] };
 
-/**
- * Jobs by kind. A thread loads each when it runs the first job of its kind. Inputs and outputs are structured clones.
- */
+/** Loads the function of each kind of job, at the first job of its kind in a thread. Inputs and outputs are cloned. */
 export const jobs = {
   'bundle-description': async () => (await import('../operations/imports/import-job.ts')).runBundle,
   'check-arguments': async () => (await import('../gateway/arguments/validate-arguments.ts')).checkArguments,

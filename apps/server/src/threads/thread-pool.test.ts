@@ -70,7 +70,7 @@ describe('thread pool', () => {
     assert.equal(await getFailureReason(running), 'timeout');
     assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
     const outcomes = { done: 1, failed: 0, timeout: 1, memory: 0, refused: 0, cancelled: 0 };
-    assert.deepEqual(threads.counts(), { running: 0, waiting: 0, outcomes });
+    assert.deepEqual(threads.getCounts(), { running: 0, waiting: 0, outcomes });
   });
 
   it('[find A2] alternates between workspaces so that none occupies all threads', async () => {
@@ -80,7 +80,7 @@ describe('thread pool', () => {
       threads.run(checkJob(input, { ownerId })).then(() => completed.push(ownerId));
     const many = Array.from({ length: 6 }, () => run('many', longJob));
     const few = Array.from({ length: 3 }, () => run('few', shortJob));
-    assert.equal(threads.counts().running, 2);
+    assert.equal(threads.getCounts().running, 2);
     await Promise.all([...many, ...few]);
     assert.equal(completed.at(-1), 'many', 'later, shorter jobs do not wait for all jobs of another workspace');
   });
@@ -109,7 +109,7 @@ describe('thread pool', () => {
     const imports = ['a', 'b', 'c'].map((ownerId) => getFailureReason(threads.run({ ...importJob, ownerId })));
     for (const ownerId of ['d', 'e', 'f'])
       assert.equal((await threads.run(checkJob(shortJob, { ownerId }))).failure, undefined);
-    const { running, waiting } = threads.counts();
+    const { running, waiting } = threads.getCounts();
     assert.deepEqual([running, waiting], [1, 2], 'one import runs and the others wait');
     for (const cancel of cancels) cancel();
     assert.deepEqual(await Promise.all(imports), ['cancelled', 'cancelled', 'cancelled']);
@@ -161,7 +161,7 @@ describe('thread pool', () => {
     const release = async () => {
       await Promise.all(hanging.map((job) => job.release()));
       hanging = [];
-      await eventually(() => assert.equal(pool?.states().ending, 0));
+      await eventually(() => assert.equal(pool?.getStates().ending, 0));
     };
     /** Starts a job that hangs and cancels it. */
     const startAndCancelHangingJob = async (threads: ThreadPool, ownerId: string) => {
@@ -181,11 +181,11 @@ describe('thread pool', () => {
     it('[find A2] replaces a thread that does not end', async () => {
       const threads = startPool();
       for (const ownerId of ['a', 'b']) await startAndCancelHangingJob(threads, ownerId);
-      assert.deepEqual(threads.states(), { idle: 0, busy: 0, ending: 2 });
+      assert.deepEqual(threads.getStates(), { idle: 0, busy: 0, ending: 2 });
       assert.equal((await threads.run(checkJob(shortJob))).failure, undefined);
-      assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 2 });
+      assert.deepEqual(threads.getStates(), { idle: 1, busy: 0, ending: 2 });
       await release();
-      assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 0 });
+      assert.deepEqual(threads.getStates(), { idle: 1, busy: 0, ending: 0 });
     });
   });
 });

@@ -55,15 +55,21 @@ type Job = JobRequest<JobKind> & {
   settle: (outcome: JobOutcome, result: unknown) => void;
 };
 
-/** A thread. `job` is the job that it runs. `isEnding` is true after it was told to end, when it takes no more jobs. */
-type Thread = { worker: Worker; job: Job | undefined; isEnding: boolean; stopIdle: () => void; exited: Promise<void> };
+/** A thread, and the job that it runs. `isEnding` is true after it was told to end. Then it takes no more jobs. */
+type Thread = {
+  worker: Worker;
+  job: Job | undefined;
+  isEnding: boolean;
+  stopIdleTimer: () => void;
+  exited: Promise<void>;
+};
 
 /** Maximum MB of a thread's young generation. */
 const maxYoungGenerationSizeMb = 32;
 const megabyte = 1024 * 1024;
-/** Time that a canceled job may still run. Terminating a thread costs more than finishing a little work. */
+/** Time that a canceled job may still run, in ms. Terminating a thread costs more than finishing a little work. */
 const graceMs = 100;
-/** Time that the pool waits for the end of its threads when it closes. */
+/** Time that the pool waits for the end of its threads when it closes, in ms. */
 const closeTimeoutMs = 1000;
 
 const stoppingMessage = 'the service is stopping';
@@ -86,7 +92,7 @@ export class ThreadPool {
     this.#queue = new FairQueue(options.queue);
   }
 
-  /** @throws JobError when there is no result */
+  /** Runs a job in a thread. @throws JobError when there is no result */
   run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
     return new Promise((resolve, reject) => {
       const { memory, after } = this.#options;
@@ -119,15 +125,15 @@ export class ThreadPool {
     });
   }
 
-  counts(): { running: number; waiting: number; outcomes: Readonly<Record<JobOutcome, number>> } {
-    return { running: this.states().busy, waiting: this.#queue.size, outcomes: this.#outcomes };
+  getCounts(): { running: number; waiting: number; outcomes: Readonly<Record<JobOutcome, number>> } {
+    return { running: this.getStates().busy, waiting: this.#queue.size, outcomes: this.#outcomes };
   }
 
   /**
    * Returns the numbers of threads. An idle one ends as soon as it is told to; a busy or ending one may be in native
    * code.
    */
-  states(): { idle: number; busy: number; ending: number } {
+  getStates(): { idle: number; busy: number; ending: number } {
     const stateCounts = { idle: 0, busy: 0, ending: 0 };
     for (const { isEnding, job } of this.#threads) stateCounts[isEnding ? 'ending' : job ? 'busy' : 'idle']++;
     return stateCounts;
@@ -156,7 +162,7 @@ export class ThreadPool {
   /** Returns true if a thread may be started. Ending threads do not count, up to the number of working threads. */
   #canStartThread(): boolean {
     const { threads: maxThreads } = this.#options;
-    return this.#threads.size - this.states().ending < maxThreads && this.#threads.size < 2 * maxThreads;
+    return this.#threads.size - this.getStates().ending < maxThreads && this.#threads.size < 2 * maxThreads;
   }
 
   /** Returns true if a job may run. With several threads, neither one tenant nor long jobs ever occupy all of them. */
@@ -176,7 +182,7 @@ export class ThreadPool {
       resourceLimits: { maxOldGenerationSizeMb: Math.floor(threadBytes / megabyte), maxYoungGenerationSizeMb },
     });
     const { promise: exited, resolve } = Promise.withResolvers<void>();
-    const thread: Thread = { worker, job: undefined, isEnding: false, stopIdle: () => undefined, exited };
+    const thread: Thread = { worker, job: undefined, isEnding: false, stopIdleTimer: () => undefined, exited };
     worker.on('message', (result: JobResult) => {
       const { job } = thread;
       this.#markIdle(thread);
@@ -190,7 +196,7 @@ export class ThreadPool {
       else thread.job?.settle('failed', error);
     });
     worker.on('exit', () => {
-      thread.stopIdle();
+      thread.stopIdleTimer();
       thread.job?.settle('failed', new JobError('failed', 'the thread has ended'));
       this.#threads.delete(thread);
       resolve();
@@ -204,7 +210,7 @@ export class ThreadPool {
     const { kind, input, transfer = [] } = job;
     const { limitMs } = job.times;
     job.stopTimer();
-    thread.stopIdle();
+    thread.stopIdleTimer();
     thread.job = job;
     job.thread = thread;
     // The process must not exit while a result is pending.
@@ -220,11 +226,10 @@ export class ThreadPool {
     }
   }
 
-  /** Marks the thread as idle. */
   #markIdle(thread: Thread): void {
     thread.job = undefined;
     thread.worker.unref();
-    thread.stopIdle = this.#options.after(this.#options.idleMs, () => this.#endThread(thread));
+    thread.stopIdleTimer = this.#options.after(this.#options.idleMs, () => this.#endThread(thread));
   }
 
   /** Tells a thread to end. Its job ends immediately. */
@@ -254,10 +259,7 @@ function refuse(job: Job, message: string): void {
 
 const noMemoryMessage = 'the service has no memory left for it, and the workspaces of this owner have used their share';
 
-/**
- * Returns the bytes of the texts and buffers in an input, at any depth that job inputs have. Everything else in it is
- * small.
- */
+/** Returns the approximate bytes of an input: those of its texts and buffers. Everything else in it is small. */
 function getBytes(input: unknown, depth = 0): number {
   if (typeof input === 'string') return input.length;
   if (input instanceof Uint8Array) return input.byteLength;
@@ -266,6 +268,8 @@ function getBytes(input: unknown, depth = 0): number {
   for (const value of Object.values(input)) bytes += getBytes(value, depth + 1);
   return bytes;
 }
+
+/** Maximum nesting of job inputs. */
 const maxInputDepth = 2;
 
 /** Maximum queued items of one tenant, and in total. */

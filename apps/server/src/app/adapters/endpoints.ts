@@ -15,8 +15,8 @@ import { createManagerCredentials } from './callers.ts';
 
 /** Returns a function that creates the endpoint of a hosted server, once per compiled server. */
 export function createGetEndpoint(config: FullConfig, callers: CallerOptions, callDeps: CallToolDeps) {
-  const resourceMetadataUrl = (address: string) => buildUrl(config.baseUrl, routes.resourceMetadata, address);
-  const endpointDeps = { callDeps, callers, resourceMetadataUrl };
+  const buildMetadataUrl = (address: string) => buildUrl(config.baseUrl, routes.resourceMetadata, address);
+  const endpointDeps = { callDeps, callers, buildMetadataUrl };
   const endpointsByServer = new WeakMap<HostedServer, McpEndpoint>();
   return (server: HostedServer): McpEndpoint => {
     const endpoint = endpointsByServer.get(server) ?? createHostedEndpoint(server, endpointDeps);

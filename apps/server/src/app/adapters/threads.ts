@@ -96,18 +96,18 @@ export function createThreadMetrics(threads: ThreadPool): Source[] {
       'toolhost_jobs',
       'Jobs on threads (long or compressed responses, large arguments, bodies and configurations, imports): running, and waiting for a thread.',
       () => {
-        const { running, waiting } = threads.counts();
+        const { running, waiting } = threads.getCounts();
         return { running, waiting };
       },
       { label: 'state' },
     ),
-    createCounterSource('toolhost_jobs_total', 'Jobs on threads by outcome.', () => threads.counts().outcomes, {
+    createCounterSource('toolhost_jobs_total', 'Jobs on threads by outcome.', () => threads.getCounts().outcomes, {
       label: 'outcome',
     }),
     createGauge(
       'toolhost_job_threads',
       'Job threads: idle, busy, and ending. A thread remains in state ending until its native code returns.',
-      () => threads.states(),
+      () => threads.getStates(),
       { label: 'state' },
     ),
   ];

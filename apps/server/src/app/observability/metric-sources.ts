@@ -47,7 +47,7 @@ function createResultSources({ gateway }: MetricInputs): Source[] {
     createCounterSource(
       'toolhost_files_total',
       'Large files in results (stored, full: no space in the workspace, or lost to an error), requests for them (served, cut off, or missing), and their uploads.',
-      files.counts,
+      files.getCounts,
       { label: 'event' },
     ),
   ];
@@ -145,7 +145,7 @@ function createStoreSources({
   readiness,
 }: MetricInputs): Source[] {
   return [
-    createGauge('toolhost_call_records_queued', 'Call records that are not written yet.', callRecords.waiting),
+    createGauge('toolhost_call_records_queued', 'Call records that are not written yet.', callRecords.getWaitingCount),
     createGauge(
       'toolhost_database_up',
       '1 while the database responds to the poll for changes that runs every second.',

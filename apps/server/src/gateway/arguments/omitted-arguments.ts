@@ -8,17 +8,17 @@ import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
  */
 export function formatOmittedArguments(input: Arguments, sent: Arguments): string[] {
   const omitted = findOmittedValues(input, sent, '');
-  const paths = (isNullGroup: boolean) =>
+  const getPaths = (isNullGroup: boolean) =>
     omitted.filter(({ isNull }) => isNull === isNullGroup).map(({ path }) => path);
   return [
-    ...ignoredArgumentsText(paths(false), 'not declared by the tool'),
-    ...ignoredArgumentsText(paths(true), 'null is not allowed by the schema'),
+    ...ignoredArgumentsText(getPaths(false), 'not declared by the tool'),
+    ...ignoredArgumentsText(getPaths(true), 'null is not allowed by the schema'),
   ];
 }
 
 type OmittedValue = { path: string; isNull: boolean };
 
-/** Collects missing values. Compares by identity first, because unchanged values are the same object. */
+/** Finds values of `input` that `sent` lacks. An unchanged object is the same in both, and is not searched. */
 function findOmittedValues(input: unknown, sent: unknown, path: string): OmittedValue[] {
   if (input === sent || !hasValues(input) || !hasValues(sent)) return [];
   return Object.entries(input).flatMap(([name, value]) => {

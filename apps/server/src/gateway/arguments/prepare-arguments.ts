@@ -30,11 +30,11 @@ export function compileArguments(input: InputSchema, schema: JsonSchema, isReadO
   const accepted = Object.keys((schema.properties ?? {}) as object);
   // Constants are not arguments from a caller's view.
   const declared = getArguments(input).filter(({ wire }) => wire.value === undefined);
-  const isAbsent = (name: string, value: unknown) => value === null && nonNullable.has(name);
+  const meansAbsent = (name: string, value: unknown) => value === null && nonNullable.has(name);
   const defaults = declared
-    .filter(({ name, fallback }) => fallback !== undefined && !isAbsent(name, fallback))
+    .filter(({ name, fallback }) => fallback !== undefined && !meansAbsent(name, fallback))
     .map(({ name, fallback }): [string, unknown] => [name, fallback]);
-  const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && isAbsent(name, null));
+  const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && meansAbsent(name, null));
   return {
     isQuicklyValid: createQuickCheck(schema) ?? (() => false),
     check,
@@ -48,16 +48,16 @@ export function compileArguments(input: InputSchema, schema: JsonSchema, isReadO
 
 /** Returns the rules of a view that fixes some arguments, which callers then may not pass. */
 export function rejectFixedArguments(rules: ArgumentRules, names: readonly string[]): ArgumentRules {
-  const getFixed = (args: Arguments) => names.filter((name) => Object.hasOwn(args, name));
+  const getFixedNames = (args: Arguments) => names.filter((name) => Object.hasOwn(args, name));
   return {
     ...rules,
-    isQuicklyValid: (args) => getFixed(args).length === 0 && rules.isQuicklyValid(args),
-    removeAdded: (args) => (getFixed(args).length === 0 ? rules.removeAdded(args) : args),
+    isQuicklyValid: (args) => getFixedNames(args).length === 0 && rules.isQuicklyValid(args),
+    removeAdded: (args) => (getFixedNames(args).length === 0 ? rules.removeAdded(args) : args),
     check(args, maxSteps) {
-      const [name] = getFixed(args);
+      const [name] = getFixedNames(args);
       if (name === undefined) return rules.check(args, maxSteps);
       const message = 'is fixed in this view; omit it';
-      const problems = getFixed(args).map((path) => ({ path, message }));
+      const problems = getFixedNames(args).map((path) => ({ path, message }));
       throw new ToolFailure(
         'invalid_arguments',
         `The arguments are invalid: ${name}: ${message}`,
@@ -71,7 +71,7 @@ export function rejectFixedArguments(rules: ArgumentRules, names: readonly strin
 /**
  * Prepares the arguments from which a call's request is built. They are checked and completed with defaults. Nulls that
  * mean "nothing" and arguments that clients add are removed. Invalid arguments are coerced. `checkOnThread` checks
- * arguments that take long; `isLarge` treats all of them so.
+ * arguments if that takes long, or if `isLarge` is true.
  * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
@@ -126,10 +126,8 @@ function applyFallbacks(rawArgs: Arguments, defaults: readonly [name: string, va
  * Removes arguments that are null although their schema does not allow null, because clients use that for "nothing".
  */
 function removeNulls(rawArgs: Arguments, names: readonly string[]): Arguments {
-  return removeNames(
-    rawArgs,
-    names.filter((name) => Object.hasOwn(rawArgs, name) && rawArgs[name] === null),
-  );
+  const nullNames = names.filter((name) => Object.hasOwn(rawArgs, name) && rawArgs[name] === null);
+  return removeNames(rawArgs, nullNames);
 }
 
 function removeNames(rawArgs: Arguments, names: readonly string[]): Arguments {
@@ -221,7 +219,7 @@ function createTypeTest(property: JsonSchema): ValueTest | undefined {
     maximum = Infinity,
     minLength = 0,
     maxLength = Infinity,
-  } = toPlainNumbers(property) as NumberLimits;
+  } = toPlainNumbers(property) as ValueLimits;
   const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
   switch (property.type) {
     case 'boolean':
@@ -242,4 +240,4 @@ function createTypeTest(property: JsonSchema): ValueTest | undefined {
   }
 }
 
-type NumberLimits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };
+type ValueLimits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };

@@ -16,7 +16,7 @@ import {
   type Violation,
 } from '@toolhost/json-schema/violations';
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
-import { createCompileCache } from '../compiled-texts.ts';
+import { createCompileCache } from '../compile-cache.ts';
 import { type FailureData, toFailureData } from '../failure-data.ts';
 
 const maxProblems = 10;
@@ -25,11 +25,11 @@ const maxProblems = 10;
  * Maximum number of values for which all problems are listed. For more values only the first problem is reported,
  * because no one reads a longer list.
  */
-const maxListed = 1000;
+const maxListedValues = 1000;
 
 export type ArgumentCheck = {
   /**
-   * Checks arguments in at most `mostSteps` steps.
+   * Checks arguments in at most `maxSteps` steps.
    * @throws ToolFailure invalid_arguments that names each invalid argument
    * @throws StepLimitExceeded
    */
@@ -51,18 +51,18 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
     check(args, maxSteps) {
       const steps = new StepBudget(maxSteps);
       const checkedEntries = Object.entries(args).filter(([name, value]) => !isDefault(name, value));
-      const values = checkRepresentable(Object.fromEntries(checkedEntries), undefined, steps);
+      const valueCount = checkRepresentable(Object.fromEntries(checkedEntries), undefined, steps);
       // A JSON Schema may allow properties that it does not declare, but a request has no place for them.
-      const unknown = Object.keys(args).filter((name) => !declaredNames.has(name));
-      if (unknown.length === 0 && compiled.isValid(args, steps)) return;
-      const mode = values > maxListed ? 'first fault' : 'faults';
-      throw toArgumentFailure(compiled, args, { unknown, declared, mode, schema }, steps);
+      const unknownNames = Object.keys(args).filter((name) => !declaredNames.has(name));
+      if (unknownNames.length === 0 && compiled.isValid(args, steps)) return;
+      const mode = valueCount > maxListedValues ? 'first fault' : 'faults';
+      throw toArgumentFailure(compiled, args, { unknownNames, declared, mode, schema }, steps);
     },
   };
 }
 
 type FailureContext = {
-  unknown: readonly string[];
+  unknownNames: readonly string[];
   declared: readonly string[];
   mode: 'first fault' | 'faults';
   schema: JsonSchema;
@@ -74,20 +74,22 @@ function toArgumentFailure(
   context: FailureContext,
   steps: StepBudget,
 ): ToolFailure {
-  const { unknown, declared, mode, schema } = context;
-  const guesses = createSuggestionBudget();
-  const unknownMessages = unknown.slice(0, maxProblems).map((name) => formatUnknownName([name], declared, guesses));
+  const { unknownNames, declared, mode, schema } = context;
+  const suggestionBudget = createSuggestionBudget();
+  const unknownMessages = unknownNames
+    .slice(0, maxProblems)
+    .map((name) => formatUnknownName([name], declared, suggestionBudget));
   // A closed schema reports unknown arguments too.
   const violations = compiled
     .violations(args, steps, mode)
     .filter(({ keyword, path }) => keyword !== 'unknown' || path.length > 1);
   const messages = [
-    ...new Set([...unknownMessages, ...violations.map((violation) => formatViolation(violation, guesses))]),
+    ...new Set([...unknownMessages, ...violations.map((violation) => formatViolation(violation, suggestionBudget))]),
   ];
-  const hiddenCount = messages.length - unknownMessages.length + unknown.length - maxProblems;
+  const hiddenCount = messages.length - unknownMessages.length + unknownNames.length - maxProblems;
   const shownMessages = messages.slice(0, maxProblems);
   const message = `The arguments are invalid: ${shownMessages.join('; ')}${hiddenCount > 0 ? `; and ${hiddenCount} more` : ''}`;
-  const unknownViolations = unknown.map(
+  const unknownViolations = unknownNames.map(
     (name): Violation => ({ keyword: 'unknown', limit: false, path: [name], value: undefined, names: declared }),
   );
   const reason = formatReasons([...unknownViolations.slice(0, 1), ...violations], getDeclaredNames(schema));
@@ -119,7 +121,7 @@ export function compileOutputCheck(schema: JsonSchema): OutputCheck {
   };
 }
 
-/** Path of a value, from the inside out. */
+/** Path of a value as a linked list: its own name, and the location of the object or list around it. */
 type Location = { outer: Location | undefined; name: string };
 
 /**
@@ -133,20 +135,21 @@ function checkRepresentable(value: unknown, location: Location | undefined, step
     if (!value.isWellFormed()) throw toValueFailure(location, 'is not well-formed Unicode text');
     return 1;
   }
-  const number = isRawNumber(value) ? Number(value.rawJSON) : value;
-  if (typeof number === 'number' && !Number.isFinite(number)) throw toValueFailure(location, 'the number is too large');
-  if (typeof number !== 'object' || number === null) return 1;
+  const plainValue = isRawNumber(value) ? Number(value.rawJSON) : value;
+  if (typeof plainValue === 'number' && !Number.isFinite(plainValue))
+    throw toValueFailure(location, 'the number is too large');
+  if (typeof plainValue !== 'object' || plainValue === null) return 1;
   let count = 1;
-  if (Array.isArray(number)) {
-    for (const [i, item] of number.entries())
+  if (Array.isArray(plainValue)) {
+    for (const [i, item] of plainValue.entries())
       count += checkRepresentable(item, { outer: location, name: String(i) }, steps);
     return count;
   }
-  for (const name of Object.keys(number)) {
+  for (const name of Object.keys(plainValue)) {
     steps.consume(1 + countTextSteps(name));
     const inner = { outer: location, name };
     if (!name.isWellFormed()) throw toValueFailure(inner, 'the name is not well-formed Unicode text');
-    count += checkRepresentable((number as Arguments)[name], inner, steps);
+    count += checkRepresentable((plainValue as Arguments)[name], inner, steps);
   }
   return count;
 }
@@ -166,8 +169,8 @@ function toValueFailure(innermost: Location | undefined, problem: string): ToolF
 const maxReasons = 3;
 
 /**
- * Describes for a record why a value is invalid: the declared property, and the allowed values. `*` stands for every
- * index and undeclared name, because those are part of the value.
+ * Describes for the call record why a value is invalid: the declared property, and the allowed values. `*` stands for
+ * every index and undeclared name, because those are part of the value.
  */
 function formatReasons(violations: readonly Violation[], declared: ReadonlySet<string>): string {
   const messages = [...new Set(violations.map((violation) => formatReason(violation, declared)))];
@@ -176,7 +179,8 @@ function formatReasons(violations: readonly Violation[], declared: ReadonlySet<s
 }
 
 function formatReason({ keyword, limit, path, value, names = [] }: Violation, declared: ReadonlySet<string>): string {
-  const formatPath = (steps: readonly string[]) => steps.map((step) => (declared.has(step) ? step : '*')).join('.');
+  const formatPath = (segments: readonly string[]) =>
+    segments.map((name) => (declared.has(name) ? name : '*')).join('.');
   const location = formatPath(path) || 'the whole';
   switch (keyword) {
     case 'required':
@@ -204,14 +208,14 @@ export type ArgumentJob = {
   output: { failure: FailureData | undefined };
 };
 
-/** Maximum number of steps, about half a second. */
-const mostSteps = 15_000_000;
+/** Maximum number of steps on a thread, about half a second. */
+const maxThreadSteps = 15_000_000;
 
 const compileCached = createCompileCache((schema) => compileArgumentCheck(schema as JsonSchema));
 
 export function checkArguments({ schema, args }: ArgumentJob['input']): { output: ArgumentJob['output'] } {
   try {
-    compileCached(schema).check(parseJson(args) as Arguments, mostSteps);
+    compileCached(schema).check(parseJson(args) as Arguments, maxThreadSteps);
     return { output: { failure: undefined } };
   } catch (error) {
     if (error instanceof ToolFailure) return { output: { failure: toFailureData(error) } };
@@ -222,5 +226,5 @@ export function checkArguments({ schema, args }: ArgumentJob['input']): { output
 
 const tooManyStepsFailure = recordableFailure(
   'invalid_arguments',
-  `The arguments have too many values. Checking them against input_schema takes more than ${mostSteps} steps: about one for each value and each schema keyword that applies to it, and more for a text that a pattern matches. Send fewer or shorter values in one call.`,
+  `The arguments have too many values. Checking them against input_schema takes more than ${maxThreadSteps} steps: about one for each value and each schema keyword that applies to it, and more for a text that a pattern matches. Send fewer or shorter values in one call.`,
 );

@@ -1,7 +1,7 @@
 import { type Outcome, ToolFailure } from '@toolhost/errors/errors';
 import { type ToolCall, type ToolResult, toTextResult } from '@toolhost/mcp-protocol/mcp';
 import { toCallRecord } from '../call/call.ts';
-import { getOutcome, recordedReason } from '../call/call-failure.ts';
+import { getOutcome, getRecordedReason } from '../call/call-failure.ts';
 import type { CallToolDeps } from '../call/call-tool.ts';
 import { recheckAccess } from '../call/send-request.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -39,7 +39,7 @@ export async function callBuiltInTool(
     return result;
   } catch (error) {
     outcome = getOutcome(error, false);
-    reason = recordedReason(error, {});
+    reason = getRecordedReason(error, {});
     if (!(error instanceof ToolFailure)) throw error;
     result = toTextResult(error.message, true);
     return result;

@@ -15,7 +15,8 @@ import { callInSearchMode } from './search-calls.ts';
 
 /** Returns the function that runs the calls of a server, including those of built-in tools. */
 export function getRunner(server: HostedServer): typeof callTool {
-  return server.hasReadMoreTool ? callWithReadMore : server.catalog ? callInSearchMode : callTool;
+  if (server.hasReadMoreTool) return callWithReadMore;
+  return server.catalog ? callInSearchMode : callTool;
 }
 
 /**
@@ -57,7 +58,7 @@ async function readMore({ server, caller, toolCall }: BuiltInCall, deps: CallToo
     throw createFailure(
       'cursor: not valid. A cursor works for ten minutes, on this server, for the caller that received it. Call the tool again for a new cursor.',
     );
-  // Parsing a chunk of control characters takes part of the time slice, and serializing it takes as long again.
+  // Escapes, such as those of control characters, make a chunk slow to parse and, below, as slow to serialize.
   if (chunkResult.chunk.text.length > maxUnyieldedLength) await yieldToEventLoop();
   const texts = [chunkResult.chunk.text, formatContinuationNote(chunkResult.chunk.about, chunkResult.nextCursor)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));

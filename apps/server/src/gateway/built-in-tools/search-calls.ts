@@ -99,12 +99,12 @@ function toArgumentFailure(problem: string): ToolFailure {
 }
 
 /** Executes `search_tools` or `describe_tool`. @throws ToolFailure */
-async function getBuiltInResult(catalogue: ToolCatalog, { name, args, generation }: ToolCall): Promise<ToolResult> {
+async function getBuiltInResult(catalog: ToolCatalog, { name, args, generation }: ToolCall): Promise<ToolResult> {
   const isSearch = name === searchToolNames.search;
   const preparedArgs = await prepareChecked(isSearch ? rules.search : rules.describe, args);
   const result = isSearch
-    ? await createSearchResult(catalogue, preparedArgs)
-    : createDescribeResult(catalogue, preparedArgs, generation);
+    ? await createSearchResult(catalog, preparedArgs)
+    : createDescribeResult(catalog, preparedArgs, generation);
   return appendTextBlocks(result, formatOmittedArguments(args, preparedArgs));
 }
 
@@ -120,18 +120,15 @@ function prepareChecked(args: ArgumentRules, rawArgs: Arguments): MaybePromise<A
 type SearchArguments = { query?: string; tag?: string; offset?: number };
 
 /** Returns the result of `search_tools`. @throws ToolFailure invalid_arguments for a tag that no tool has */
-async function createSearchResult(catalogue: ToolCatalog, args: Arguments): Promise<ToolResult> {
+async function createSearchResult(catalog: ToolCatalog, args: Arguments): Promise<ToolResult> {
   const { query = '', tag, offset = 0 } = args as SearchArguments;
-  const searchedTag = tag === undefined ? undefined : findTag(catalogue, tag);
+  const searchedTag = tag === undefined ? undefined : findTag(catalog, tag);
   if (query.trim() === '')
     return toTextResult(
-      searchedTag === undefined ? formatOverview(catalogue) : formatTagPage(catalogue, searchedTag, offset),
+      searchedTag === undefined ? formatOverview(catalog) : formatTagPage(catalog, searchedTag, offset),
       false,
     );
-  return toTextResult(
-    formatSearchPage(catalogue, await catalogue.getIndex(), { query, tag: searchedTag, offset }),
-    false,
-  );
+  return toTextResult(formatSearchPage(catalog, await catalog.getIndex(), { query, tag: searchedTag, offset }), false);
 }
 
 /** Returns a tag as the tools spell it, regardless of case. */
@@ -168,7 +165,9 @@ function formatOverview({ tools, tags }: ToolCatalog): string {
 
 function formatTagPage({ tools }: ToolCatalog, tag: string, offset: number): string {
   const taggedTools = tools.filter((tool) => tool.tags?.includes(tag));
-  return formatPageFrom(taggedTools, offset, `${taggedTools.length} tools with the tag ${JSON.stringify(tag)}`);
+  const total = taggedTools.length;
+  const heading = `${total} tools with the tag ${JSON.stringify(tag)}`;
+  return formatPage(taggedTools.slice(offset, offset + maxResults), { offset, total }, heading);
 }
 
 type SearchQuery = { query: string; tag: string | undefined; offset: number };
@@ -181,10 +180,6 @@ function formatSearchPage({ tools }: ToolCatalog, index: ToolIndex, { query, tag
     return `No tool matches ${JSON.stringify(query)}${tagText}. Use other words, such as the name of the resource and a verb like list, get, create, update, or delete.`;
   const pageTools = bestPositions.slice(offset).map((position) => tools[position] as Tool);
   return formatPage(pageTools, { offset, total }, `${total} of ${tools.length} tools match${tagText}, best first`);
-}
-
-function formatPageFrom(tools: readonly Tool[], offset: number, heading: string): string {
-  return formatPage(tools.slice(offset, offset + maxResults), { offset, total: tools.length }, heading);
 }
 
 function formatPage(
@@ -201,7 +196,11 @@ function formatPage(
   );
 }
 
-const maxLineLength = 120;
+/** Maximum length of the shown sentence, and of the text in which its end is searched, in characters. */
+const maxSentenceLength = 120;
+const maxSearchedLength = 1000;
+/** Minimum length of a sentence. An earlier period probably belongs to an abbreviation. */
+const minSentenceLength = 10;
 
 /** Formats one line about a tool: name, effect, and first sentence. */
 function formatTool(tool: Tool): string {
@@ -211,12 +210,12 @@ function formatTool(tool: Tool): string {
 }
 
 function getFirstSentence(text: string): string {
-  const singleLine = text.slice(0, 1000).replaceAll(/\s+/g, ' ');
+  const singleLine = text.slice(0, maxSearchedLength).replaceAll(/\s+/g, ' ');
   const end = singleLine.search(/[.!?](?:\s|$)/);
-  const sentence = end > 10 ? singleLine.slice(0, end + 1) : singleLine;
-  if (sentence.length <= maxLineLength) return sentence;
+  const sentence = end > minSentenceLength ? singleLine.slice(0, end + 1) : singleLine;
+  if (sentence.length <= maxSentenceLength) return sentence;
   return `${sentence
-    .slice(0, maxLineLength)
+    .slice(0, maxSentenceLength)
     .toWellFormed()
     .replace(/\s+\S*$/, '')} …`;
 }
@@ -228,17 +227,17 @@ function getFirstSentence(text: string): string {
 const maxDescriptionsLength = 60_000;
 
 /** Returns the result of `describe_tool`. It is an error if no tool has one of the names. */
-function createDescribeResult(catalogue: ToolCatalog, args: Arguments, generation: ProtocolGeneration): ToolResult {
+function createDescribeResult(catalog: ToolCatalog, args: Arguments, generation: ProtocolGeneration): ToolResult {
   const names = [...new Set(args.names as string[])].slice(0, maxDescribedTools);
   const described: string[] = [];
   const notes: string[] = [];
   const omittedNames: string[] = [];
-  const guesses = createSuggestionBudget();
+  const suggestionBudget = createSuggestionBudget();
   let length = 0;
   for (const name of names) {
-    const tool = catalogue.find(name);
-    const text = tool && JSON.stringify({ ...catalogue.getDefinition(tool), ...(tool.tags && { tags: tool.tags }) });
-    if (text === undefined) notes.push(formatUnknownTool(catalogue, name, guesses));
+    const tool = catalog.find(name);
+    const text = tool && JSON.stringify({ ...catalog.getDefinition(tool), ...(tool.tags && { tags: tool.tags }) });
+    if (text === undefined) notes.push(formatUnknownTool(catalog, name, suggestionBudget));
     else if (described.length > 0 && length + text.length > maxDescriptionsLength) omittedNames.push(name);
     else {
       described.push(text);
@@ -256,8 +255,8 @@ function createDescribeResult(catalogue: ToolCatalog, args: Arguments, generatio
 }
 
 /** Formats a sentence about a name that no tool has. */
-function formatUnknownTool(catalogue: ToolCatalog, name: string, guesses: SuggestionBudget): string {
-  const names = catalogue.tools.map((tool) => tool.name);
-  const suggestions = suggestNearest(name, names, guesses, `; find its name with ${searchToolNames.search}`);
+function formatUnknownTool(catalog: ToolCatalog, name: string, suggestionBudget: SuggestionBudget): string {
+  const names = catalog.tools.map((tool) => tool.name);
+  const suggestions = suggestNearest(name, names, suggestionBudget, `; find its name with ${searchToolNames.search}`);
   return `There is no tool ${JSON.stringify(name.slice(0, 100))}${suggestions}`;
 }

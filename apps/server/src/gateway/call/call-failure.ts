@@ -68,7 +68,7 @@ function toToolFailure(error: OutboundError, host: string | undefined): ToolFail
     error.reason === 'oversize'
       ? '. Request less data with filters or paging, or have the server return fewer fields with response_fields'
       : '';
-  return new ToolFailure(outcomeByReason[error.reason], `${error.message}${hint}`, [], outboundReason(error, host));
+  return new ToolFailure(outcomeByReason[error.reason], `${error.message}${hint}`, [], getOutboundReason(error, host));
 }
 
 /** The fields of a call that a failure reason mentions. */
@@ -81,7 +81,7 @@ const maxReasonLength = 300;
  * Returns the reason of a failure for the call record. It contains no value of an argument, query, path, or body, and
  * no text from the upstream.
  */
-export function recordedReason(error: unknown, call: FailedCall): string {
+export function getRecordedReason(error: unknown, call: FailedCall): string {
   const text = getReason(error, call)
     .replaceAll(/\p{Cc}/gu, ' ')
     .toWellFormed();
@@ -90,7 +90,7 @@ export function recordedReason(error: unknown, call: FailedCall): string {
 
 function getReason(error: unknown, call: FailedCall): string {
   if (error instanceof ToolFailure) return error.recordMessage ?? getDefaultReason(error.outcome, call);
-  if (error instanceof OutboundError) return outboundReason(error, call.host);
+  if (error instanceof OutboundError) return getOutboundReason(error, call.host);
   if (error instanceof Unauthenticated)
     return call.response ? formatResponse(call) : 'the login has expired or was revoked; log in again';
   if (error instanceof DatabaseError || error instanceof AppError) return error.message;
@@ -98,7 +98,7 @@ function getReason(error: unknown, call: FailedCall): string {
 }
 
 /** Returns the reason why a request got no response, with the host from the configuration. */
-function outboundReason({ recordMessage }: OutboundError, host: string | undefined): string {
+function getOutboundReason({ recordMessage }: OutboundError, host: string | undefined): string {
   return host === undefined || recordMessage.includes(host) ? recordMessage : `${host}: ${recordMessage}`;
 }
 

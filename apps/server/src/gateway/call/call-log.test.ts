@@ -105,7 +105,7 @@ for (const engine of engines)
       await log.flush();
       await database.db.schema.alterTable('calls_away').renameTo('calls').execute();
       await log.flush();
-      assert.equal(log.waiting(), 0);
+      assert.equal(log.getWaitingCount(), 0);
       const storedCalls = await database.db.selectFrom('calls').select('id').where('id', 'like', 'waited_%').execute();
       assert.equal(storedCalls.filter(({ id }) => id.startsWith('waited_ours_')).length, 10);
       assert.equal(storedCalls.length + droppedCount - before, 25_010);

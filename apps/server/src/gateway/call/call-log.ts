@@ -18,11 +18,12 @@ export type CallLog = {
    */
   flush(): Promise<void>;
   /** Returns the number of records that are not yet written. */
-  waiting(): number;
+  getWaitingCount(): number;
   /** Writes all waiting records and stops. Returns the records that could not be written. */
   stop(): Promise<CallRow[]>;
 };
 
+/** Time between two writes, in ms. */
 const intervalMs = 500;
 /**
  * Maximum number of waiting records. More of them mean that the database is down, and the tenant with the most records
@@ -98,8 +99,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
 
   const timer = setInterval(() => {
     if (waiting.length > 0 || captures.length > 0 || options.uses.pendingCount() > 0) void flush();
-  }, intervalMs);
-  timer.unref();
+  }, intervalMs).unref();
 
   return {
     add(row, document) {
@@ -113,7 +113,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
         );
     },
     flush,
-    waiting: () => waiting.length,
+    getWaitingCount: () => waiting.length,
     async stop() {
       clearInterval(timer);
       await flush();
@@ -149,25 +149,25 @@ const minuteMs = 60_000;
  * calls, and on many servers anyone can cause them. The metrics count all of them.
  */
 function createRefusalSampler(): (row: CallRow) => boolean {
-  let minute = 0;
-  const refused = new Map<string, number>();
+  let currentMinute = 0;
+  const refusedCounts = new Map<string, number>();
   return function shouldStore({ server_id, started_at }) {
-    const minuteNumber = Math.floor(started_at / minuteMs);
+    const minute = Math.floor(started_at / minuteMs);
     // A call that waited may have started in the previous minute. If the clock was set back, counting restarts.
-    if (minuteNumber > minute || minuteNumber < minute - 1) {
-      minute = minuteNumber;
-      refused.clear();
+    if (minute > currentMinute || minute < currentMinute - 1) {
+      currentMinute = minute;
+      refusedCounts.clear();
     }
-    const count = (refused.get(server_id) ?? 0) + 1;
-    refused.set(server_id, count);
+    const count = (refusedCounts.get(server_id) ?? 0) + 1;
+    refusedCounts.set(server_id, count);
     return count <= maxRefusedRecords;
   };
 }
 
 /**
- * Removes up to `maxItems` items from a list: the oldest items of the owner with the most items, then those of the owner
- * with the next most, and so on. An owner that adds ever more items therefore evicts only its own, and a list of many
- * small owners is shortened too. Among owners with equal numbers, the one with the oldest item loses first.
+ * Removes up to `maxItems` items from a list: the oldest items of the owner with the most items, then those of the
+ * owner with the next most, and so on. An owner that adds ever more items therefore evicts only its own. Among owners
+ * with equal numbers, the one with the oldest item loses first.
  */
 function removeFromLargestOwners<Item>(
   oldestFirst: Item[],

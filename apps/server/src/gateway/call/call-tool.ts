@@ -21,9 +21,9 @@ import type { TruncatedResult } from '../response/fit-result.ts';
 import { readResponse } from '../response/read-response.ts';
 import { getResponseHead } from '../response/response-head.ts';
 import { beginCall, type Call, isCallCaptured, toCallRecord } from './call.ts';
-import { getOutcome, recordedReason, toReportedError } from './call-failure.ts';
+import { getServiceTokens } from './call-credentials.ts';
+import { getOutcome, getRecordedReason, toReportedError } from './call-failure.ts';
 import { createCapture } from './capture.ts';
-import { getServiceTokens } from './credentials-of-call.ts';
 import { followRedirects, type RedirectDeps } from './follow-redirects.ts';
 import { createRequest, recheckAccess, retryWithRenewedToken, send } from './send-request.ts';
 import { checkOnThread, readOnThread, type ThreadWork, toJobContext } from './thread-work.ts';
@@ -84,7 +84,7 @@ export async function callTool(
   } catch (caught) {
     const error = call.request ? toReportedError(caught, call, deps.onUnexpected) : caught;
     call.outcome = getOutcome(error, call.request !== undefined);
-    call.reason = recordedReason(error, call);
+    call.reason = getRecordedReason(error, call);
     if (!(error instanceof ToolFailure)) throw error;
     result = toTextResult(error.message, true);
     if (tool.responseRules.maxCharacters !== undefined)
@@ -146,7 +146,7 @@ async function executeCall(call: Call, deps: CallToolDeps): Promise<ToolResult> 
 }
 
 /**
- * Learns from a response if the caller's credential is valid.
+ * Records a response, and whether the upstream accepted the caller's credential.
  * @throws Unauthenticated if the upstream no longer accepts a token that the caller must renew
  */
 function recordResponse(call: Call, response: UpstreamResponse): void {

@@ -12,7 +12,7 @@ import type { CallRow } from '../../store/schema.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import { estimateResultTokens } from '../response/json-response.ts';
-import type { ServiceTokens, Signing } from './credentials-of-call.ts';
+import type { ServiceTokens, Signing } from './call-credentials.ts';
 
 /**
  * The request of a call, with a digest of its credentials. The digest decides which connections may carry the request.

@@ -18,7 +18,7 @@ import {
   type RawCapture,
   writeShortCapture,
 } from '../captures/capture-job.ts';
-import { shortField } from '../captures/fit-capture.ts';
+import { shortenField } from '../captures/fit-capture.ts';
 import { getResponseContentType, getSearchableText, isJson, isText } from '../response/response-head.ts';
 import { type Call, isCapturing } from './call.ts';
 import { findPreview } from './preview-call.ts';
@@ -32,7 +32,7 @@ const maxFields = 100;
  * of maximum header length.
  */
 const maxSearchedBytes = maxCapturedBytes + 4 * 3 * 16_384 + 1;
-/** Limits for work on the event loop: characters times credentials, and characters of credentials. */
+/** Maximum work on the event loop: searched characters times credentials, and characters of all credentials. */
 const maxOnLoop = { work: 100_000, sensitive: 20_000 };
 
 export type CaptureDeps = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
@@ -83,16 +83,11 @@ async function writeCaptureText(call: Call, result: ToolResult | undefined, thre
   };
   const document = isLarge(raw) ? undefined : writeShortCapture(raw);
   if (document !== undefined) return document;
-  return (
-    await threads.writeCapture(raw, {
-      ownerId: server.workspaceId,
-      registerCancel: undefined,
-    })
-  ).document;
+  return (await threads.writeCapture(raw, { ownerId: server.workspaceId, registerCancel: undefined })).document;
 }
 
 function isLarge({ arguments: args, request, response, result, measurable, sensitive }: RawCapture): boolean {
-  if (measurable && measurable.body.length > maxMeasured.here) return true;
+  if (measurable && measurable.body.length > maxMeasured.onLoop) return true;
   const getTotalLength = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
   const length =
     (args?.length ?? 0) +
@@ -123,12 +118,14 @@ function truncateBody(body: ReadableBody | undefined, margin: number): ReadableB
   if (!('fields' in body)) return body;
   const maxBytes = maxFieldBytes + margin;
   return {
-    fields: body.fields.slice(0, maxFields).map((field) => shortField(field, (text) => truncateBytes(text, maxBytes))),
+    fields: body.fields
+      .slice(0, maxFields)
+      .map((field) => shortenField(field, (text) => truncateBytes(text, maxBytes))),
   };
 }
 
-/** Maximum size of a response whose fields are measured, and of one that is measured on the event loop, in bytes. */
-const maxMeasured = { ofAll: 4 * 1024 * 1024, here: 16 * 1024 };
+/** Maximum size of a response whose fields are measured on a thread, or on the event loop, in bytes. */
+const maxMeasured = { onThread: 4 * 1024 * 1024, onLoop: 16 * 1024 };
 
 /**
  * Returns a response whose fields are measured for suggestions. Undefined for failed calls and try-outs, and if it is
@@ -140,17 +137,15 @@ function getMeasurable(
 ): RawCapture['measurable'] {
   if (!response || !result || result.isError || !isCapturing(server, startedAt)) return undefined;
   const { body } = response;
-  if (body.length === 0 || body.length > maxMeasured.ofAll) return undefined;
-  // The thread gets a copy of the bytes only, not of the larger memory that contains them.
+  if (body.length === 0 || body.length > maxMeasured.onThread) return undefined;
+  // A copy, because a transfer to the thread would take the whole buffer that contains the bytes.
   return {
-    body: body.length > maxMeasured.here ? new Uint8Array(body) : body,
+    body: body.length > maxMeasured.onLoop ? new Uint8Array(body) : body,
     transform: tool.responseRules.transform,
   };
 }
 
-/**
- * Returns true if a body is text. Its bytes decide, and so does its media type if it contains NUL, as binary files do.
- */
+/** Returns true if a body is UTF-8. If it contains NUL, as binary files do, its media type must also be a text type. */
 function isReadable({ headers, body }: UpstreamResponse): boolean {
   const contentType = getResponseContentType(headers);
   const type = parseMediaType(contentType);

@@ -22,7 +22,7 @@ export type RedirectDeps = {
 
 /**
  * Follows the redirects of a GET or HEAD, within the tool's timeout. Each target must satisfy the rules for configured
- * URLs and the guarded connector. After a redirect has left the tool's origin, no further request carries a credential,
+ * URLs and the address guard. After a redirect has left the tool's origin, no further request carries a credential,
  * a header of the tool, or trace context.
  * @throws ToolFailure redirect, blocked
  * @throws OutboundError
@@ -35,6 +35,7 @@ export async function followRedirects(
   if (!redirectStatuses.has(firstResponse.status)) return firstResponse;
   const sentClock = call.sentClock as number;
   const elapsedMs = performance.now() - sentClock;
+  // Time during which this process was stopped does not count.
   const deadline = getRunningTimeMs() + call.tool.timeoutMs - elapsedMs + getStoppedMs(elapsedMs);
   try {
     return await followToEnd(call, firstResponse, deadline, deps);
@@ -98,18 +99,15 @@ class RedirectChain {
     target.hash = '';
     const isSameOrigin = target.origin === this.#current.origin;
     const refuse = (outcome: 'redirect' | 'blocked', reason: string) => this.createRefusal(response, outcome, reason);
-    if (this.#current.protocol === 'https:' && target.protocol === 'http:') {
+    if (this.#current.protocol === 'https:' && target.protocol === 'http:')
       throw refuse('redirect', 'it leads from https to http, where others can read the response');
-    }
     if (target.username !== '' || target.password !== '')
       throw refuse('redirect', 'its URL contains a user name or password');
-    if (!isSameOrigin && urlProblem(target) !== undefined) {
+    if (!isSameOrigin && urlProblem(target) !== undefined)
       throw refuse('blocked', 'its URL is not allowed; allowed: https, web ports, and public hosts');
-    }
     if (target.origin !== this.#call.tool.request.url.origin) this.isOnToolOrigin = false;
-    if (!this.isOnToolOrigin && redact(target.href, this.#call.sensitive) !== target.href) {
+    if (!this.isOnToolOrigin && redact(target.href, this.#call.sensitive) !== target.href)
       throw refuse('redirect', 'it would send a credential of this call to another origin');
-    }
     if (this.#requested.has(target.href))
       throw refuse('redirect', 'it leads back to a URL that was already requested (a redirect loop)');
     if (this.#requested.size > maxRedirects)
@@ -135,17 +133,17 @@ class RedirectChain {
  * credential.
  */
 function getSafeHeaders(headers: readonly string[], { sensitive }: Call): string[] {
-  const redact = new Redactor(sensitive);
+  const redactor = new Redactor(sensitive);
   return headers.flatMap((name, index) => {
     const value = headers[index + 1] ?? '';
-    const isSafe = index % 2 === 0 && safeHeaders.has(name.toLowerCase()) && redact.text(value) === value;
+    const isSafe = index % 2 === 0 && safeHeaders.has(name.toLowerCase()) && redactor.text(value) === value;
     return isSafe ? [name, value] : [];
   });
 }
 
 /**
- * Sends a redirected request. @throws OutboundError about the whole call; its text for the record names no host that
- * the upstream chose
+ * Sends a redirected request. @throws OutboundError about the whole call; its message for the record omits the host,
+ * which the upstream chose
  */
 async function sendRedirected(
   call: Call,

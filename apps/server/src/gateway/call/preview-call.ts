@@ -5,7 +5,7 @@ import type { UpstreamRequest } from '@toolhost/tool-config/request/upstream-req
 import type { Arguments } from '@toolhost/tool-config/request/wire-argument';
 import { mask } from '@toolhost/tool-config/server-config';
 import { type HostedServer, type HostedTool, toConfigFailure } from '../hosted/hosted-server.ts';
-import { type CredentialUse, getTokens, secretFor, tokenRequestFor } from './credentials-of-call.ts';
+import { type CredentialUse, getTokens, secretFor, tokenRequestFor } from './call-credentials.ts';
 
 /**
  * Builds the exact request of a call with every credential masked, and sends nothing. `onSecret` receives the name of
@@ -14,16 +14,20 @@ import { type CredentialUse, getTokens, secretFor, tokenRequestFor } from './cre
 export function previewRequest(tool: HostedTool, args: Arguments, onSecret?: (name: string) => void): UpstreamRequest {
   if (tool.configError !== undefined) throw toConfigFailure(tool.configError);
   const { credentials } = tool.request;
-  const secret = (name: string) => {
+  const maskSecret = (name: string) => {
     onSecret?.(name);
     return mask;
   };
-  const request = buildRequest(tool.request, args, { tokens: credentials.map(() => mask), secret });
-  const signed = credentials
+  const request = buildRequest(tool.request, args, { tokens: credentials.map(() => mask), secret: maskSecret });
+  const signatureHeaders = credentials
     .filter(({ type }) => type === 'AwsSigV4')
     .flatMap((credential) => buildMaskedSignatureHeaders(credential, mask));
   // The mask has characters that are percent-encoded in a URL.
-  return { ...request, path: request.path.replaceAll(encodedMask, mask), headers: [...request.headers, ...signed] };
+  return {
+    ...request,
+    path: request.path.replaceAll(encodedMask, mask),
+    headers: [...request.headers, ...signatureHeaders],
+  };
 }
 
 const encodedMask = percentEncode(mask);
@@ -52,11 +56,11 @@ export function previewCall(server: HostedServer, tool: HostedTool, args: Argume
 /** Returns the reason why the named secrets and the tool's credentials may not be sent, or undefined if they may. */
 function getSecretRefusal(server: HostedServer, tool: HostedTool, names: ReadonlySet<string>): string | undefined {
   const credentialUse: CredentialUse = { server, tool, sensitive: [], serviceTokens: undefined, signing: undefined };
-  const secret = (name: string) => secretFor(server, name, tool.request.url.origin);
+  const getSecret = (name: string) => secretFor(server, name, tool.request.url.origin);
   try {
-    for (const name of names) secret(name);
+    for (const name of names) getSecret(name);
     for (const credential of tool.clientCredentials) tokenRequestFor(credentialUse, credential);
-    getTokens(credentialUse, { token: undefined, secret, sent: [] });
+    getTokens(credentialUse, { token: undefined, getSecret, sent: [] });
     return undefined;
   } catch (error) {
     if (error instanceof ToolFailure) return error.message;

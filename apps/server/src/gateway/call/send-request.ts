@@ -19,9 +19,9 @@ import {
   renewServiceTokens,
   type Signing,
   secretFor,
-  signablePath,
   signRequest,
-} from './credentials-of-call.ts';
+  toSignablePath,
+} from './call-credentials.ts';
 
 /** Properties of a request that a redirect leads to. */
 export type RedirectHop = {
@@ -31,32 +31,32 @@ export type RedirectHop = {
 };
 
 /**
- * Builds the request of a call, and records the credentials that it will send. The token is the caller's, or `renewed`
- * if present.
+ * Builds the request of a call, and records the credentials that it will send. `renewedToken` replaces the caller's
+ * token.
  * @throws ToolFailure invalid_arguments, secret_missing
  */
-export function createRequest(call: Call, args: Arguments, renewed?: string): CallRequest {
+export function createRequest(call: Call, args: Arguments, renewedToken?: string): CallRequest {
   const { tool, sensitive } = call;
-  const token = renewed ?? call.caller.token;
-  if (renewed !== undefined) sensitive.push(renewed);
+  const token = renewedToken ?? call.caller.token;
+  if (renewedToken !== undefined) sensitive.push(renewedToken);
   const sentCredentials: string[] = [];
   let renderedCharacters = 0;
-  const secret = (name: string) => {
+  const useSecret = (name: string) => {
     const value = secretFor(call.server, name, tool.request.url.origin);
     renderedCharacters = countRendered(renderedCharacters, value);
     sensitive.push(value);
     sentCredentials.push(value);
     return value;
   };
-  const tokens = getTokens(call, { token, secret, sent: sentCredentials });
-  const baseRequest = buildRequest(tool.request, args, { tokens, secret });
+  const tokens = getTokens(call, { token, getSecret: useSecret, sent: sentCredentials });
+  const baseRequest = buildRequest(tool.request, args, { tokens, secret: useSecret });
   const forwardedNames = call.server.config.forward_headers;
   const request = forwardedNames
     ? { ...baseRequest, headers: [...baseRequest.headers, ...getForwardedHeaders(call, forwardedNames)] }
     : baseRequest;
   // The caller's token has a digest already, which is sufficient if no other credential is sent.
   const knownDigest =
-    sentCredentials.length === 1 && sentCredentials[0] === token && renewed === undefined
+    sentCredentials.length === 1 && sentCredentials[0] === token && renewedToken === undefined
       ? call.caller.tokenDigest
       : undefined;
   call.request = { request, credentialHash: knownDigest ?? tool.hashCredentials(sentCredentials) };
@@ -93,9 +93,7 @@ export async function recheckAccess({ authorization }: ToolCall, server: Pick<Mc
   throw new AppError(
     'unavailable',
     'The server was changed while the call waited. Nothing was sent; call the tool again.',
-    {
-      retryAfterS: 1,
-    },
+    { retryAfterS: 1 },
   );
 }
 
@@ -155,7 +153,7 @@ export function send(
   const span = call.span?.startRequest(request.method, request.origin);
   const content: RequestContent =
     typeof request.body === 'object' && 'fields' in request.body
-      ? withMultipartBody(request.headers, request.body.fields)
+      ? buildMultipartContent(request.headers, request.body.fields)
       : { body: request.body, headers: request.headers };
   const signed = call.signing && !isCrossOrigin ? signContent(call, call.signing, request, content) : undefined;
   const { body, headers } = signed ?? content;
@@ -167,7 +165,7 @@ export function send(
     unverifiedCaller: caller.isVerified ? undefined : caller.network,
     path: signed?.path ?? request.path,
     method: request.method,
-    headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, toolCall.tracestate)],
+    headers: traceparent === undefined ? headers : [...headers, ...buildTraceHeaders(traceparent, toolCall.tracestate)],
     body,
     timeoutMs: hop?.timeoutMs ?? tool.timeoutMs,
     limitBytes: tool.limitBytes,
@@ -178,15 +176,15 @@ export function send(
 }
 
 /** Returns the headers of the W3C trace context. */
-function traceHeaders(traceparent: string, tracestate: string | undefined): string[] {
+function buildTraceHeaders(traceparent: string, tracestate: string | undefined): string[] {
   return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
 }
 
 /** Signs a request, after all other headers are known. The trace context that is added later is not signed. */
 function signContent(call: Call, signing: Signing, request: UpstreamRequest, content: RequestContent) {
-  const path = signablePath(request.path);
-  const at = call.startedAt + performance.now() - call.startedClock;
-  const signature = signRequest({ ...request, ...content, path }, signing, at);
+  const path = toSignablePath(request.path);
+  const signedAt = call.startedAt + performance.now() - call.startedClock;
+  const signature = signRequest({ ...request, ...content, path }, signing, signedAt);
   call.sensitive.push(signature.at(-1)?.split('Signature=')[1] ?? '');
   return { ...content, path, headers: [...content.headers, ...signature] };
 }
@@ -207,10 +205,10 @@ const carriageReturn = 0x0d;
 const lineEnd = Buffer.from('\r\n');
 
 /** Builds a multipart body (RFC 2046, 5.1), and the headers with its Content-Type, which must name the boundary. */
-function withMultipartBody(headers: readonly string[], parts: readonly FormPart[]): RequestContent {
-  const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type');
-  const declaredType = at < 0 ? formType : (headers[at + 1] as string);
-  const typedParts = parseMediaType(declaredType) === formType ? parts : parts.map(withMediaType);
+function buildMultipartContent(headers: readonly string[], parts: readonly FormPart[]): RequestContent {
+  const typeIndex = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type');
+  const declaredType = typeIndex < 0 ? formType : (headers[typeIndex + 1] as string);
+  const typedParts = parseMediaType(declaredType) === formType ? parts : parts.map(addMediaType);
   const partHeaders = toPartHeaders(typedParts);
   const values = typedParts.map(toPartBytes);
   // No value can contain the hash of all values, so the boundary occurs in none of them.
@@ -220,7 +218,7 @@ function withMultipartBody(headers: readonly string[], parts: readonly FormPart[
   const delimiter = Buffer.from(`--${boundary}\r\n`);
   const chunks = values.flatMap((value, i) => [delimiter, partHeaders[i] as Buffer, value, lineEnd]);
   const body = Buffer.concat([...chunks, Buffer.from(`--${boundary}--\r\n`)]);
-  const otherHeaders = at < 0 ? headers : headers.toSpliced(at, 2);
+  const otherHeaders = typeIndex < 0 ? headers : headers.toSpliced(typeIndex, 2);
   return {
     body,
     headers: [...otherHeaders, 'Content-Type', `${toMultipartType(declaredType, typedParts)}; boundary=${boundary}`],
@@ -230,19 +228,17 @@ function withMultipartBody(headers: readonly string[], parts: readonly FormPart[
 const formType = 'multipart/form-data';
 
 /** Adds a media type to a part. Only form parts may omit it. */
-function withMediaType([name, value, file]: FormPart): FormPart {
+function addMediaType([name, value, file]: FormPart): FormPart {
   return [name, value, { mediaType: 'text/plain; charset=utf-8', ...file }];
 }
 
-/**
- * Returns the written type without a boundary. `multipart/related` names the type of its first part (RFC 2387, 3.1).
- */
+/** Returns the declared type without a boundary. `multipart/related` names the type of its root (RFC 2387, 3.1). */
 function toMultipartType(declaredType: string, [first]: readonly FormPart[]): string {
   const type = declaredType.replaceAll(/\s*;\s*boundary\s*=\s*(?:"[^"]*"|[^;"]*)/gi, '');
   const rootType = first?.[2]?.mediaType;
-  const hasType =
+  const isComplete =
     rootType === undefined || parseMediaType(declaredType) !== 'multipart/related' || /;\s*type\s*=/i.test(type);
-  return hasType ? type : `${type}; type="${parseMediaType(rootType)}"`;
+  return isComplete ? type : `${type}; type="${parseMediaType(rootType)}"`;
 }
 
 /** Returns the headers of each part. Thousands of plain fields may share one name, so its headers are built once. */
@@ -255,7 +251,6 @@ function toPartHeaders(parts: readonly FormPart[]): Buffer[] {
   });
 }
 
-/** Builds the headers of a part. */
 function toPartHeader([name, , { fileName, mediaType } = {}]: FormPart): Buffer {
   const file = fileName === undefined ? '' : `; filename="${escapeMultipartName(fileName)}"`;
   const type = mediaType === undefined ? '' : `Content-Type: ${mediaType}\r\n`;

@@ -22,7 +22,7 @@ export type Caller = {
   /** True if a key or a login identifies the caller, or if the upstream has recently accepted its credential. */
   isVerified: boolean;
   /** The API key and the keys that it was created with, if they have limits. */
-  limits?: readonly LimitedKey[] | undefined;
+  limitedKeys?: readonly LimitedKey[] | undefined;
   /** Records the upstream's responses. Undefined if the upstream does not authenticate the caller. */
   verifiedCallers?: VerifiedCallers | undefined;
   /** Digest of the token. Present for callers that bring a token of the upstream. */

@@ -45,8 +45,8 @@ function toKeyCaller(server: HostedServer, key: VerifiedKey | undefined): Caller
     throw new Unauthenticated('invalid', 'the API key is not valid for this server');
   if (!hasScope(key.scopes, 'call') || !canCallServer(key, server))
     throw new Unauthenticated('forbidden', 'the API key may not call this server');
-  const { id, limitedBy: limits } = key;
-  return { kind: 'api_key', keyId: id, id, network: undefined, isVerified: true, limits, token: undefined };
+  const { id, limitedBy: limitedKeys } = key;
+  return { kind: 'api_key', keyId: id, id, network: undefined, isVerified: true, limitedKeys, token: undefined };
 }
 
 /** Returns true if a key may call a server. A key for a server includes its views, because they are part of it. */
@@ -136,7 +136,7 @@ function createOwnCredentialError(server: HostedServer, options: CallerOptions):
  * Time at which the upstream last accepted a credential, in monotonic ms, with the server's workspace and the caller's
  * network.
  */
-type VerifiedCredential = { at: number; readonly workspaceId: string; readonly network: string | undefined };
+type VerifiedCredential = { verifiedAt: number; readonly workspaceId: string; readonly network: string | undefined };
 
 /** Maximum number of verified callers. One tenant can use three quarters of it. */
 export const maxVerifiedCallers = 27_000;
@@ -154,7 +154,7 @@ export function createVerifiedCallers(clock: () => number): VerifiedCallers {
   return {
     has(id) {
       const verified = credentials.get(id);
-      return verified !== undefined && clock() - verified.at < verifiedTtlMs;
+      return verified !== undefined && clock() - verified.verifiedAt < verifiedTtlMs;
     },
     recordResponse(caller, workspaceId, status) {
       const { id, network } = caller;
@@ -162,8 +162,8 @@ export function createVerifiedCallers(clock: () => number): VerifiedCallers {
       caller.isVerified = status !== 401;
       const verified = credentials.get(id);
       if (!caller.isVerified) credentials.delete(id);
-      else if (verified) verified.at = clock();
-      else credentials.set(id, { at: clock(), workspaceId, network });
+      else if (verified) verified.verifiedAt = clock();
+      else credentials.set(id, { verifiedAt: clock(), workspaceId, network });
     },
   };
 }

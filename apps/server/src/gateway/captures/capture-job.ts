@@ -10,7 +10,7 @@ import type { ContentBlock, JsonText } from '@toolhost/mcp-protocol/mcp';
 import type { ReadableBody, ReadableRequest } from '@toolhost/tool-config/request/upstream-request';
 import type { CapturedResponse, CapturedResult, MeasuredResponse } from '../../store/calls/captures.ts';
 import { textStart } from '../response/json-response.ts';
-import { type CaptureDraft, formatWithinLimit, shortField } from './fit-capture.ts';
+import { type CaptureDraft, formatWithinLimit, shortenField } from './fit-capture.ts';
 
 /** A capture before redaction. */
 export type RawCapture = {
@@ -45,39 +45,39 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
  * long there.
  */
 export function writeShortCapture(raw: RawCapture): string | undefined {
-  const redact = new Redactor(raw.sensitive);
-  const document = formatDocument(raw, redact);
-  return redact.isBudgetExceeded ? undefined : document;
+  const redactor = new Redactor(raw.sensitive);
+  const document = formatDocument(raw, redactor);
+  return redactor.isBudgetExceeded ? undefined : document;
 }
 
-function formatDocument(raw: RawCapture, redact: Redactor): string {
-  const fields = raw.measurable && measureResponse(raw.measurable, redact);
+function formatDocument(raw: RawCapture, redactor: Redactor): string {
+  const fields = raw.measurable && measureResponse(raw.measurable, redactor);
   // Texts are redacted one by one. The numbers here are our own, and must not be mistaken for a credential.
   const capture: CaptureDraft = {
     argumentsBytes: raw.argumentsBytes,
-    ...(raw.request && { request: redactRequest(raw.request, redact) }),
-    ...(raw.response && { response: redactResponse(raw.response, redact) }),
-    ...(raw.result && { result: redactResult(raw.result, redact) }),
+    ...(raw.request && { request: redactRequest(raw.request, redactor) }),
+    ...(raw.response && { response: redactResponse(raw.response, redactor) }),
+    ...(raw.result && { result: redactResult(raw.result, redactor) }),
     ...(fields && { fields }),
   };
-  const args = raw.arguments === undefined ? undefined : redactArguments(raw.arguments, redact);
+  const args = raw.arguments === undefined ? undefined : redactArguments(raw.arguments, redactor);
   return formatWithinLimit(capture, args);
 }
 
 /** Returns the request without credentials, with its texts cut to their final length. */
 function redactRequest(
   { origin, path, headers, body, ...request }: ReadableRequest,
-  redact: Redactor,
+  redactor: Redactor,
 ): ReadableRequest {
-  const truncate = (text: string) => redactStart(text, maxFieldBytes, redact);
+  const truncate = (text: string) => redactStart(text, maxFieldBytes, redactor);
   const redactBody = (): ReadableBody | undefined => {
-    if (typeof body !== 'object') return body && redactStart(body, maxCapturedBytes, redact);
-    return 'fields' in body ? { fields: body.fields.map((field) => shortField(field, truncate)) } : body;
+    if (typeof body !== 'object') return body && redactStart(body, maxCapturedBytes, redactor);
+    return 'fields' in body ? { fields: body.fields.map((field) => shortenField(field, truncate)) } : body;
   };
   return {
     ...request,
     origin: truncate(origin),
-    path: redactStart(path, maxCapturedBytes, redact),
+    path: redactStart(path, maxCapturedBytes, redactor),
     headers: headers.map(truncate),
     body: redactBody(),
   };
@@ -85,39 +85,39 @@ function redactRequest(
 
 function redactResponse(
   { body, ...response }: NonNullable<RawCapture['response']>,
-  redact: Redactor,
+  redactor: Redactor,
 ): CapturedResponse {
-  const truncate = (text: string) => redactStart(text, maxFieldBytes, redact);
+  const truncate = (text: string) => redactStart(text, maxFieldBytes, redactor);
   return {
     ...response,
     headers: response.headers.map(([name, line]) => [truncate(name), truncate(line)]),
-    ...(body && { body: redactPrefix(Buffer.from(body), maxCapturedBytes, redact) }),
+    ...(body && { body: redactPrefix(Buffer.from(body), maxCapturedBytes, redactor) }),
   };
 }
 
-function redactStart(text: string, limit: number, redact: Redactor): string {
-  return redactPrefix(Buffer.from(text), limit, redact);
+function redactStart(text: string, limit: number, redactor: Redactor): string {
+  return redactPrefix(Buffer.from(text), limit, redactor);
 }
 
-function redactResult({ start, ...result }: NonNullable<RawCapture['result']>, redact: Redactor): CapturedResult {
-  const text = getTextOfStart(start, start.length === result.bytes, maxCapturedBytes + 4 * redact.maxFormLength);
-  return text === undefined ? result : { ...result, text: redactPrefix(Buffer.from(text), maxCapturedBytes, redact) };
+function redactResult({ start, ...result }: NonNullable<RawCapture['result']>, redactor: Redactor): CapturedResult {
+  const text = getTextOfStart(start, start.length === result.bytes, maxCapturedBytes + 4 * redactor.maxFormLength);
+  return text === undefined ? result : { ...result, text: redactPrefix(Buffer.from(text), maxCapturedBytes, redactor) };
 }
 
 /** Redacts arguments, including the names inside them, because the caller chooses those too. */
-function redactArguments(text: string, redact: Redactor): string {
-  const renameProperty = (name: string) => redact.text(name);
+function redactArguments(text: string, redactor: Redactor): string {
+  const renameProperty = (name: string) => redactor.text(name);
   return JSON.stringify(parseJson(text), (_name, value: unknown) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
-    return isObject ? renameProperties(value, renameProperty) : redactValue(value, redact);
+    return isObject ? renameProperties(value, renameProperty) : redactValue(value, redactor);
   });
 }
 
 /** Redacts an argument value. Even a number may be a credential. */
-function redactValue(value: unknown, redact: Redactor): unknown {
-  if (typeof value === 'string') return redact.text(value);
+function redactValue(value: unknown, redactor: Redactor): unknown {
+  if (typeof value === 'string') return redactor.text(value);
   const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';
-  const redacted = redact.text(digits);
+  const redacted = redactor.text(digits);
   return redacted === digits ? value : redacted;
 }
 
@@ -128,12 +128,13 @@ function renameProperties(object: object, renameProperty: (name: string) => stri
   return isChanged ? Object.fromEntries(entries.map(([name, value]) => [renameProperty(name), value])) : object;
 }
 
+/** Maximum nesting of a measured response. */
 const maxDepth = 1000;
 
 /** Measures the fields of a response, and redacts their names and values. Returns undefined if the body is not JSON. */
 function measureResponse(
   { body, transform }: { body: Uint8Array; transform: DotPath },
-  redact: Redactor,
+  redactor: Redactor,
 ): MeasuredResponse | undefined {
   const json = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const scan = isUtf8(json) ? scanJson(json, maxDepth) : undefined;
@@ -141,21 +142,22 @@ function measureResponse(
   const { from: start, end } = findValueRange(json, transform);
   return {
     transform: formatDotPath(transform),
-    answer: redactFields(measureFields(parseJson(json.toString('utf8', start, end))), redact),
+    answer: redactFields(measureFields(parseJson(json.toString('utf8', start, end))), redactor),
   };
 }
 
-function redactFields(fieldUse: FieldStats, redact: Redactor): FieldStats {
+function redactFields(fieldUse: FieldStats, redactor: Redactor): FieldStats {
   return {
     ...fieldUse,
-    name: redact.text(fieldUse.name),
-    ...(fieldUse.always !== undefined && { always: redact.text(fieldUse.always) }),
-    fields: fieldUse.fields.map((field) => redactFields(field, redact)),
+    name: redactor.text(fieldUse.name),
+    ...(fieldUse.always !== undefined && { always: redactor.text(fieldUse.always) }),
+    fields: fieldUse.fields.map((field) => redactFields(field, redactor)),
   };
 }
 
 const quote = 0x22;
 const backslash = 0x5c;
+const letterU = 0x75;
 /** Maximum length of content that is parsed completely. */
 const maxParsedLength = 64 * 1024;
 
@@ -166,8 +168,8 @@ export function copyStart(content: JsonText, maxBytes: number): Uint8Array {
 }
 
 /**
- * Returns the text of a result, from the first bytes of its content. A file becomes a line with its type. For longer
- * content, returns the texts at its start, or undefined if it starts with something else.
+ * Returns the text of a result, from the first bytes of its content. A file becomes a line with its type. Of incomplete
+ * content, returns only the texts at its start, or undefined if it starts with a file.
  */
 function getTextOfStart(start: Uint8Array, isComplete: boolean, maxCharacters: number): string | undefined {
   const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
@@ -180,7 +182,7 @@ function getTextOfStart(start: Uint8Array, isComplete: boolean, maxCharacters: n
 /** Separator between two texts of content. */
 const textSeparator = `"},${textStart.slice(1)}`;
 
-/** Returns the texts at the start of content, at least their first `maxCharacters` characters. Nothing else is parsed. */
+/** Returns the texts at the start of content, or at least `maxCharacters` characters of them. Parses nothing else. */
 export function getTextsAtStart(content: Buffer, maxCharacters: number): string[] {
   const texts: string[] = [];
   let offset = textStart.length;
@@ -203,7 +205,7 @@ function getBlockText(block: ContentBlock): string {
   return block.type === 'resource' && 'text' in block.resource ? block.resource.text : `(a file, ${mimeType})`;
 }
 
-/** Returns the index of the end of a text: of its closing quote, or after its last complete character. */
+/** Returns the index of the closing quote of a text, or without one, the index after the last complete character. */
 function findTextEnd(escaped: Buffer): number {
   let end = 0;
   while (end < escaped.length && escaped[end] !== quote) {
@@ -217,7 +219,7 @@ function findTextEnd(escaped: Buffer): number {
 /** Returns the number of bytes of the character or escape at `offset` (RFC 8259, 7; RFC 3629). */
 function getEncodedLength(escaped: Buffer, offset: number): number {
   const byte = escaped[offset] as number;
-  if (byte === backslash) return escaped[offset + 1] === 0x75 ? 6 : 2;
+  if (byte === backslash) return escaped[offset + 1] === letterU ? 6 : 2;
   if (byte < 0x80) return 1;
   return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }

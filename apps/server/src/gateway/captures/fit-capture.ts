@@ -12,8 +12,8 @@ export type CaptureDraft = Omit<Capture, 'arguments' | 'shortened'>;
 
 /**
  * Returns the JSON text of a capture. If it is too long, parts are shortened, starting with those whose data also
- * appears elsewhere in the capture. The start of each part always remains. Arguments are omitted only if all of that
- * was not enough.
+ * appears elsewhere in the capture. The start of each part always remains. Arguments are omitted only if that is not
+ * enough.
  */
 export function formatWithinLimit(capture: CaptureDraft, args: string | undefined): string {
   const full = formatCapture(capture, args);
@@ -21,11 +21,11 @@ export function formatWithinLimit(capture: CaptureDraft, args: string | undefine
   if (surplus <= 0) return full;
   surplus += shortenedListBytes;
   const shortened: ShortenedField[] = [];
-  for (const { name, minBytes, value, shorten } of getParts(capture)) {
-    const bytes = bytesInJson(value());
+  for (const { name, minBytes, getValue, shorten } of getParts(capture)) {
+    const bytes = countJsonBytes(getValue());
     if (surplus <= 0 || bytes <= minBytes) continue;
     shorten(Math.max(minBytes, bytes - surplus));
-    surplus -= bytes - bytesInJson(value());
+    surplus -= bytes - countJsonBytes(getValue());
     if (name !== undefined) shortened.push(name);
   }
   if (surplus <= 0 || args === undefined)
@@ -38,7 +38,7 @@ function formatCapture(capture: Omit<Capture, 'arguments'>, args: string | undef
   return args === undefined ? otherFields : `{"arguments":${args},${otherFields.slice(1)}`;
 }
 
-function bytesInJson(value: unknown): number {
+function countJsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
@@ -47,7 +47,7 @@ type CapturePart = {
   /** Undefined if the part itself shows that it is incomplete. */
   name: ShortenedField | undefined;
   minBytes: number;
-  value(): unknown;
+  getValue(): unknown;
   shorten(maxBytes: number): void;
 };
 
@@ -81,7 +81,7 @@ function createTextPart<Key extends string>(
   const shorten = (maxBytes: number) => {
     container[key] = truncateToJsonBytes(text, maxBytes);
   };
-  return [{ name, minBytes, value: () => container[key], shorten }];
+  return [{ name, minBytes, getValue: () => container[key], shorten }];
 }
 
 type Request = NonNullable<Capture['request']>;
@@ -93,7 +93,7 @@ function createRequestHeadersPart(request: Request): CapturePart[] {
   const shorten = (maxBytes: number) => {
     request.headers = takeEntries(pairs, maxBytes, (pair, shortenText) => pair.map(shortenText)).flat();
   };
-  return [{ name: 'request.headers', minBytes: 3 * kib, value: () => request.headers, shorten }];
+  return [{ name: 'request.headers', minBytes: 3 * kib, getValue: () => request.headers, shorten }];
 }
 
 function createResponseHeadersPart(response: Response): CapturePart[] {
@@ -104,7 +104,7 @@ function createResponseHeadersPart(response: Response): CapturePart[] {
       shortenText(line),
     ]);
   };
-  return [{ name: 'response.headers', minBytes: 3 * kib, value: () => response.headers, shorten }];
+  return [{ name: 'response.headers', minBytes: 3 * kib, getValue: () => response.headers, shorten }];
 }
 
 function createRequestBodyPart(request: Request): CapturePart[] {
@@ -115,28 +115,28 @@ function createRequestBodyPart(request: Request): CapturePart[] {
     request.body =
       typeof body === 'string'
         ? truncateToJsonBytes(body, maxBytes)
-        : { fields: takeEntries(body.fields, maxBytes - wrapperLength, shortField) };
+        : { fields: takeEntries(body.fields, maxBytes - wrapperLength, shortenField) };
   };
-  return [{ name: 'request.body', minBytes: 4 * kib, value: () => request.body, shorten }];
+  return [{ name: 'request.body', minBytes: 4 * kib, getValue: () => request.body, shorten }];
 }
 
 /**
- * Returns the measured fields. The fields of an object are retained all together or not at all, so that the remaining
- * ones stay meaningful.
+ * Returns the measured fields. They are shortened by halving the maximum number of fields until they fit. An object
+ * with more fields loses all of them, because some of its fields would be misleading.
  */
 function createMeasuredFieldsPart({ fields }: CaptureDraft): CapturePart[] {
   if (!fields) return [];
   const shorten = (maxBytes: number) => {
-    for (let count = 128; bytesInJson(fields) > maxBytes && count > 0; count >>= 1)
+    for (let count = 128; countJsonBytes(fields) > maxBytes && count > 0; count >>= 1)
       capFields(fields.answer, { perResponse: count, perObject: count });
   };
-  return [{ name: undefined, minBytes: 6 * kib, value: () => fields, shorten }];
+  return [{ name: undefined, minBytes: 6 * kib, getValue: () => fields, shorten }];
 }
 
 type ShortenText = (text: string) => string;
 
 /** Shortens each text of a form field. */
-export function shortField([name, text, file]: ReadablePart, shortenText: ShortenText): ReadablePart {
+export function shortenField([name, text, file]: ReadablePart, shortenText: ShortenText): ReadablePart {
   const field: ReadablePart = [shortenText(name), shortenText(text)];
   if (file)
     field.push({
@@ -150,8 +150,8 @@ export function shortField([name, text, file]: ReadablePart, shortenText: Shorte
 const minTextBytes = 16;
 
 /**
- * Returns the first entries that fit in `maxBytes` bytes of JSON. Long texts in them are shortened, so that more entries
- * fit.
+ * Returns the first entries that fit in `maxBytes` bytes of JSON. Long texts in them are shortened, so that more
+ * entries fit.
  */
 function takeEntries<Entry>(
   entries: readonly Entry[],
@@ -163,7 +163,7 @@ function takeEntries<Entry>(
   let remaining = maxBytes - '[]'.length;
   for (const entry of entries) {
     const shortEntry = shortenEntry(entry, (text) => truncateToJsonBytes(text, maxTextBytes));
-    remaining -= bytesInJson(shortEntry) + ','.length;
+    remaining -= countJsonBytes(shortEntry) + ','.length;
     if (remaining < 0) break;
     retained.push(shortEntry);
   }
@@ -176,7 +176,7 @@ function truncateToJsonBytes(text: string, maxBytes: number): string {
   if (text.length * maxCharacterBytes <= remaining) return text;
   for (let index = 0; index < text.length; ) {
     const code = text.codePointAt(index) as number;
-    remaining -= getJsonBytes(code);
+    remaining -= countCharacterBytes(code);
     if (remaining < 0) return text.slice(0, index);
     index += code > 0xffff ? 2 : 1;
   }
@@ -185,16 +185,13 @@ function truncateToJsonBytes(text: string, maxBytes: number): string {
 
 /** Maximum length of a character in JSON, such as `\u0001`, in bytes. */
 const maxCharacterBytes = 6;
-/**
- * Control characters with an escape of two characters: \b, \t,
- * , \f, and \r.
- */
+/** Control characters with an escape of two characters: `\b`, `\t`, `\n`, `\f`, and `\r`. */
 const shortEscapes: readonly number[] = [0x08, 0x09, 0x0a, 0x0c, 0x0d];
 
 /**
  * Returns the number of bytes of a character as JSON.stringify writes it. Half of a surrogate pair is an escape, too.
  */
-function getJsonBytes(code: number): number {
+function countCharacterBytes(code: number): number {
   if (code === 0x22 || code === 0x5c || shortEscapes.includes(code)) return 2;
   if (code < 0x20 || (code >= 0xd800 && code <= 0xdfff)) return maxCharacterBytes;
   if (code < 0x80) return 1;

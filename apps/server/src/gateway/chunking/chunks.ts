@@ -29,41 +29,40 @@ export function groupIntoSegments(chunks: readonly ResultChunk[]): Segment[] {
   return segments;
 }
 
-/**
- * Splits text into chunks of at most `maxLength` characters: after a line break if possible, otherwise after a character.
- */
+/** Splits text into chunks of at most `maxLength` characters, after line breaks where possible. */
 export function splitText(text: string, maxLength: number): ResultChunk[] {
   const chunks: ResultChunk[] = [];
-  for (let at = 0; at < text.length; ) {
-    const end = findChunkEnd(text, at, maxLength);
-    chunks.push({ text: text.slice(at, end), about: `characters ${at + 1} to ${end} of ${text.length}` });
-    at = end;
+  for (let start = 0; start < text.length; ) {
+    const end = findChunkEnd(text, start, maxLength);
+    chunks.push({ text: text.slice(start, end), about: `characters ${start + 1} to ${end} of ${text.length}` });
+    start = end;
   }
   return chunks;
 }
 
-function findChunkEnd(text: string, at: number, maxLength: number): number {
-  if (text.length - at <= maxLength) return text.length;
-  const lastLineBreak = text.slice(at, at + maxLength).lastIndexOf('\n');
-  return lastLineBreak >= 0 ? at + lastLineBreak + 1 : findCharacterBoundary(text, at, at + maxLength);
+function findChunkEnd(text: string, start: number, maxLength: number): number {
+  if (text.length - start <= maxLength) return text.length;
+  const lastLineBreak = text.slice(start, start + maxLength).lastIndexOf('\n');
+  return lastLineBreak >= 0 ? start + lastLineBreak + 1 : findCharacterBoundary(text, start, start + maxLength);
 }
 
 /** Maximum number of marks and joiners that are treated as part of the preceding character. */
 const maxJoinedCodePoints = 16;
+/** Matches combining marks, the zero-width joiner, and skin tones. */
 const joinerPattern = /\p{M}|\u200d|[\u{1f3fb}-\u{1f3ff}]/u;
 
 /**
- * Returns the last position up to `end` that does not split a user-perceived character. If there is none, returns
- * `end`, adjusted so that it does not split a surrogate pair.
+ * Returns the last position between `start` and `end` that does not split a user-perceived character. If there is none,
+ * returns `end`, adjusted so that it does not split a surrogate pair.
  */
-export function findCharacterBoundary(text: string, at: number, end: number): number {
+export function findCharacterBoundary(text: string, start: number, end: number): number {
   const wholeEnd = isLowSurrogate(text, end) && isHighSurrogate(text, end - 1) ? end - 1 : end;
   let position = wholeEnd;
-  for (let steps = 0; steps < maxJoinedCodePoints && position > at + 1; steps++) {
+  for (let steps = 0; steps < maxJoinedCodePoints && position > start + 1; steps++) {
     if (!isInsideCharacter(text, position)) return position;
     position -= isLowSurrogate(text, position - 1) ? 2 : 1;
   }
-  return Math.max(wholeEnd, at + 1);
+  return Math.max(wholeEnd, start + 1);
 }
 
 function isInsideCharacter(text: string, position: number): boolean {
@@ -75,10 +74,10 @@ function isInsideCharacter(text: string, position: number): boolean {
   );
 }
 
-function isHighSurrogate(text: string, at: number): boolean {
-  return (text.charCodeAt(at) & 0xfc00) === 0xd800;
+function isHighSurrogate(text: string, index: number): boolean {
+  return (text.charCodeAt(index) & 0xfc00) === 0xd800;
 }
 
-function isLowSurrogate(text: string, at: number): boolean {
-  return (text.charCodeAt(at) & 0xfc00) === 0xdc00;
+function isLowSurrogate(text: string, index: number): boolean {
+  return (text.charCodeAt(index) & 0xfc00) === 0xdc00;
 }

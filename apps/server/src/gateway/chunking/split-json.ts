@@ -1,9 +1,9 @@
 import { findCharacterBoundary, type ResultChunk } from './chunks.ts';
 
 /**
- * Splits compact JSON into chunks of at most `maxLength` characters. The first chunk is the JSON with fewer items in its
- * largest list; the others are JSON arrays of further items. An item that is too long for a chunk is split as text, as
- * is JSON without a list that can be split.
+ * Splits compact JSON, without white space between its tokens, into chunks of at most `maxLength` characters. The first
+ * chunk is the JSON with fewer items in its largest list; the others are JSON arrays of further items. An item that is
+ * too long for a chunk is split as text, as is JSON without a list that can be split.
  */
 export function splitJson(json: string, maxLength: number): ResultChunk[] {
   const list = findLargestList(json);
@@ -69,7 +69,8 @@ function splitAsText(json: string, maxLength: number, suffix: string): ResultChu
     if (end - start > maxLength) {
       // A token longer than a chunk is almost always a string.
       if (start + maxLength - position < maxEscapeLength) closeAt(position);
-      for (let at = position; end - start > maxLength; closeAt(at)) at = findSplitInString(json, at, start + maxLength);
+      for (let split = position; end - start > maxLength; closeAt(split))
+        split = findSplitInString(json, split, start + maxLength);
     }
     position = end;
   }
@@ -80,43 +81,44 @@ function splitAsText(json: string, maxLength: number, suffix: string): ResultChu
   }));
 }
 
-function findTokenEnd(json: string, at: number): number {
-  const firstCharacter = json[at] as string;
-  if (firstCharacter === '"') return findStringEnd(json, at);
-  return '{}[],:'.includes(firstCharacter) ? at + 1 : findScalarEnd(json, at);
+function findTokenEnd(json: string, start: number): number {
+  const firstCharacter = json[start] as string;
+  if (firstCharacter === '"') return findStringEnd(json, start);
+  return '{}[],:'.includes(firstCharacter) ? start + 1 : findScalarEnd(json, start);
 }
 
-/** Length of the two escapes of a surrogate pair. */
+/** Length of the two escapes of a surrogate pair, such as `\ud83d\ude00`. */
 const maxEscapeLength = 12;
 const escapedPairPattern = /^\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}/;
+
+/** Returns the length of the escape at the start of a text: one such as `\n`, one such as `\u0041`, or a pair. */
+function getEscapeLength(text: string): number {
+  if (text[1] !== 'u') return 2;
+  return escapedPairPattern.test(text) ? maxEscapeLength : 6;
+}
 
 /**
  * Returns the last position up to `limit` that splits no character and no escape of a string. `from` must be such a
  * position, too.
  */
 function findSplitInString(json: string, from: number, limit: number): number {
-  for (let at = from; ; ) {
-    const offset = json.slice(at, limit).indexOf('\\');
-    if (offset < 0) return findCharacterBoundary(json, at, limit);
-    const slash = at + offset;
+  for (let position = from; ; ) {
+    const offset = json.slice(position, limit).indexOf('\\');
+    if (offset < 0) return findCharacterBoundary(json, position, limit);
+    const slash = position + offset;
     const escapeText = json.slice(slash, slash + maxEscapeLength);
-    const length = escapeText[1] !== 'u' ? 2 : escapedPairPattern.test(escapeText) ? maxEscapeLength : 6;
+    const length = getEscapeLength(escapeText);
     if (slash + length > limit) return slash;
-    at = slash + length;
-    if (at === limit) return at;
+    position = slash + length;
+    if (position === limit) return position;
   }
 }
 
-/**
- * The following functions return positions in text that is known to be compact JSON, without white space between its
- * tokens.
- */
-
 const backslash = 0x5c;
 
-/** Returns the position after a string whose opening quote is at `at`. */
-function findStringEnd(json: string, at: number): number {
-  for (let quote = json.indexOf('"', at + 1); ; quote = json.indexOf('"', quote + 1)) {
+/** Returns the position after a string whose opening quote is at `start`. */
+function findStringEnd(json: string, start: number): number {
+  for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
     let slashes = 0;
     while (json.charCodeAt(quote - 1 - slashes) === backslash) slashes++;
     if (slashes % 2 === 0) return quote + 1;
@@ -124,19 +126,19 @@ function findStringEnd(json: string, at: number): number {
 }
 
 /** Returns the position after a number or a literal. */
-function findScalarEnd(json: string, at: number): number {
-  let end = at + 1;
+function findScalarEnd(json: string, start: number): number {
+  let end = start + 1;
   while (end < json.length && !',]}'.includes(json[end] as string)) end++;
   return end;
 }
 
 /** Returns the position after a value. */
-function findValueEnd(json: string, at: number): number {
-  const firstCharacter = json[at];
-  if (firstCharacter === '"') return findStringEnd(json, at);
-  if (firstCharacter !== '{' && firstCharacter !== '[') return findScalarEnd(json, at);
+function findValueEnd(json: string, start: number): number {
+  const firstCharacter = json[start];
+  if (firstCharacter === '"') return findStringEnd(json, start);
+  if (firstCharacter !== '{' && firstCharacter !== '[') return findScalarEnd(json, start);
   let depth = 0;
-  let position = at;
+  let position = start;
   do {
     const character = json[position];
     if (character === '"') {
@@ -158,19 +160,20 @@ const maxPathLength = 60;
 /** Returns the longest list that is not inside another list; undefined if there is none. */
 function findLargestList(json: string): List | undefined {
   let largest: List | undefined;
-  const visitValue = (at: number, path: string): number => {
-    if (json[at] === '[') {
-      const end = findValueEnd(json, at);
-      if (end - at > (largest ? largest.end - largest.from : 2)) largest = { path, from: at, end };
+  const visitValue = (start: number, path: string): number => {
+    if (json[start] === '[') {
+      const end = findValueEnd(json, start);
+      if (end - start > (largest ? largest.end - largest.from : 2)) largest = { path, from: start, end };
       return end;
     }
-    if (json[at] !== '{') return findValueEnd(json, at);
-    let position = at + 1;
+    if (json[start] !== '{') return findValueEnd(json, start);
+    let position = start + 1;
     while (json[position] !== '}') {
       if (json[position] === ',') position++;
       const colon = findStringEnd(json, position);
       const name = json.slice(position + 1, colon - 1);
-      position = visitValue(colon + 1, path.length > maxPathLength ? path : path === '' ? name : `${path}.${name}`);
+      const memberPath = path === '' ? name : `${path}.${name}`;
+      position = visitValue(colon + 1, path.length > maxPathLength ? path : memberPath);
     }
     return position + 1;
   };

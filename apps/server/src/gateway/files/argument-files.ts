@@ -11,7 +11,7 @@ import type { FileOwner } from './stored-files.ts';
 /** Maximum total size in bytes, and maximum number, of the files that one call may pass by URL. */
 export const maxPassedFiles = { bytes: 10 * 1024 * 1024, files: 100 };
 
-const unknownFile =
+const unknownFileMessage =
   'there is no file for you at this URL; a file URL works for ten minutes, in one workspace, for the caller that received it; call the tool that returned it again, or pass Base64';
 
 /** Reads the file of a URL, for the argument with this name. @throws ToolFailure invalid_arguments */
@@ -75,8 +75,8 @@ function createCallerFileReader({ server, caller }: FileOwner, { files }: FileDe
   };
 }
 
-/** Describes the files of a workspace for a preview, which shows their names and sizes but no bytes. */
-export function readSizes(workspaceId: string, { files }: FileDeps): ReadFile {
+/** Reads only the names and sizes of a workspace's files, for a preview, which shows no contents. */
+export function createSizeReader(workspaceId: string, { files }: FileDeps): ReadFile {
   const chargeSize = createSizeLimit();
   return async (id, name) => {
     const file = await files.find(id);
@@ -103,7 +103,7 @@ function createSizeLimit(): (file: FileRow, name: string) => void {
 async function readAllChunks(file: FileRow, name: string, files: FileDeps['files']): Promise<Buffer> {
   const content = Buffer.allocUnsafe(file.bytes);
   for (let offset = 0; offset < file.bytes; offset += fileChunkBytes) {
-    const chunk = await files.chunk(file, offset / fileChunkBytes);
+    const chunk = await files.findChunk(file, offset / fileChunkBytes);
     if (!chunk) throw createMissingError(name, files);
     chunk.copy(content, offset);
     await yieldToEventLoop();
@@ -113,5 +113,5 @@ async function readAllChunks(file: FileRow, name: string, files: FileDeps['files
 
 function createMissingError(name: string, files: FileDeps['files']) {
   files.count('missing');
-  return createArgumentFailure({ name }, unknownFile);
+  return createArgumentFailure({ name }, unknownFileMessage);
 }

@@ -101,6 +101,6 @@ export function createFileUrls(baseUrl: string, serverHosts: string | undefined)
       if (url.origin === origin) return getFileId(stripBasePath(url.pathname));
       return url.protocol === protocol && hosts?.getSlug(url.host) ? getFileId(url.pathname) : undefined;
     },
-    isOwnOrigin: (origin, slug) => hosts?.getOrigin(slug) === origin,
+    isOwnOrigin: (requestOrigin, slug) => hosts?.getOrigin(slug) === requestOrigin,
   };
 }

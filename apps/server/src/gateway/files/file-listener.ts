@@ -33,6 +33,7 @@ export type FileListenerDeps = {
 
 /** Maximum number of concurrent downloads of a tenant, and of a process. Each keeps up to two chunks in memory. */
 export const maxDownloads = { perTenant: 20, total: 100 };
+/** Time for which a download keeps its slot before a waiting one may take it, in ms. */
 const minHoldMs = 2000;
 
 /**
@@ -58,7 +59,7 @@ export function createFileListener(deps: FileListenerDeps) {
         throw new AppError('notFound', 'there is no file at this URL; a file URL expires after ten minutes');
       }
       const { file, callerKey } = authorizedFile;
-      await runInSlot(file.workspaceId, (slot) => serve(incoming, file, slot, deps), callerKey);
+      await runInSlot(file.workspaceId, (slot) => sendFile(incoming, file, slot, deps), callerKey);
     } catch (error) {
       await sendError(incoming, error, deps);
     } finally {
@@ -80,14 +81,14 @@ async function findAuthorizedFile({ request, serverOrigin }: Incoming, id: strin
   return callerKey && { file, callerKey };
 }
 
-type Reader = { chargeQuery: QueryCharge; callers: CallerOptions };
+type ReaderDeps = { chargeQuery: QueryCharge; callers: CallerOptions };
 
 /** Returns the key that the reader is charged to, or undefined if it may not read the file. */
 async function authorizeReader(
   server: HostedServer,
   file: FileRow,
   request: ClientRequest,
-  { chargeQuery, callers }: Reader,
+  { chargeQuery, callers }: ReaderDeps,
 ): Promise<CallerKey | undefined> {
   try {
     const caller = await resolveCaller(server, request, callers, chargeQuery);
@@ -120,7 +121,7 @@ const fixedHeaders = [
   ...['Referrer-Policy', 'no-referrer'],
 ];
 
-async function serve(
+async function sendFile(
   { request, response, headers }: Incoming,
   file: FileRow,
   slot: PreemptibleSlot,
@@ -130,15 +131,15 @@ async function serve(
   const tag = `"${file.id}"`;
   const isCurrent = request.headers['if-range'] === undefined || request.headers['if-range'] === tag;
   const range = request.method === 'GET' && isCurrent ? parseRange(request.headers.range, length) : undefined;
-  const common = [...headers, ...fixedHeaders];
+  const baseHeaders = [...headers, ...fixedHeaders];
   if (range === 'unsatisfiable') {
-    response.writeHead(416, [...common, 'Content-Range', `bytes */${length}`, 'Content-Length', '0']).end();
+    response.writeHead(416, [...baseHeaders, 'Content-Range', `bytes */${length}`, 'Content-Length', '0']).end();
     return;
   }
   const { first, last } = range ?? { first: 0, last: length - 1 };
   const rangeHeaders = range ? ['Content-Range', `bytes ${first}-${last}/${length}`] : [];
   response.writeHead(range ? 206 : 200, [
-    ...common,
+    ...baseHeaders,
     ...['Content-Type', head.mediaType, 'Content-Disposition', formatContentDisposition(head.name), 'ETag', tag],
     ...['Content-Length', String(last - first + 1), ...rangeHeaders],
   ]);
@@ -146,12 +147,12 @@ async function serve(
     response.end();
     return;
   }
-  const chunk = (number: number) => deps.files.chunk(file, number);
+  const readChunk = (number: number) => deps.files.findChunk(file, number);
   const waitFor: WaitFor = (event) => slot.runPreemptible(() => waitForEvent(response, event, deps.slowReaderMs));
   slot.evicted.addEventListener('abort', () => response.destroy());
   let isComplete = false;
   try {
-    isComplete = await sendBytes(response, { first, last }, chunk, waitFor);
+    isComplete = await sendBytes(response, { first, last }, readChunk, waitFor);
   } finally {
     deps.files.count(isComplete ? 'served' : 'cut');
   }
@@ -197,13 +198,13 @@ type WaitFor = (event: 'drain' | 'finish') => Promise<boolean>;
 async function sendBytes(
   response: ServerResponse,
   { first, last }: ByteRange,
-  chunk: (number: number) => Promise<Buffer | undefined>,
+  readChunk: (number: number) => Promise<Buffer | undefined>,
   waitFor: WaitFor,
 ): Promise<boolean> {
   const end = last + 1;
   for (let offset = first; offset < end; ) {
     const start = offset - (offset % fileChunkBytes);
-    const bytes = await chunk(start / fileChunkBytes);
+    const bytes = await readChunk(start / fileChunkBytes);
     if (!bytes || response.destroyed) {
       response.destroy();
       return false;
@@ -218,10 +219,7 @@ async function sendBytes(
   return response.writableFinished || waitFor('finish');
 }
 
-/**
- * Resolves with true at this event, and with false if the connection closes before it. Closes the connection after
- * `timeoutMs`.
- */
+/** Resolves with false if the connection closes before the event occurs. Closes the connection after `timeoutMs`. */
 function waitForEvent(response: ServerResponse, event: 'drain' | 'finish', timeoutMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (hasHappened: boolean) => {
@@ -239,9 +237,10 @@ function waitForEvent(response: ServerResponse, event: 'drain' | 'finish', timeo
   });
 }
 
-/** The first and the last byte of a range. */
+/** The positions of the first and the last byte of a range. */
 type ByteRange = { first: number; last: number };
 
+/** Matches `bytes=0-499`, `bytes=500-`, and `bytes=-500`. */
 const singleRange = /^bytes=(\d{0,15})-(\d{0,15})$/;
 
 /**

@@ -32,10 +32,10 @@ export type FileStore = {
   /** Finds the file of a URL that has not expired. Resolves with undefined for any other id. @throws database errors */
   find(id: string, chargeQuery?: QueryCharge): Promise<FileRow | undefined>;
   /** Reads one chunk of the bytes. Resolves with undefined if it has been deleted in the meantime. */
-  chunk(file: FileRow, number: number): Promise<Buffer | undefined>;
+  findChunk(file: FileRow, number: number): Promise<Buffer | undefined>;
   count(event: FileEvent): void;
   /** Returns counts since the start, for metrics. */
-  counts(): Readonly<Record<FileEvent, number>>;
+  getCounts(): Readonly<Record<FileEvent, number>>;
 };
 
 export const fileEvents = ['kept', 'full', 'lost', 'served', 'cut', 'uploaded', 'missing'] as const;
@@ -82,11 +82,11 @@ export function createFileStore({ db, records, keyring, random, now, onUnexpecte
       chargeQuery?.();
       return findFile(db, keyring, digestId(id), now());
     },
-    chunk: ({ id, workspaceId }, number) => findFileChunk(db, keyring, { id, workspaceId, number }),
+    findChunk: ({ id, workspaceId }, number) => findFileChunk(db, keyring, { id, workspaceId, number }),
     count(event) {
       counts[event]++;
     },
-    counts: () => counts,
+    getCounts: () => counts,
   };
 }
 

@@ -56,10 +56,10 @@ export type HostedServer = {
   interpolation: InterpolationSize;
   /**
    * Lower-case names of headers other than `Authorization` that contain a caller's credential: the header of the
-   * credential that callers bring (or of the first one if all are stored), and the API key header if API keys are
-   * accepted (spec 5.4.7).
+   * credential that callers bring (or of the first one if all are stored), and `x-api-key` if API keys are accepted.
    */
   credentialHeaders: readonly string[];
+  /** `serverInfo` of MCP, as JSON text. */
   info: string;
   /** User agent of its upstream requests. */
   userAgent: string;
@@ -69,7 +69,7 @@ export type HostedServer = {
   limits: { server: CallLimits; workspace: CallLimits };
   /** End of call capturing, in epoch ms. Undefined if captures are disabled. */
   captureUntil: number | undefined;
-  toolsJson: () => Buffer;
+  getToolsJson: () => Buffer;
   toolNames: readonly string[];
   /** Returns a tool by its name. Undefined for disabled tools too. */
   getTool: (name: string) => HostedTool | undefined;
@@ -108,10 +108,11 @@ export type HostedTool = {
   followsRedirects: boolean;
   /** Returns true if, according to its hints, repeating a request has no additional effect. */
   isRepeatable: () => boolean;
-  getMirroredArguments: readonly MirroredArgument[];
+  mirroredArguments: readonly MirroredArgument[];
 };
 
-export type ServerSource = {
+/** A server as stored, before it is compiled. */
+export type ServerDefinition = {
   id: string;
   workspaceId: string;
   slug: string;
@@ -125,31 +126,31 @@ export type ServerSource = {
 export const defaultLimitBytes = 10 * 1024 * 1024;
 
 export function compileServer(
-  source: ServerSource,
+  definition: ServerDefinition,
   secrets: ReadonlyMap<string, DecryptedSecret>,
   limits: HostedServer['limits'],
   userAgent: string,
 ): HostedServer {
-  const { config } = source;
+  const { config } = definition;
   const access = getAccess(config);
   const renderedTools = createRenderedTools(config);
   let viewCache: ViewCache | undefined;
   const server: HostedServer = {
-    source: source.source ?? '',
-    id: source.id,
-    workspaceId: source.workspaceId,
-    slug: source.slug,
+    source: definition.source ?? '',
+    id: definition.id,
+    workspaceId: definition.workspaceId,
+    slug: definition.slug,
     view: undefined,
     config,
     access,
     interpolation: renderedTools.interpolation,
     credentialHeaders: getCallerHeaders(config.authentication, access),
-    info: formatServerInfo(source, config.name),
+    info: formatServerInfo(definition, config.name),
     userAgent,
     secrets,
     tokenRequests: new Map(),
     limits,
-    captureUntil: source.captureUntil,
+    captureUntil: definition.captureUntil,
     ...compileTools(
       config,
       (sourceTool) => compileTool(renderedTools.renderForServer(sourceTool), { config, access, userAgent }),
@@ -159,9 +160,9 @@ export function compileServer(
       const view = config.views && Object.hasOwn(config.views, name) ? config.views[name] : undefined;
       if (!view) return undefined;
       viewCache ??= createViewCache(config);
-      const { version } = source;
+      const { version } = definition;
       const newView = { name, view, version, userAgent, renderedTools, viewCache };
-      return viewCache.view(name, view, () => compileView(server, newView));
+      return viewCache.getView(name, view, () => compileView(server, newView));
     },
   };
   return server;
@@ -224,7 +225,7 @@ function compileView(
       const compiled = compileTool(renderedTools.renderForView(tool, fixedArguments), { config, access, userAgent });
       return { ...compiled, args: rejectFixedArguments(compiled.args, names) };
     };
-    return viewCache.tool(name, serverTools.get(tool.name) as Tool, compileFixed);
+    return viewCache.getTool(name, serverTools.get(tool.name) as Tool, compileFixed);
   };
   return {
     ...server,
@@ -242,7 +243,7 @@ function formatServerInfo({ slug, version }: { slug: string; version: number }, 
 
 type CompiledTools = Pick<
   HostedServer,
-  'toolsJson' | 'toolNames' | 'getTool' | 'getMirroredArguments' | 'catalog' | 'instructions' | 'hasReadMoreTool'
+  'getToolsJson' | 'toolNames' | 'getTool' | 'getMirroredArguments' | 'catalog' | 'instructions' | 'hasReadMoreTool'
 >;
 
 /** Compiles the tools of a server or view. `cache` caches compiled tools by name; absent if `compile` caches them. */
@@ -267,7 +268,7 @@ function compileTools(
     return compiled;
   };
   return {
-    toolsJson: () => {
+    getToolsJson: () => {
       toolsJson ??= toWellFormedJson(Buffer.from(JSON.stringify(createToolList(config))));
       return toolsJson;
     },
@@ -275,7 +276,7 @@ function compileTools(
     getTool,
     getMirroredArguments: (name) => {
       const tool = catalog?.isListed(name) === false ? undefined : getTool(name);
-      if (tool) return tool.getMirroredArguments;
+      if (tool) return tool.mirroredArguments;
       // Clients mirror only arguments that a listed tool declares.
       return builtInNames.includes(name) || (catalog && byName.has(name)) ? [] : undefined;
     },
@@ -289,7 +290,7 @@ type ServerContext = { config: ServerConfig; access: Access; userAgent: string }
 
 function compileTool({ tool, configError }: RenderedTool, { config, access, userAgent }: ServerContext): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
-  const source = toResponseRulesSource(tool, config.max_response_tokens);
+  const rulesSource = toResponseRulesSource(tool, config.max_response_tokens);
   const request = compileRequest(tool, getToolAuthentication(config, tool), userAgent);
   return {
     name: tool.name,
@@ -298,10 +299,10 @@ function compileTool({ tool, configError }: RenderedTool, { config, access, user
     fileArguments: request.body.arguments.filter(({ isBase64 }) => isBase64).map(({ name }) => name),
     args: compileArguments(tool.input_schema, schema, getAnnotations(tool).readOnlyHint === true),
     clientCredentials: request.credentials.filter(({ type }) => type === 'ClientCredentials'),
-    responseRules: compileResponseRules(source),
+    responseRules: compileResponseRules(rulesSource),
     threadJson: {
       toInputSchema: createLazyText(() => JSON.stringify(schema)),
-      toResponseRules: createLazyText(() => JSON.stringify(source)),
+      toResponseRules: createLazyText(() => JSON.stringify(rulesSource)),
     },
     hashCredentials: access === 'api_key' ? createCachedDigest() : digestCredentials,
     timeoutMs: tool.timeout_ms,
@@ -311,7 +312,7 @@ function compileTool({ tool, configError }: RenderedTool, { config, access, user
       const { readOnlyHint, idempotentHint } = getAnnotations(tool);
       return readOnlyHint === true || idempotentHint === true;
     },
-    getMirroredArguments: mirroredArguments(schema, []),
+    mirroredArguments: findMirroredArguments(schema, []),
   };
 }
 
@@ -323,8 +324,8 @@ function createLazyText(createText: () => string): () => string {
   };
 }
 
-/** Returns arguments with `x-mcp-header`, which only `properties` can declare. */
-function mirroredArguments(schema: JsonSchema, path: readonly string[]): MirroredArgument[] {
+/** Finds arguments with `x-mcp-header`, which clients repeat in a header. Only `properties` can declare it. */
+function findMirroredArguments(schema: JsonSchema, path: readonly string[]): MirroredArgument[] {
   return Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>).flatMap(([name, property]) => {
     if (typeof property !== 'object' || property === null) return [];
     const header = property['x-mcp-header'];
@@ -332,7 +333,7 @@ function mirroredArguments(schema: JsonSchema, path: readonly string[]): Mirrore
       typeof header === 'string'
         ? [{ header, path: [...path, name], type: property.type as MirroredArgument['type'] }]
         : [];
-    return [...ownArgument, ...mirroredArguments(property, [...path, name])];
+    return [...ownArgument, ...findMirroredArguments(property, [...path, name])];
   });
 }
 
@@ -360,8 +361,8 @@ function createCachedDigest(): CredentialDigest {
 
 /** Cache of a server's compiled views, and of the tools that are compiled for them. */
 type ViewCache = {
-  view(name: string, view: View, compile: () => HostedServer): HostedServer;
-  tool(viewName: string, tool: Tool, compile: () => HostedTool): HostedTool;
+  getView(name: string, view: View, compile: () => HostedServer): HostedServer;
+  getTool(viewName: string, tool: Tool, compile: () => HostedTool): HostedTool;
 };
 
 /**
@@ -380,7 +381,8 @@ function createViewCache(config: ServerConfig): ViewCache {
     return compiled;
   }
   return {
-    view: (name, view, compile) => getOrCompile(name, () => sizes.getViewSize(view), compile),
-    tool: (viewName, tool, compile) => getOrCompile(`${viewName}/${tool.name}`, () => sizes.getToolSize(tool), compile),
+    getView: (name, view, compile) => getOrCompile(name, () => sizes.getViewSize(view), compile),
+    getTool: (viewName, tool, compile) =>
+      getOrCompile(`${viewName}/${tool.name}`, () => sizes.getToolSize(tool), compile),
   };
 }

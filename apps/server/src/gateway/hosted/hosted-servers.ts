@@ -28,8 +28,9 @@ export type HostedServers = {
    */
   find(slug: string, chargeQuery?: QueryCharge): MaybePromise<HostedServer | undefined>;
   /**
-   * Returns a variant of a server, as compiled by `compile`, that differs from the one that agents get. The last variant
-   * is cached by its key. Each workspace gets a fraction of the time for compiling variants. @throws AppError tooMany
+   * Returns a variant of a server that `compile` creates, and caches the last one by its key. Each tenant gets a
+   * fraction of the time for compiling variants.
+   * @throws AppError tooMany
    */
   getVariant(baseServer: HostedServer, key: string, compile: () => HostedServer): Promise<HostedServer>;
   /** Invalidates cached entries: a server by its id or slug, or all servers of a workspace. */
@@ -53,8 +54,8 @@ export const maxCachedServers = 2000;
  * Time for which an unknown slug is cached, in ms. Unknown slugs are cached separately, because unverified callers
  * invent many.
  */
-const absentMs = 1000;
-const maxAbsent = 1000;
+const absentTtlMs = 1000;
+const maxAbsentSlugs = 1000;
 
 /**
  * Rejects a configuration that has a field of a newer version, which occurs during an upgrade and after a rollback. If
@@ -84,10 +85,10 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   });
   const variants = new WeakMap<HostedServer, { key: string; server: HostedServer }>();
   const variantLimiter = new ConcurrencyLimiter(variantLimits);
-  const absentSlugs = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
+  const absentSlugs = new LRUCache<string, true>({ max: maxAbsentSlugs, ttl: absentTtlMs });
   let invalidationCount = 0;
 
-  async function read(
+  async function readEntry(
     slug: string,
     previous: CompiledEntry | undefined,
     chargeQuery: QueryCharge,
@@ -105,7 +106,9 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       const cached = cache.get(slug);
       if (cached) return cached.unknownField === undefined ? cached.server : requireKnownFields(cached);
       if (absentSlugs.has(slug) || !isSlug(slug)) return undefined;
-      const entryPromise = cache.load(slug, (previous) => read(slug, previous, previous ? undefined : chargeQuery));
+      const entryPromise = cache.load(slug, (previous) =>
+        readEntry(slug, previous, previous ? undefined : chargeQuery),
+      );
       return entryPromise.then((value) => value && requireKnownFields(value));
     },
     async getVariant(baseServer, key, compile) {
@@ -113,8 +116,8 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       if (cached?.key === key) return cached.server;
       return variantLimiter.run(baseServer, async () => {
         const server = compile();
-        // Creating the list takes as long as everything else.
-        server.toolsJson();
+        // Created within the time of the limiter, because it takes as long as everything else.
+        server.getToolsJson();
         variants.set(baseServer, { key, server });
         return server;
       });
@@ -155,12 +158,14 @@ export const largeServerLimits = {
   queueTimeoutMs: 5000,
   rule: 'large servers of one account are loaded one at a time and for a tenth of the time; use fewer of them in parallel, or make them smaller',
 };
+
 /** Limits for compiling servers in another mode or version. */
 const variantLimits = {
   ...largeServerLimits,
   rule: 'servers of one account are compiled in another mode or version one at a time and for a tenth of the time; request them less often',
 };
-/** Formats secrets as a text for comparison. It contains a host list that several secrets share only once. */
+
+/** Formats secrets as a text for comparison. If several secrets share a list of origins, the text contains it once. */
 function formatSecrets(secrets: ReadonlyMap<string, DecryptedSecret>): string {
   const originLists = [...new Set([...secrets.values()].map(({ origins }) => origins))];
   const indexes = new Map(originLists.map((origins, index) => [origins, index]));

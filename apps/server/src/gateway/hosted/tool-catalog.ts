@@ -30,7 +30,7 @@ export function createCatalog(config: ToolListSource): ToolCatalog {
   const tools = getEnabledTools(config);
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   const listedNames = new Set(getListedTools(config).map(({ name }) => name));
-  let getIndex: Promise<ToolIndex> | undefined;
+  let indexPromise: Promise<ToolIndex> | undefined;
   return {
     tools,
     find: (name) => byName.get(name),
@@ -38,8 +38,8 @@ export function createCatalog(config: ToolListSource): ToolCatalog {
     tags: countTags(tools),
     isListed: (name) => listedNames.has(name),
     getIndex() {
-      getIndex ??= runInChunks(buildIndex(tools.length, (position) => toSearchedTool(tools[position] as Tool)));
-      return getIndex;
+      indexPromise ??= runInChunks(buildIndex(tools.length, (position) => toSearchedTool(tools[position] as Tool)));
+      return indexPromise;
     },
   };
 }

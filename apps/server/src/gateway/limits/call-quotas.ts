@@ -11,11 +11,11 @@ export type QuotaReservation = QuotaPeriod & {
   quota: number;
   /** Number of calls that were reserved from the quota and not made yet. */
   availableCalls: number;
-  /** Number of calls to reserve next. It doubles each time, up to a fraction of the remaining quota. */
+  /** Number of calls to reserve next. It doubles each time, up to the limit of `#limitStep`. */
   step: number;
-  /** True if a call was made since the last settlement. */
+  /** True if a call was made since the last settlement, which reports unsettled calls to the database. */
   isUsed: boolean;
-  /** Number of calls to add in the database, or to return to it (negative). */
+  /** Number of calls to add to the use in the database, or to return to it (negative). */
   unsettledCalls: number;
   /** Number of calls that were made without a reservation, because the database was unavailable. */
   offlineCalls: number;
@@ -31,7 +31,7 @@ type ExhaustedQuota = { kind: LimiterKind; span: QuotaPeriod['span']; limit: num
 export type QuotaCounterOptions = {
   /** Reserves calls. @throws database errors */
   reserve: (requests: readonly QuotaRequest[]) => Promise<QuotaGrant[]>;
-  /** Settles calls. @throws database errors */
+  /** Adds calls to the stored use of quotas, or returns them if the number is negative. @throws database errors */
   settle: (uses: readonly (QuotaPeriod & { calls: number })[]) => Promise<void>;
   processes: Processes;
   /** Returns epoch ms. */
@@ -40,13 +40,17 @@ export type QuotaCounterOptions = {
   onSuccess: () => void;
 };
 
+/** Length of each period, in ms. */
 const spans = { minute: 60_000, day: 86_400_000 };
+/** Time after which unused calls are returned, in ms. */
 const settleMs = 5000;
 /**
  * Time after which an exhausted quota is requested again, in ms, because another process may have returned some calls.
  */
 const retryExhaustedMs = 1000;
+/** Number of calls in the first reservation of a period. */
 const initialStep = 8;
+/** Maximum number of reservations in one query. */
 const maxBatchSize = 500;
 
 /**
@@ -72,7 +76,6 @@ export class QuotaCounter {
    * none.
    */
   async count(limiters: readonly Limiter[]): Promise<ExhaustedQuota | undefined> {
-    const { now } = this.#options;
     const quotas: { kind: LimiterKind; reservation: QuotaReservation }[] = [];
     for (const limiter of limiters) {
       const { kind, perMinute, perDay } = limiter;
@@ -83,11 +86,11 @@ export class QuotaCounter {
     for (const { kind, reservation } of quotas) {
       // Other calls may use up the reserved calls while this one waits.
       while (reservation.availableCalls === 0) {
-        const at = now();
-        if (at < reservation.exhaustedUntil) {
+        const now = this.#options.now();
+        if (now < reservation.exhaustedUntil) {
           for (const earlier of countedReservations) earlier.availableCalls++;
           const { span, quota, endsAt } = reservation;
-          return { kind, span, limit: quota, waitMs: Math.max(0, endsAt - at) };
+          return { kind, span, limit: quota, waitMs: Math.max(0, endsAt - now) };
         }
         await this.#requestMore(reservation);
       }
@@ -116,9 +119,9 @@ export class QuotaCounter {
   }
 
   #getReservation(limiter: Limiter, span: QuotaPeriod['span'], quota: number): QuotaReservation {
-    const at = this.#options.now();
+    const now = this.#options.now();
     const current = limiter[span];
-    if (current && at < current.endsAt) {
+    if (current && now < current.endsAt) {
       if (current.quota !== quota) {
         current.quota = quota;
         current.exhaustedUntil = 0;
@@ -127,7 +130,7 @@ export class QuotaCounter {
       }
       return current;
     }
-    const startsAt = at - (at % spans[span]);
+    const startsAt = now - (now % spans[span]);
     const period = { kind: limiter.kind, ref: limiter.id, span, startsAt, endsAt: startsAt + spans[span], quota };
     const newReservation = {
       ...period,
@@ -143,10 +146,7 @@ export class QuotaCounter {
     return newReservation;
   }
 
-  /**
-   * Limits the step to a fraction of this process's share of the remainder, which leaves enough for the other
-   * processes.
-   */
+  /** Limits the step to a quarter of this process's share of the remainder, which leaves enough for other processes. */
   #limitStep(reservation: QuotaReservation, remaining: number): void {
     reservation.step = Math.max(
       1,
@@ -165,29 +165,29 @@ export class QuotaCounter {
   }
 
   async #requestAll(): Promise<void> {
-    const reserves = [...this.#pendingReservations];
+    const reservations = [...this.#pendingReservations];
     this.#pendingReservations.clear();
-    for (let offset = 0; offset < reserves.length; offset += maxBatchSize)
-      await this.#requestBatch(reserves.slice(offset, offset + maxBatchSize));
+    for (let offset = 0; offset < reservations.length; offset += maxBatchSize)
+      await this.#requestBatch(reservations.slice(offset, offset + maxBatchSize));
   }
 
-  async #requestBatch(reserves: readonly QuotaReservation[]): Promise<void> {
-    const requests = reserves.map(({ kind, ref, span, startsAt, quota, step }) => {
+  async #requestBatch(reservations: readonly QuotaReservation[]): Promise<void> {
+    const requests = reservations.map(({ kind, ref, span, startsAt, quota, step }) => {
       return { kind, ref, span, startsAt, quota, calls: step };
     });
     try {
       const grants = await this.#options.reserve(requests);
       this.#options.onSuccess();
-      for (const [index, reservation] of reserves.entries()) {
-        const { granted, taken: usedCalls } = grants[index] as QuotaGrant;
+      for (const [index, reservation] of reservations.entries()) {
+        const { granted, taken } = grants[index] as QuotaGrant;
         this.#addAvailable(reservation, granted);
         reservation.step *= 2;
-        this.#limitStep(reservation, reservation.quota - usedCalls);
+        this.#limitStep(reservation, reservation.quota - taken);
       }
     } catch (error) {
       this.#options.onError(error);
       this.#isDatabaseDown = true;
-      for (const reservation of reserves) this.#takeOffline(reservation);
+      for (const reservation of reservations) this.#takeOffline(reservation);
     }
   }
 
@@ -240,25 +240,25 @@ export class QuotaCounter {
       await this.#settleBatch(unsettled.slice(offset, offset + maxBatchSize));
   }
 
-  async #settleBatch(reserves: readonly QuotaReservation[]): Promise<void> {
-    const uses = reserves.map(({ kind, ref, span, startsAt, unsettledCalls }) => ({
+  async #settleBatch(reservations: readonly QuotaReservation[]): Promise<void> {
+    const uses = reservations.map(({ kind, ref, span, startsAt, unsettledCalls }) => ({
       kind,
       ref,
       span,
       startsAt,
       calls: unsettledCalls,
     }));
-    for (const reservation of reserves) reservation.unsettledCalls = 0;
+    for (const reservation of reservations) reservation.unsettledCalls = 0;
     try {
       await this.#options.settle(uses);
       this.#isDatabaseDown = false;
       this.#options.onSuccess();
-      for (const reservation of reserves) reservation.offlineCalls = 0;
+      for (const reservation of reservations) reservation.offlineCalls = 0;
     } catch (error) {
       this.#options.onError(error);
       // Calls whose return may have succeeded are not returned again, because the quota would otherwise be exceeded.
       const minCalls = error instanceof DatabaseError && error.isOutcomeUnknown ? 0 : Number.NEGATIVE_INFINITY;
-      for (const [index, reservation] of reserves.entries())
+      for (const [index, reservation] of reservations.entries())
         reservation.unsettledCalls += Math.max(minCalls, uses[index]?.calls ?? 0);
     }
   }

@@ -40,8 +40,10 @@ type Circuit = {
 };
 
 export const circuitWindowMs = 30_000;
-const slots = 30;
+/** Number of slots in which the calls of a window are counted. */
+const windowSlots = 30;
 export const circuitOpenMs = 10_000;
+/** Minimum number of failures in a window that open a circuit. */
 export const minFailures = 20;
 /** Maximum number of circuits. One tenant can use three quarters of it. */
 export const maxCircuits = 13_500;
@@ -86,7 +88,8 @@ export function createCircuits(clock: () => number): Circuits {
     const key = `${workspaceId} ${origin} ${unverifiedNetwork}`;
     const existing = circuits.get(key);
     if (existing) return existing;
-    const [calls, failures] = [createRecentCount(circuitWindowMs, slots), createRecentCount(circuitWindowMs, slots)];
+    const calls = createRecentCount(circuitWindowMs, windowSlots);
+    const failures = createRecentCount(circuitWindowMs, windowSlots);
     const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isProbing: false };
     circuits.set(key, circuit);
     return circuit;
@@ -115,12 +118,8 @@ export function createCircuits(clock: () => number): Circuits {
           recordVerdict(circuit, isProbe, failureStatuses.has(response.status) ? 'failed' : 'good', clock());
           return response;
         } catch (error) {
-          recordVerdict(
-            circuit,
-            isProbe,
-            error instanceof OutboundError ? verdicts[error.reason] : 'unrelated',
-            clock(),
-          );
+          const verdict = error instanceof OutboundError ? verdicts[error.reason] : 'unrelated';
+          recordVerdict(circuit, isProbe, verdict, clock());
           throw error;
         }
       },
@@ -136,12 +135,12 @@ export function createCircuits(clock: () => number): Circuits {
     },
     snapshot() {
       const now = clock();
-      const snapshotCounts = { open: 0, halfOpen: 0 };
+      const counts = { open: 0, halfOpen: 0 };
       for (const key of circuits.keys()) {
         const openUntil = circuits.peek(key)?.openUntil ?? 0;
-        if (openUntil !== 0) snapshotCounts[openUntil > now ? 'open' : 'halfOpen']++;
+        if (openUntil !== 0) counts[openUntil > now ? 'open' : 'halfOpen']++;
       }
-      return snapshotCounts;
+      return counts;
     },
   };
 }

@@ -19,7 +19,7 @@ export type LimitedServer = {
 };
 
 /** The caller of a server, as limits see it. */
-export type LimitedCaller = Pick<Caller, 'id' | 'keyId' | 'network' | 'isVerified' | 'limits'>;
+export type LimitedCaller = Pick<Caller, 'id' | 'keyId' | 'network' | 'isVerified' | 'limitedKeys'>;
 
 /**
  * Scopes of limiters: the calls of one credential, of one address, of all unverified callers of a server or workspace,
@@ -44,12 +44,9 @@ export type Limiter = {
   inFlight: number;
   /** Functions that start the waiting calls, first come, first served. */
   queue: (() => void)[];
-  /** Theoretical arrival time of the next call (GCRA), in monotonic ms. */
+  /** Theoretical arrival time of the next call (generic cell rate algorithm), in monotonic ms. */
   nextAllowedAt: number;
-  /**
-   * Network of the last verified caller, time of its call, and time of the last call of a verified caller from another
-   * network, in monotonic ms.
-   */
+  /** Network and time of the last verified call, and time of the last one from another network, in monotonic ms. */
   verifiedNetwork: string | undefined;
   verifiedAt: number;
   otherVerifiedAt: number;
@@ -118,7 +115,8 @@ export class LimiterRegistry {
     caller: LimitedCaller,
     now: number,
   ): Limiter[] {
-    const { concurrentPerKey, processes: { count } = { count: 1 } } = this.#options;
+    const { concurrentPerKey, processes } = this.#options;
+    const count = processes?.count ?? 1;
     const server = getLimiter(this.#servers, id, now);
     if (server.appliedLimits !== configuredLimits.server || server.processes !== count)
       applyLimits(server, configuredLimits.server, configuredLimits.server.concurrentCalls, count);
@@ -127,7 +125,7 @@ export class LimiterRegistry {
     if (workspace.appliedLimits !== configuredLimits.workspace || workspace.processes !== count)
       applyLimits(workspace, configuredLimits.workspace, configuredLimits.workspace.concurrentCalls, count);
     const limiters: Limiter[] = [];
-    const { limits: limitedKeys = noKeys, network } = caller;
+    const { limitedKeys = noKeys, network } = caller;
     // If any credential is accepted, a caller has no id.
     if (caller.id !== undefined && concurrentPerKey !== 0) {
       const callerLimiter = caller.isVerified
@@ -151,8 +149,10 @@ export class LimiterRegistry {
     return limiters;
   }
 
+  /** Adds the limiters that give a caller half of the server or workspace with the limiter `base`. */
   #addHalfLimiters(limiters: Limiter[], base: Limiter, { network = '', isVerified }: LimitedCaller, now: number): void {
-    if (now - (base.verifiedNetwork === network ? base.otherVerifiedAt : base.verifiedAt) < verifiedTtlMs)
+    const otherVerifiedAt = base.verifiedNetwork === network ? base.otherVerifiedAt : base.verifiedAt;
+    if (now - otherVerifiedAt < verifiedTtlMs)
       limiters.push(applyHalf(getLimiter(this.#addressHalves, `${base.id} ${network}`, now), base));
     if (isVerified || now - base.verifiedAt >= verifiedTtlMs) return;
     const unverifiedHalf = applyHalf(getLimiter(this.#unverifiedHalves, base.id, now), base);
@@ -190,7 +190,7 @@ function getLimiter(group: LimiterGroup, id: string, now: number): Limiter {
     day: undefined,
   };
   const never = Number.NEGATIVE_INFINITY;
-  const lane: Limiter = {
+  const newLimiter: Limiter = {
     kind,
     id,
     tenant: '',
@@ -200,8 +200,8 @@ function getLimiter(group: LimiterGroup, id: string, now: number): Limiter {
     verifiedAt: never,
     otherVerifiedAt: never,
   };
-  byId.set(id, lane);
-  return lane;
+  byId.set(id, newLimiter);
+  return newLimiter;
 }
 
 function isIdle(limiter: Limiter, now: number): boolean {
@@ -263,7 +263,7 @@ function startWaiting(limiter: Limiter): void {
 
 /**
  * Waits in the queue of a limiter, first come, first served. Resolves with `started` when the slot is taken, with
- * `late` after `timeoutMs` (excluding time in which this process was paused), and with `gone` when the client disconnects.
+ * `late` after `timeoutMs` (excluding pauses of this process), and with `gone` when the client disconnects.
  */
 export function waitForSlot(
   limiter: Limiter,

@@ -51,9 +51,12 @@ type RefusingLimit = (typeof refusingLimits)[number];
 /** Registers a function to run when the client disconnects. */
 type OnDisconnect = (cancel: () => void) => void;
 
+/** Event loop delay above which all calls are refused, in ms. */
 export const shedAboveMs = 200;
 export const defaultCapacity = 4000;
 const minuteMs = 60_000;
+/** Number of slots in which the refusals of a minute are counted. */
+const refusalSlots = 12;
 /** Time whose rate an idle limiter may use in a burst, in ms. */
 export const burstMs = 1000;
 
@@ -83,7 +86,7 @@ export class Limits {
     const now = this.#options.clock();
     const limiters = this.#registry.getLimiters(server, caller, now);
     const refusal = this.#getImmediateRefusal(limiters, now);
-    if (refusal) throw this.#refusal(limiters, refusal);
+    if (refusal) throw this.#createRefusal(limiters, refusal);
     const { tenant } = limiters.at(-1) as Limiter;
     this.#inFlightByTenant.set(tenant, (this.#inFlightByTenant.get(tenant) ?? 0) + 1);
     this.#inFlight++;
@@ -100,7 +103,7 @@ export class Limits {
   }
 
   /** Returns the reason why a call is refused immediately. A refused call does not count toward any rate. */
-  #getImmediateRefusal(limiters: Slots, now: number): Refusal | undefined {
+  #getImmediateRefusal(limiters: readonly Limiter[], now: number): Refusal | undefined {
     const { lag, capacity = defaultCapacity } = this.#options;
     if (lag.ms > shedAboveMs) return { by: 'overload' };
     // A tenant may use at most as much capacity as is still free, so other tenants always find some.
@@ -108,7 +111,7 @@ export class Limits {
     if (tenantInFlight >= capacity - this.#inFlight) return { by: 'fair_share' };
     for (const limiter of limiters) {
       const { kind, rate: limit, slots } = limiter;
-      // Time until the next call is allowed by the rate (GCRA).
+      // Time until the rate allows the next call.
       const waitMs = limit === 0 ? 0 : limiter.nextAllowedAt - now - burstMs;
       if (waitMs > 0) return { kind, span: 'rate', limit, waitMs };
       // Unverified callers wait in queues of many addresses, which share one bound.
@@ -119,13 +122,13 @@ export class Limits {
   }
 
   /** Counts the call in its quotas, and waits for its slots. */
-  async #enterAfterWait(limiters: Slots, onDisconnect: OnDisconnect | undefined): Promise<Slots> {
+  async #enterAfterWait(limiters: readonly Limiter[], onDisconnect: OnDisconnect | undefined): Promise<Slots> {
     const { clock, quotas } = this.#options;
     const countedAt = clock();
     const exhausted = await quotas?.count(limiters);
     if (exhausted) {
       this.#abandon(limiters, 0);
-      throw this.#refusal(limiters, exhausted);
+      throw this.#createRefusal(limiters, exhausted);
     }
     const takenSlots: Limiter[] = [];
     try {
@@ -143,7 +146,11 @@ export class Limits {
    * Takes the slots one limiter after the other. A call that waits for its key has no slot of the server, and one that
    * waits for its server has no slot of the workspace.
    */
-  async #takeSlots(limiters: Slots, takenSlots: Limiter[], onDisconnect: OnDisconnect | undefined): Promise<void> {
+  async #takeSlots(
+    limiters: readonly Limiter[],
+    takenSlots: Limiter[],
+    onDisconnect: OnDisconnect | undefined,
+  ): Promise<void> {
     const deadline = getRunningTimeMs() + this.#options.queueMs;
     for (const limiter of limiters) {
       if (hasSlot(limiter)) limiter.running++;
@@ -153,7 +160,7 @@ export class Limits {
           ? 'late'
           : await waitForSlot(limiter, Math.max(0, deadline - getRunningTimeMs()), onDisconnect);
         if (waitResult === 'gone') throw recordableFailure('cancelled', 'the client disconnected');
-        if (waitResult === 'late') throw this.#refusal(limiters, this.#toConcurrencyRefusal(limiter));
+        if (waitResult === 'late') throw this.#createRefusal(limiters, this.#toConcurrencyRefusal(limiter));
       }
       takenSlots.push(limiter);
     }
@@ -176,7 +183,7 @@ export class Limits {
   }
 
   /** Takes the slots that are missing after the first `takenCount`, and then releases all of them. */
-  #abandon(limiters: Slots, takenCount: number): void {
+  #abandon(limiters: readonly Limiter[], takenCount: number): void {
     for (const limiter of limiters.slice(takenCount)) limiter.running++;
     this.#running++;
     this.leave(limiters);
@@ -186,15 +193,15 @@ export class Limits {
     return { kind, span: 'concurrency', limit: slots, waitMs: this.#options.queueMs };
   }
 
-  /** Counts a refusal for the server and the workspace, which are the last two limiters. */
-  #refusal(limiters: Slots, why: Refusal): AppError {
+  /** Creates the error of a refusal, and counts it for the server and workspace, which are the last two limiters. */
+  #createRefusal(limiters: readonly Limiter[], refusal: Refusal): AppError {
     const { clock, processes } = this.#options;
-    this.#refused[toRefusingLimit(why)]++;
+    this.#refused[toRefusingLimit(refusal)]++;
     for (const limiter of limiters.slice(-2)) {
-      limiter.recentRefusals ??= createRecentCount(minuteMs, 12);
+      limiter.recentRefusals ??= createRecentCount(minuteMs, refusalSlots);
       countEvent(limiter.recentRefusals, clock());
     }
-    return createRefusalError(why, processes?.count ?? 1);
+    return createRefusalError(refusal, processes?.count ?? 1);
   }
 
   getServerUsage(id: string): LimitUse {
@@ -222,9 +229,9 @@ type Refusal =
   | { by: 'fair_share' | 'overload' }
   | { kind: LimiterKind; limit: number; waitMs: number; span: 'rate' | 'concurrency' | 'minute' | 'day' };
 
-function toRefusingLimit(refused: Refusal): RefusingLimit {
-  if ('by' in refused) return refused.by;
-  const { kind: limiterKind, span } = refused;
+function toRefusingLimit(refusal: Refusal): RefusingLimit {
+  if ('by' in refusal) return refusal.by;
+  const { kind: limiterKind, span } = refusal;
   return `${limiterKind}_${span === 'minute' || span === 'day' ? 'quota' : span}`;
 }
 
@@ -241,32 +248,32 @@ const subjects: Record<LimiterKind, [subject: string, ending: '' | 's']> = {
 const keySubject = ['an API key and the keys created with it together', ''] as const;
 
 /** Creates an error that tells an agent which limit was reached, that nothing happened, and what to do. */
-function createRefusalError(refused: Refusal, processes: number): AppError {
-  const waitMs = 'by' in refused ? 1000 : refused.waitMs;
+function createRefusalError(refusal: Refusal, processes: number): AppError {
+  const waitMs = 'by' in refusal ? 1000 : refusal.waitMs;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  const isExhausted = 'kind' in refused && (refused.span === 'minute' || refused.span === 'day');
-  const advice = 'by' in refused || isExhausted ? '' : ' with fewer parallel calls';
-  const message = `${formatReason(refused, processes)}. The call was not made; retry in ${seconds} s${advice}.`;
-  return new AppError('by' in refused ? 'unavailable' : 'tooMany', message, { retryAfterS: seconds });
+  const isExhausted = 'kind' in refusal && (refusal.span === 'minute' || refusal.span === 'day');
+  const advice = 'by' in refusal || isExhausted ? '' : ' with fewer parallel calls';
+  const message = `${formatReason(refusal, processes)}. The call was not made; retry in ${seconds} s${advice}.`;
+  return new AppError('by' in refusal ? 'unavailable' : 'tooMany', message, { retryAfterS: seconds });
 }
 
-function formatReason(refused: Refusal, processes: number): string {
-  if ('by' in refused) {
-    return refused.by === 'overload'
+function formatReason(refusal: Refusal, processes: number): string {
+  if ('by' in refusal) {
+    return refusal.by === 'overload'
       ? 'The service is overloaded'
       : 'The service is busy, and the workspaces of this owner have used their share';
   }
-  const isKeyLimit = refused.kind === 'key' && refused.span !== 'concurrency';
-  const [subject, ending] = isKeyLimit ? keySubject : subjects[refused.kind];
+  const isKeyLimit = refusal.kind === 'key' && refusal.span !== 'concurrency';
+  const [subject, ending] = isKeyLimit ? keySubject : subjects[refusal.kind];
   // Quotas are counted for all processes together; each process has its share of the other limits.
   const processesText = processes > 1 ? ` in each of ${processes} processes` : '';
-  const limit = `${Math.round(refused.limit * 100) / 100}`;
-  switch (refused.span) {
+  const limit = `${Math.round(refusal.limit * 100) / 100}`;
+  switch (refusal.span) {
     case 'concurrency':
       return `Too many parallel calls: ${subject} run${ending} at most ${limit} at a time${processesText}`;
     case 'rate':
       return `Too many calls: ${subject} get${ending} at most ${limit} per second${processesText}`;
     default:
-      return `Too many calls: ${subject} get${ending} at most ${limit} per ${refused.span}, and all of them were used`;
+      return `Too many calls: ${subject} get${ending} at most ${limit} per ${refusal.span}, and all of them were used`;
   }
 }

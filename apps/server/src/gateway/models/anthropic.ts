@@ -40,13 +40,13 @@ function toMessage(message: ModelMessage, json: SplicedJson): { role: string; co
 
 function toBlock(part: ModelPart, json: SplicedJson): object[] {
   if (part.type === 'call')
-    return [{ type: 'tool_use', id: part.id, name: part.tool, input: json.object(part.arguments) }];
+    return [{ type: 'tool_use', id: part.id, name: part.tool, input: json.insertObject(part.arguments) }];
   if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
   // The API rejects a thought without its signature, which other hosts produce.
   if (part.meta === undefined) return [];
   if (part.text === '' && part.meta.startsWith('{"data":'))
-    return [{ type: 'redacted_thinking', ...json.members(part.meta) }];
-  return [{ type: 'thinking', thinking: part.text, ...json.members(part.meta) }];
+    return [{ type: 'redacted_thinking', ...json.insertMembers(part.meta) }];
+  return [{ type: 'thinking', thinking: part.text, ...json.insertMembers(part.meta) }];
 }
 
 function createReader(response: ModelResponse): (event: JsonObject) => void {
@@ -67,7 +67,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
         break;
       case 'message_delta':
         readUsage(response, event);
-        response.finish = finishReasons.get(toModelText(toObject(event.delta).stop_reason)) ?? 'other';
+        response.finishReason = finishReasons.get(toModelText(toObject(event.delta).stop_reason)) ?? 'other';
     }
   };
 }

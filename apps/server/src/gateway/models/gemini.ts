@@ -35,10 +35,10 @@ function toContent(message: ModelMessage, json: SplicedJson): { role: string; pa
 function toPart(part: ModelPart, json: SplicedJson): object {
   if (part.type === 'call')
     return {
-      functionCall: { id: part.id, name: part.tool, args: json.object(part.arguments) },
-      ...json.members(part.meta),
+      functionCall: { id: part.id, name: part.tool, args: json.insertObject(part.arguments) },
+      ...json.insertMembers(part.meta),
     };
-  return { text: part.text, ...(part.type === 'thought' && { thought: true }), ...json.members(part.meta) };
+  return { text: part.text, ...(part.type === 'thought' && { thought: true }), ...json.insertMembers(part.meta) };
 }
 
 function createReader(response: ModelResponse): (event: JsonObject) => void {
@@ -47,14 +47,14 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
     response.usage.input = toCount(promptTokenCount) ?? response.usage.input;
     const output = toCount(candidatesTokenCount);
     if (output !== undefined) response.usage.output = output + (toCount(thoughtsTokenCount) ?? 0);
-    if (toObject(promptFeedback).blockReason !== undefined) response.finish = 'content-filter';
+    if (toObject(promptFeedback).blockReason !== undefined) response.finishReason = 'content-filter';
     const [candidate] = toObjects(candidates);
     if (!candidate) return;
     for (const part of toObjects(toObject(candidate.content).parts)) readPart(response, part);
     if (typeof candidate.finishReason !== 'string') return;
-    response.finish = finishReasons.get(candidate.finishReason) ?? 'other';
+    response.finishReason = finishReasons.get(candidate.finishReason) ?? 'other';
     // A model that calls tools reports the same finish reason as one that has finished its text.
-    if (response.finish === 'stop' && response.hasCalls) response.finish = 'tool-calls';
+    if (response.finishReason === 'stop' && response.hasCalls) response.finishReason = 'tool-calls';
   };
 }
 

@@ -15,17 +15,17 @@ export type ModelApi = {
   createReader(response: ModelResponse): (event: JsonObject) => void;
 };
 
-/** Returns a value as an object; an empty one if it is no object. */
+/** Returns a value as an object. Empty for any other type. */
 export function toObject(value: unknown): JsonObject {
   return typeof value === 'object' && value !== null ? (value as JsonObject) : {};
 }
 
-/** Returns the items of a value as objects; none if it is no array. */
+/** Returns the items of an array as objects. Empty for any other type. */
 export function toObjects(value: unknown): JsonObject[] {
   return Array.isArray(value) ? value.map(toObject) : [];
 }
 
-/** Returns a value as a string; an empty one if it is no string. */
+/** Returns a value as a string. Empty for any other type. */
 export function toModelText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
@@ -33,7 +33,7 @@ export function toModelText(value: unknown): string {
 /** More tokens than any model reads or writes. The sum of a few such numbers is a safe integer. */
 const maxTokens = 1_000_000_000;
 
-/** Returns a value as a token count, or undefined if it is none. */
+/** Returns a value as a token count, or undefined if it is not a plausible count. */
 export function toCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= maxTokens ? Number(value) : undefined;
 }
@@ -42,7 +42,7 @@ export function toCount(value: unknown): number | undefined {
  * Error codes that are shown, such as `invalid_api_key` and `RESOURCE_EXHAUSTED`: words without digits, periods, and
  * colons.
  */
-const errorCode = /^[A-Za-z]+(?:[_-][A-Za-z]+)*$/;
+const errorCodePattern = /^[A-Za-z]+(?:[_-][A-Za-z]+)*$/;
 const maxCodeLength = 40;
 
 /**
@@ -52,7 +52,7 @@ const maxCodeLength = 40;
  */
 export function formatErrorCode(event: JsonObject, key = ''): string {
   const { code, type, status } = toObject(event.error);
-  const isCode = (text: string) => text.length <= maxCodeLength && errorCode.test(text);
+  const isCode = (text: string) => text.length <= maxCodeLength && errorCodePattern.test(text);
   // A part of the key is not a code either.
   const isPartOfKey = (text: string) => key.toLowerCase().includes(text.toLowerCase());
   const displayedCode = [code, type, status].map(toModelText).find((text) => isCode(text) && !isPartOfKey(text));

@@ -10,15 +10,15 @@ export class SplicedJson {
   readonly #texts: string[] = [];
 
   /**
-   * Returns a placeholder for a JSON object in text form; for `{}` if the text is none. The model sees that in the
-   * result of its call.
+   * Returns a placeholder for an object in JSON text, or for `{}` if the text is not one. The result of the call then
+   * tells the model that its arguments are invalid.
    */
-  object(text: string): string {
+  insertObject(text: string): string {
     return this.#add(isJsonObjectText(text) ? text : '{}');
   }
 
-  /** Returns placeholders for the members of a JSON object in text form, to be spread into another object. */
-  members(text: string | undefined): object {
+  /** Returns a placeholder for the members of an object in JSON text, to be spread into another object. */
+  insertMembers(text: string | undefined): object {
     const membersText = text === undefined || !isJsonObjectText(text) ? '' : text.trim().slice(1, -1).trim();
     return membersText === '' ? {} : { [this.#add(membersText)]: 0 };
   }

@@ -2,8 +2,8 @@ import type { ModelPart, ModelProgress, ModelReply } from '../../model.ts';
 import { ModelError } from './model-error.ts';
 
 /**
- * Maximum number of parts and of characters of one response. Models accept no longer message when the response is sent
- * back to them.
+ * Maximum number of parts, and of characters, of one response. Models accept no longer messages, and get each response
+ * back in the next request.
  */
 export const maxParts = 100;
 export const maxCharacters = 500_000;
@@ -15,7 +15,7 @@ type CallPart = Extract<ModelPart, { type: 'call' }>;
 /** The response of a model, built from the events of its host. */
 export class ModelResponse {
   readonly #parts: ModelPart[] = [];
-  finish: ModelReply['finishReason'] = 'other';
+  finishReason: ModelReply['finishReason'] = 'other';
   readonly usage: ModelReply['usage'] = { input: undefined, output: undefined };
   #characters = 0;
   /** Progress that was not reported yet. Consecutive text is one item. */
@@ -91,9 +91,9 @@ export class ModelResponse {
     }
     // Hosts reject an empty text when it is sent back to them.
     const parts = this.#parts.filter((part) => part.type !== 'text' || part.text !== '');
-    if (parts.length === 0 && this.finish === 'other')
+    if (parts.length === 0 && this.finishReason === 'other')
       throw new ModelError('malformed', "sent nothing that belongs to its API; check the model's URL");
-    return { parts, finishReason: this.finish, usage: this.usage };
+    return { parts, finishReason: this.finishReason, usage: this.usage };
   }
 
   #add(part: ModelPart): void {

@@ -40,16 +40,16 @@ function toMessages(message: ModelMessage, json: SplicedJson): object[] {
   const thought = joinText('thought');
   const content = joinText('text');
   const hasNoText = content === '' && calls.length > 0;
-  const optional = {
+  const optionalFields = {
     ...(thought !== '' && { reasoning_content: thought }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-  return [{ role: 'assistant', content: hasNoText ? null : content, ...optional }];
+  return [{ role: 'assistant', content: hasNoText ? null : content, ...optionalFields }];
 }
 
 function toCall(part: CallPart, json: SplicedJson): object {
   const functionCall = { name: part.tool, arguments: isJsonObjectText(part.arguments) ? part.arguments : '{}' };
-  return { id: part.id, type: 'function', function: functionCall, ...json.members(part.meta) };
+  return { id: part.id, type: 'function', function: functionCall, ...json.insertMembers(part.meta) };
 }
 
 /**
@@ -89,7 +89,8 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
       response.appendArguments(lastCall, toModelText(functionCall.arguments));
       if (callDelta.extra_content !== undefined) response.setMeta(lastCall, { extra_content: callDelta.extra_content });
     }
-    if (typeof choice.finish_reason === 'string') response.finish = finishReasons.get(choice.finish_reason) ?? 'other';
+    if (typeof choice.finish_reason === 'string')
+      response.finishReason = finishReasons.get(choice.finish_reason) ?? 'other';
   };
 }
 

@@ -9,10 +9,10 @@ import type { ModelKind, ModelQuestion, ModelReply, RecordedModel } from '../../
 import type { CallRow } from '../../store/schema.ts';
 import type { ModelRequest } from '../../try-out.ts';
 import { toCallRecord } from '../call/call.ts';
-import { getOutcome, outcomeByReason, recordedReason } from '../call/call-failure.ts';
+import { getOutcome, getRecordedReason, outcomeByReason } from '../call/call-failure.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
-import { findVariant } from '../hosted/served.ts';
+import { findVariant } from '../hosted/server-variants.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { anthropic } from './anthropic.ts';
 import { EventStream } from './event-stream.ts';
@@ -63,7 +63,7 @@ export async function sendQuestion(modelRequest: ModelRequest, deps: SendQuestio
     id: actorId,
     network: undefined,
     isVerified: true,
-    limits: modelRequest.limits,
+    limitedKeys: modelRequest.limitedKeys,
     token: undefined,
   };
   const exchange = createExchange(question);
@@ -83,19 +83,19 @@ export async function sendQuestion(modelRequest: ModelRequest, deps: SendQuestio
   } catch (error) {
     const appError = toAppError(error, subject);
     outcome = getQuestionOutcome(error);
-    reason = recordedReason(appError, {});
+    reason = getRecordedReason(appError, {});
     throw appError;
   } finally {
     const totalMs = performance.now() - startedClock;
     if (slots) deps.limits.leave(slots, caller);
-    const recordedCall = {
+    const toolCall = {
       name: questionName,
       requestId: modelRequest.requestId,
       bytesIn: Buffer.byteLength(exchange.body),
     };
     const host = new URL(exchange.origin).host;
     const response = received.status === undefined ? undefined : { status: received.status };
-    const callData = { server, caller, toolCall: recordedCall, startedAt, outcome, reason, host, response };
+    const callData = { server, caller, toolCall, startedAt, outcome, reason, host, response };
     const row = toCallRecord({ ...callData, upstreamMs: slots && totalMs }, undefined, totalMs);
     const { input, output } = received.response.usage;
     const model: RecordedModel = { name: question.model.name, input_tokens: input, output_tokens: output };
@@ -135,11 +135,9 @@ async function receiveResponse(
   const queue = new ByteQueue();
   const doneController = new AbortController();
   const responsePromise = readResponse(queue, question, received);
-  // A response that failed or is complete is not read to its end.
-  responsePromise.then(
-    () => doneController.abort(),
-    () => doneController.abort(),
-  );
+  // Nothing more is read once the response is complete or has failed.
+  const stopReading = () => doneController.abort();
+  responsePromise.then(stopReading, stopReading);
   const signal = question.signal ? AbortSignal.any([question.signal, doneController.signal]) : doneController.signal;
   http
     .send({
@@ -164,7 +162,7 @@ async function receiveResponse(
 /** Buffers the bytes of a response between the HTTP client, which delivers them as they arrive, and the reader. */
 class ByteQueue {
   #buffered: Buffer[] = [];
-  #end: 'open' | 'ended' | { error: unknown } = 'open';
+  #state: 'open' | 'ended' | { error: unknown } = 'open';
   #arrived = Promise.withResolvers<void>();
 
   add(chunk: Buffer): void {
@@ -173,19 +171,16 @@ class ByteQueue {
   }
 
   end(): void {
-    if (this.#end === 'open') this.#end = 'ended';
+    if (this.#state === 'open') this.#state = 'ended';
     this.#arrived.resolve();
   }
 
   fail(error: unknown): void {
-    this.#end = { error };
+    this.#state = { error };
     this.#arrived.resolve();
   }
 
-  /**
-   * Yields the bytes that have arrived, with a turn of the event loop between the chunks. Throws the error of the
-   * transfer.
-   */
+  /** Yields the bytes as they arrive, in chunks between which other work can run. @throws the error of the transfer */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     for (;;) {
       await this.#arrived.promise;
@@ -196,8 +191,8 @@ class ByteQueue {
         await yieldToEventLoop();
       }
       if (this.#buffered.length > 0) this.#arrived.resolve();
-      else if (this.#end === 'ended') return;
-      else if (this.#end !== 'open') throw this.#end.error;
+      else if (this.#state === 'ended') return;
+      else if (this.#state !== 'open') throw this.#state.error;
     }
   }
 }

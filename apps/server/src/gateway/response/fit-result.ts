@@ -8,7 +8,7 @@ import type { ResultFile } from './response-files.ts';
 
 /** The remainder of a truncated result. */
 export type ResultRemainder = {
-  /** Phrase that describes the part in the result itself. */
+  /** Phrase that describes the part that the result contains. */
   description: string;
   /** Length of that part, in characters. */
   characters: number;
@@ -30,8 +30,8 @@ const fileTextLength = 300;
 const minChunkLength = 100;
 
 /**
- * Truncates the text of a result to `maxCharacters` characters, leaving space for a note. Takes time proportional to the text. A
- * truncated result has no structured content, because a client may show that instead of the text and the note.
+ * Truncates the text of a result to `maxCharacters` characters, leaving space for a note. Takes time proportional to
+ * the text. The truncated result has no structured content, because a client could show that instead of text and note.
  */
 export function truncateResult(result: TruncatedResult, maxCharacters: number): TruncatedResult {
   const filesLength = (result.files?.length ?? 0) * fileTextLength;
@@ -99,6 +99,7 @@ function isFileText(blocks: readonly ContentBlock[], index: number): boolean {
   return isBeforeFile && block?.type === 'text' && block.text.length <= fileTextLength;
 }
 
+/** Maximum nesting of JSON that is split by items. */
 const maxDepth = 1000;
 
 function isCompactJson(text: string): boolean {

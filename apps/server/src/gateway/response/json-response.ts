@@ -69,8 +69,8 @@ function checkOutput(json: Buffer, { sensitive }: ResponseHead, output: OutputCh
 }
 
 /**
- * Describes the mismatch, with a quarter of the steps that validation may take. @throws StepLimitExceeded if a thread can try
- * again
+ * Describes the mismatch, with a quarter of the steps that validation may take.
+ * @throws StepLimitExceeded on the event loop, so that a thread tries again
  */
 function describeMismatch(value: unknown, output: OutputCheck, maxSteps: number): string {
   try {
@@ -174,11 +174,11 @@ class JsonTextBlock implements EscapedChunks {
 
   /** Returns the result. Valid only for JSON that the scan found to be compact. */
   result(): ToolResult {
-    const content = this.#isShort ? textStart + this.#text + textEnd : this.#longContent();
+    const content = this.#isShort ? textStart + this.#text + textEnd : this.#getLongContent();
     return { content, structured: undefined, isError: false, tokens: estimateTokenCount(this.#length) };
   }
 
-  #longContent(): Buffer {
+  #getLongContent(): Buffer {
     const [first, ...otherChunks] = this.#chunks as [Buffer, ...Buffer[]];
     // Most long texts are a single chunk, which becomes the content without another copy.
     if (otherChunks.length === 0) {
@@ -216,14 +216,15 @@ export function estimateContentTokens(content: readonly ContentBlock[]): number 
 }
 
 /**
- * Structured content without an output schema. Clients of revisions before 2026-07-28 accept only an object, and Gemini
- * CLI creates it from the first text of a result that has none, rejecting the result if that text is JSON but not an
- * object. These clients therefore get `{"result": …}`. If a parser would change a number, the JSON is included as a
- * string, because some clients show their model nothing else.
+ * Structured content of results without an output schema. Clients of revisions before 2026-07-28 accept only objects.
+ * If there is none, Gemini CLI parses the first text, and rejects the result if that is JSON but not an object. Such
+ * results therefore have `{"result": …}`. If a parser would change a number, the JSON is included as a string, because
+ * some clients show their model nothing else.
  */
 
 const openObject = 0x7b;
-const nonObjectStart = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
+/** Matches the start of a string, an array, or a number, or a complete literal. */
+const nonObjectPattern = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
 
 /** Returns structured content for a JSON response. */
 function createStatefulStructured(json: Buffer, generation: ProtocolGeneration): JsonText | undefined {
@@ -232,10 +233,7 @@ function createStatefulStructured(json: Buffer, generation: ProtocolGeneration):
     : `{"result":${toExactJson(json.toString('utf8'))}}`;
 }
 
-/**
- * Returns structured content for text blocks, the first of which may be JSON. `otherTexts` lists the others, such as the note
- * that a result was truncated.
- */
+/** Returns structured content for text blocks. The first may be JSON. The others, such as notes, become `more`. */
 export function createStructuredFromTexts(
   blocks: readonly (ContentBlock | { type: 'attached_file' })[],
   generation: ProtocolGeneration,
@@ -248,7 +246,7 @@ export function createStructuredFromTexts(
 
 /** Returns true if a text is JSON, but not an object. */
 function isNonObjectJson(text: string): boolean {
-  return nonObjectStart.test(text) && scanJson(Buffer.from(text), maxDepth) !== undefined;
+  return nonObjectPattern.test(text) && scanJson(Buffer.from(text), maxDepth) !== undefined;
 }
 
 function toExactJson(json: string): string {

@@ -47,8 +47,8 @@ const notModified = 304;
 const maxLoopBytes = 64 * 1024;
 
 /**
- * Converts an upstream's response into the tool result (behaviour: "The tool result"). Returns undefined if that would
- * block the event loop too long. `context` contains the credentials of the call, which the upstream may have echoed.
+ * Converts an upstream's response into the tool result. Returns undefined if that would block the event loop too long.
+ * `context` contains the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  */
 export function readResponse(
@@ -69,7 +69,7 @@ export function readResponse(
   }
 }
 
-/** Returns true if a long body needs processing. The bytes of a single file are passed on without it. */
+/** Returns true if a body needs processing. The bytes of a single file are passed on unchanged. */
 function needsProcessing({ headers, body }: UpstreamResponse, { jsonField }: ResponseRules): boolean {
   const contentType = getResponseContentType(headers);
   const type = parseMediaType(contentType);
@@ -77,16 +77,16 @@ function needsProcessing({ headers, body }: UpstreamResponse, { jsonField }: Res
   return isText(type, contentType, body);
 }
 
-function toRefusal(response: UpstreamResponse, responseRules: ResponseRules, redact: Redactor): ToolFailure {
-  const status = formatStatus(response, redact);
-  const displayed = getDisplayedHeaders(response.headers, responseRules, redact);
+function toRefusal(response: UpstreamResponse, responseRules: ResponseRules, redactor: Redactor): ToolFailure {
+  const status = formatStatus(response, redactor);
+  const displayed = getDisplayedHeaders(response.headers, responseRules, redactor);
   const details = [
-    ...formatRefusalLines(response, displayed, redact),
+    ...formatRefusalLines(response, displayed, redactor),
     ...(displayed.length > 0 ? [formatHeaderLines(displayed)] : []),
   ];
   const lines = details.map((line) => `\n${line}`).join('');
   if (response.status < 400 && response.status !== notModified) {
-    const target = formatRedirectTarget(decodeHeaderText(String(response.headers.location ?? '')), redact);
+    const target = formatRedirectTarget(decodeHeaderText(String(response.headers.location ?? '')), redactor);
     const hint =
       target !== undefined && responseRules.canFollowRedirects ? ' unless the tool has redirects: "follow"' : '';
     const sentence = `${status}: the upstream redirects to ${target ?? 'another URL'}; redirects are not followed${hint}`;
@@ -95,26 +95,27 @@ function toRefusal(response: UpstreamResponse, responseRules: ResponseRules, red
   const retry = response.headers['retry-after'];
   const isRetryAfterDisplayed = displayed.some(({ name }) => name.toLowerCase() === 'retry-after');
   const retryText =
-    typeof retry === 'string' && !isRetryAfterDisplayed ? `\nRetry-After: ${truncateStart(retry, redact)}` : '';
-  const body = formatErrorBody(response, redact);
+    typeof retry === 'string' && !isRetryAfterDisplayed ? `\nRetry-After: ${truncateStart(retry, redactor)}` : '';
+  const body = formatErrorBody(response, redactor);
   return new ToolFailure('upstream_status', `${status}${retryText}${lines}${body && `\n${body}`}`);
 }
 
-function formatStatus({ status, statusText }: UpstreamResponse, redact: Redactor): string {
-  const reason = statusText === '' ? (STATUS_CODES[status] ?? '') : truncateStart(decodeHeaderText(statusText), redact);
+function formatStatus({ status, statusText }: UpstreamResponse, redactor: Redactor): string {
+  const reason =
+    statusText === '' ? (STATUS_CODES[status] ?? '') : truncateStart(decodeHeaderText(statusText), redactor);
   return `HTTP ${status}${reason ? ` ${reason}` : ''}`;
 }
 
 /** Returns the first 100 bytes of a text from the upstream. Truncated last, so that no part of a credential remains. */
-function truncateStart(text: string, redact: Redactor): string {
-  return truncateBytes(redact.text(text), 100);
+function truncateStart(text: string, redactor: Redactor): string {
+  return truncateBytes(redactor.text(text), 100);
 }
 
 /** Returns the first 8 KiB of an error body, if it is text. */
-function formatErrorBody(response: UpstreamResponse, redact: Redactor): string {
-  const text = getSearchableText(response, 4 * (maxErrorBytes + redact.maxFormLength));
+function formatErrorBody(response: UpstreamResponse, redactor: Redactor): string {
+  const text = getSearchableText(response, 4 * (maxErrorBytes + redactor.maxFormLength));
   if (text === undefined) return '';
-  const start = redactPrefix(Buffer.from(text), maxErrorBytes, redact);
+  const start = redactPrefix(Buffer.from(text), maxErrorBytes, redactor);
   const { length } = response.body;
   return length > maxErrorBytes ? `${start}\n… (${length} bytes in all)` : start;
 }
@@ -125,12 +126,12 @@ function createEmptyResult(
   responseHead: ResponseHead,
   responseRules: ResponseRules,
 ): ToolResult {
-  const redact = new Redactor(responseHead.sensitive);
-  const status = formatStatus(response, redact);
+  const redactor = new Redactor(responseHead.sensitive);
+  const status = formatStatus(response, redactor);
   const isLocationDisplayed = responseHead.displayedHeaders.some(({ name }) => name.toLowerCase() === 'location');
   const path = isLocationDisplayed
     ? undefined
-    : getLocationPath(decodeHeaderText(String(response.headers.location ?? '')), redact);
+    : getLocationPath(decodeHeaderText(String(response.headers.location ?? '')), redactor);
   const hint = path === undefined && !isLocationDisplayed ? formatPreferHint(response, responseRules) : '';
   const lines = [
     ...(path === undefined ? [] : [`Location: ${path}`]),
@@ -138,18 +139,17 @@ function createEmptyResult(
   ];
   const details = [hint, ...lines].join('\n');
   const structured = createStructuredStatus(response, responseHead, responseRules);
-  const jsonField =
-    structured !== undefined && responseRules.transform.length === 0 ? undefined : responseRules.bodyField;
-  if (jsonField !== undefined) {
+  const isSchemaMet = structured !== undefined && responseRules.transform.length === 0;
+  const unmetField = isSchemaMet ? undefined : responseRules.bodyField;
+  if (unmetField !== undefined)
     throw new ToolFailure(
       'transform',
-      `${jsonField} requires a JSON response, but ${status} has no body; ${requestCarriedOut}${details}`,
+      `${unmetField} requires a JSON response, but ${status} has no body; ${requestCarriedOut}${details}`,
       [],
-      `${jsonField} requires a JSON response, but HTTP ${response.status} has no body`,
+      `${unmetField} requires a JSON response, but HTTP ${response.status} has no body`,
     );
-  }
   const { content } = toTextResult(
-    `${status.slice(5)}${responseRules.isHead ? formatHeadHint(responseRules) : noBodyNote}${details}`,
+    `${status.slice('HTTP '.length)}${responseRules.isHead ? formatHeadHint(responseRules) : noBodyNote}${details}`,
     false,
   );
   return { content, structured: responseRules.isSchemaListed ? structured : undefined, isError: false };
@@ -251,7 +251,7 @@ function createContentUnredacted(
   const content = type.startsWith('multipart/')
     ? createMultipartBlocks(body, contentType, files)
     : createFileBlocks(type, body, fileName, files);
-  return createFilesResult(content, files.list, responseHead);
+  return createFilesResult(content, files.attached, responseHead);
 }
 
 /** Prefix that some APIs write before JSON, so that a page cannot run it as a script. */
@@ -263,7 +263,7 @@ function stripJsonGuard(body: Buffer): Buffer {
   return match ? bytes.subarray(match[0].length) : bytes;
 }
 
-/** Creates the failure for a response that is not JSON. `reason` is the reason, which the media type may state already. */
+/** Creates the failure for a response that is not JSON. `reason` is omitted if the media type already explains it. */
 function toNotJsonFailure(jsonField: string, reason: string, contentType: string): ToolFailure {
   const type = parseMediaType(contentType);
   const suffix = isJson(type) || type === '' ? `, and ${reason}` : '';

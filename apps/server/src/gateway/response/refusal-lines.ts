@@ -15,20 +15,20 @@ const maxReasonLength = 300;
 
 /**
  * Returns lines for the agent about a call that the upstream refused with 401, 403, or 429: the reason in
- * `WWW-Authenticate`, and the time at which the rate limit resets. Headers in `displayed` are already included elsewhere.
+ * `WWW-Authenticate`, and the time at which the rate limit resets. Omits headers in `displayed`, which are shown anyway.
  */
 export function formatRefusalLines(
   { status, headers }: UpstreamResponse,
   displayed: readonly DisplayedHeader[],
-  redact: Redactor,
+  redactor: Redactor,
 ): string[] {
   if (!refusedStatuses.has(status)) return [];
-  const isNew = (name: string) => !displayed.some((header) => header.name.toLowerCase() === name.toLowerCase());
+  const isDisplayed = (name: string) => displayed.some((header) => header.name.toLowerCase() === name.toLowerCase());
   const getLine = (name: string) => {
     const lines = headers[name.toLowerCase()];
-    return lines === undefined || !isNew(name) ? undefined : decodeHeaderText([lines].flat().join(', '));
+    return lines === undefined || isDisplayed(name) ? undefined : decodeHeaderText([lines].flat().join(', '));
   };
-  const reason = getChallengeReason(getLine('WWW-Authenticate') ?? '', redact);
+  const reason = getChallengeReason(getLine('WWW-Authenticate') ?? '', redactor);
   // A limit that is not exhausted did not cause the refusal.
   const isExhausted = (name: string) =>
     status === 429 || /^0*$/.test(String(headers[name.toLowerCase().replace('reset', 'remaining')] ?? ''));
@@ -39,17 +39,18 @@ export function formatRefusalLines(
   return [...(reason === '' ? [] : [`WWW-Authenticate: ${reason}`]), ...resets];
 }
 
+/** Matches the `error` and `error_description` of a challenge, quoted or not. */
 const errorParameter = /(?:^|[\s,])(error|error_description)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
 
 /** Returns the error code and description of a challenge (RFC 6750, 3), or the complete challenge if it has neither. */
-function getChallengeReason(challenge: string, redact: Redactor): string {
+function getChallengeReason(challenge: string, redactor: Redactor): string {
   if (challenge.length > maxChallengeLength) return '';
   const parameters = new Map<string, string>();
   for (const [, name = '', quoted, plain = ''] of challenge.matchAll(errorParameter))
     parameters.set(name.toLowerCase(), quoted?.replaceAll(/\\(.)/g, '$1') ?? plain);
   const reason = [parameters.get('error'), parameters.get('error_description')].filter(Boolean).join(': ');
   // Truncated last, so that no part of a credential remains.
-  return redact
+  return redactor
     .text(reason || challenge)
     .slice(0, maxReasonLength)
     .toWellFormed()
@@ -58,6 +59,7 @@ function getChallengeReason(challenge: string, redact: Redactor): string {
 
 /** The earliest epoch time in seconds, September 2001. APIs use smaller numbers only for durations. */
 const minEpochSeconds = 1_000_000_000;
+/** Matches an HTTP date (RFC 9110, 5.6.7). */
 const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 /**

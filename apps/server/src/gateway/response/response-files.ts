@@ -21,7 +21,8 @@ type FilePlaceholder = { type: 'attached_file'; file: number };
  * their base64 to the model as text.
  */
 export class AttachmentCollector {
-  readonly list: ResultFile[] = [];
+  /** Files that are moved out of the result. */
+  readonly attached: ResultFile[] = [];
   readonly #maxCharacters: number;
   #remainingBytes = maxInlineBytes;
 
@@ -38,8 +39,8 @@ export class AttachmentCollector {
       this.#remainingBytes -= length;
       return undefined;
     }
-    this.list.push(file);
-    return { type: 'attached_file', file: this.list.length - 1 };
+    this.attached.push(file);
+    return { type: 'attached_file', file: this.attached.length - 1 };
   }
 }
 
@@ -51,10 +52,10 @@ export function replacePlaceholders(content: JsonText, blocks: readonly ContentB
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   const chunks: Buffer[] = [];
   let offset = 0;
-  for (const [file, list] of blocks.entries()) {
+  for (const [file, fileBlocks] of blocks.entries()) {
     const placeholder = JSON.stringify({ type: 'attached_file', file } satisfies FilePlaceholder);
     const position = bytes.indexOf(placeholder, offset);
-    chunks.push(bytes.subarray(offset, position), Buffer.from(JSON.stringify(list).slice(1, -1)));
+    chunks.push(bytes.subarray(offset, position), Buffer.from(JSON.stringify(fileBlocks).slice(1, -1)));
     offset = position + placeholder.length;
   }
   return Buffer.concat([...chunks, bytes.subarray(offset)]);
@@ -103,6 +104,7 @@ const imageTypes: readonly (readonly [mimeType: string, start: RegExp])[] = [
   ['image/webp', /^RIFF.{4}WEBPVP/s],
 ];
 const binaryType = 'application/octet-stream';
+/** Maximum length of a media type that is passed on, in characters. */
 const maxTypeLength = 100;
 
 function isModelImage(mimeType: string): boolean {
@@ -174,6 +176,7 @@ function splitParts(body: Buffer, delimiter: string): Buffer[] {
 
 function createPartBlocks(part: Buffer, attachments: AttachmentCollector): ResultBlock[] {
   const hasNoHeaders = part.subarray(0, 2).toString() === '\r\n';
+  // Without headers, a part begins with the second half of the blank line.
   const headersEnd = hasNoHeaders ? -2 : part.indexOf('\r\n\r\n');
   const partHeaders = part.subarray(0, Math.max(0, headersEnd)).toString('latin1', 0, maxPartHeaderBytes);
   const content = headersEnd === -1 ? part : part.subarray(headersEnd + 4);

@@ -54,13 +54,13 @@ export function getResponseHead(
   const contentType = getResponseContentType(headers);
   if (disposition === undefined && responseRules.headers.length === 0 && commonType.test(contentType))
     return { contentType, fileName: undefined, displayedHeaders: noHeaders, sensitive, generation };
-  const redact = new Redactor(sensitive);
+  const redactor = new Redactor(sensitive);
   return {
     // Messages and files contain the media type, so it is dropped if it contains a credential.
-    contentType: redact.text(contentType) === contentType ? contentType : '',
+    contentType: redactor.text(contentType) === contentType ? contentType : '',
     fileName:
-      disposition === undefined ? undefined : parseFileName(String(disposition).slice(0, maxValueLength), redact),
-    displayedHeaders: getDisplayedHeaders(headers, responseRules, redact),
+      disposition === undefined ? undefined : parseFileName(String(disposition).slice(0, maxValueLength), redactor),
+    displayedHeaders: getDisplayedHeaders(headers, responseRules, redactor),
     sensitive,
     generation,
   };
@@ -72,7 +72,7 @@ export function getResponseHead(
 export function getDisplayedHeaders(
   headers: UpstreamResponse['headers'],
   responseRules: ResponseRules,
-  redact: Redactor,
+  redactor: Redactor,
 ): readonly DisplayedHeader[] {
   return responseRules.headers.flatMap((name): DisplayedHeader[] => {
     const key = name.toLowerCase();
@@ -80,7 +80,7 @@ export function getDisplayedHeaders(
     if (lines === undefined) return [];
     // Several lines of one name form one list (RFC 9110, 5.3).
     const line = Array.isArray(lines) ? lines.join(', ') : lines;
-    const value = line.length > maxValueLength ? undefined : redact.text(decodeHeaderText(line));
+    const value = line.length > maxValueLength ? undefined : redactor.text(decodeHeaderText(line));
     return [{ name, value, length: line.length }];
   });
 }
@@ -117,17 +117,17 @@ const parameter = /\s*;\s*(?:([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|
 
 /**
  * Returns the file name of a Content-Disposition (RFC 6266), as one visible name without a path, or undefined if there
- * is none. `filename*` (RFC 8187) takes precedence over `filename`. `redact` removes credentials.
+ * is none. `filename*` (RFC 8187) takes precedence over `filename`. `redactor` removes credentials.
  */
-export function parseFileName(disposition: string, redact?: Redactor): string | undefined {
+export function parseFileName(disposition: string, redactor?: Redactor): string | undefined {
   const parameters = disposition.slice(/^[^;]*/.exec(disposition)?.[0].length);
   const parametersByName = new Map<string, string>();
   for (const [, name, quoted, plain] of parameters.matchAll(parameter)) {
     const value = quoted?.replaceAll(/\\(.)/gs, '$1') ?? plain?.trim();
     if (name !== undefined && value !== undefined) parametersByName.set(name.toLowerCase(), value);
   }
-  const extended = toSafeFileName(decodeExtendedValue(parametersByName.get('filename*') ?? ''), redact);
-  return extended ?? toSafeFileName(decodeHeaderText(parametersByName.get('filename') ?? ''), redact);
+  const extended = toSafeFileName(decodeExtendedValue(parametersByName.get('filename*') ?? ''), redactor);
+  return extended ?? toSafeFileName(decodeHeaderText(parametersByName.get('filename') ?? ''), redactor);
 }
 
 /** Decodes a value such as `UTF-8''%e2%82%ac.txt`. Returns an empty string for any other form (RFC 8187, 3.2.1). */
@@ -145,10 +145,10 @@ function decodeExtendedValue(text: string): string {
  * Makes a file name safe to show and to save. Removes paths and control, bidirectional, and invisible characters, and
  * limits the length.
  */
-function toSafeFileName(text: string, redact: Redactor | undefined): string | undefined {
+function toSafeFileName(text: string, redactor: Redactor | undefined): string | undefined {
   const visible = text.toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\ufffd]|\p{Variation_Selector}/gu, '');
   // Redacts before the path is removed, because a credential may contain a slash.
-  const redacted = redact ? redact.text(visible) : visible;
+  const redacted = redactor ? redactor.text(visible) : visible;
   const baseName = (redacted.split(/[/\\]/).at(-1) ?? '')
     .replaceAll(/[<>:"|?*]/g, '_')
     .replaceAll(/\s+/gu, ' ')
@@ -176,22 +176,22 @@ const sameHostPlaceholder = 'http://same-host.invalid';
  * is relative. It contains no query, fragment, user name, IP address, or credential, and nothing that looks like a
  * token. Returns undefined if there is no target.
  */
-export function formatRedirectTarget(location: string, redact: Redactor): string | undefined {
-  const target = parseTarget(location, redact);
+export function formatRedirectTarget(location: string, redactor: Redactor): string | undefined {
+  const target = parseTarget(location, redactor);
   if (!target) return undefined;
-  const path = formatPath(target, redact);
+  const path = formatPath(target, redactor);
   const { origin, hostname } = target;
   if (origin === sameHostPlaceholder) return `${path} on the same host`;
-  if (redact.text(origin) !== origin) return undefined;
+  if (redactor.text(origin) !== origin) return undefined;
   return getLiteralAddress(hostname) === undefined
     ? `${origin}${path}`
     : `${path} on a host that is specified by its IP address`;
 }
 
 /** Returns the path of a `Location`, without segments that look like a token, or undefined if there is none. */
-export function getLocationPath(location: string, redact: Redactor): string | undefined {
-  const target = parseTarget(location, redact);
-  return target && formatPath(target, redact);
+export function getLocationPath(location: string, redactor: Redactor): string | undefined {
+  const target = parseTarget(location, redactor);
+  return target && formatPath(target, redactor);
 }
 
 /**
@@ -199,8 +199,8 @@ export function getLocationPath(location: string, redact: Redactor): string | un
  * more afterwards. Tabs and line ends are not part of a URL (WHATWG URL, 4.4), and may separate the parts of a
  * credential.
  */
-function parseTarget(location: string, redact: Redactor): URL | undefined {
-  const redacted = redact.text(location.replaceAll(/[\t\n\r]/g, ''));
+function parseTarget(location: string, redactor: Redactor): URL | undefined {
+  const redacted = redactor.text(location.replaceAll(/[\t\n\r]/g, ''));
   const target = redacted === '' ? undefined : parseUrl(redacted, sameHostPlaceholder);
   return target?.protocol === 'http:' || target?.protocol === 'https:' ? target : undefined;
 }
@@ -208,8 +208,8 @@ function parseTarget(location: string, redact: Redactor): URL | undefined {
 /**
  * Returns the path for display. It is cut only after credentials are removed, because a cut could leave part of one.
  */
-function formatPath({ pathname }: URL, redact: Redactor): string {
-  return redact
+function formatPath({ pathname }: URL, redactor: Redactor): string {
+  return redactor
     .text(pathname)
     .split('/')
     .map((segment) => (segment.length > maxSegmentLength ? '…' : segment))
@@ -217,6 +217,7 @@ function formatPath({ pathname }: URL, redact: Redactor): string {
     .slice(0, maxPathLength);
 }
 
+/** JSON types of AWS, such as `application/x-amz-json-1.1`. */
 const amazonJson = /^application\/x-amz-json-\d\.\d$/;
 
 /** Returns true for JSON media types, whose content is parsed and passed on as JSON. */
@@ -224,26 +225,14 @@ export function isJson(type: string): boolean {
   return type === 'application/json' || type.endsWith('+json') || type === 'text/json' || amazonJson.test(type);
 }
 
-/** Suffixes of text types outside `text/`. */
+/** Matches the suffix of text types outside `text/`. */
 const textSuffix = /[+](xml|yaml|json-seq|toml|csv|jwt|sql|txt)$/;
 
+/** Text types in `application/`. */
 const textTypes = new Set(
   [
-    [
-      'xml',
-      'x-xml',
-      'xml-dtd',
-      'yaml',
-      'x-yaml',
-      'toml',
-      'x-toml',
-      'csv',
-      'x-csv',
-      'json5',
-      'hjson',
-      'x-json',
-      'x-ini',
-    ],
+    ['xml', 'x-xml', 'xml-dtd', 'yaml', 'x-yaml', 'toml', 'x-toml', 'csv', 'x-csv', 'json5', 'hjson', 'x-json'],
+    ['x-ini'],
     ['ndjson', 'x-ndjson', 'jsonl', 'x-jsonl', 'jsonlines', 'x-jsonlines', 'json-lines', 'json-seq', 'stream-json'],
     ['x-json-stream', 'x-json-lines', 'javascript', 'x-javascript', 'ecmascript', 'x-ecmascript', 'typescript'],
     ['x-typescript', 'graphql', 'sql', 'x-sql', 'x-www-form-urlencoded', 'sparql-query', 'sparql-update', 'xquery'],
@@ -256,7 +245,7 @@ const textTypes = new Set(
     .map((name) => `application/${name}`),
 );
 
-/** More text types. */
+/** Text types outside `text/` and `application/`. */
 const otherTextTypes = new Set([
   'audio/x-mpegurl',
   'audio/mpegurl',
@@ -337,9 +326,7 @@ function getDecoder(body: Buffer, contentType: string): TextDecoder | undefined 
   return getDeclaredDecoder(body, contentType) ?? (isUtf8(body) ? undefined : new TextDecoder('windows-1252'));
 }
 
-/**
- * Returns the declared decoder. Returns undefined if none is declared, and for UTF-8, which the bytes show themselves.
- */
+/** Returns the declared decoder. Undefined if none is declared, and for UTF-8, which the bytes themselves show. */
 function getDeclaredDecoder(body: Buffer, contentType: string): TextDecoder | undefined {
   const mark = byteOrderMarks.find(([bytes]) => bytes.every((byte, index) => body[index] === byte))?.[1];
   if (mark !== undefined) return new TextDecoder(mark);

@@ -1,7 +1,7 @@
 import { recordableFailure, ToolFailure } from '@toolhost/errors/errors';
 import { StepLimitExceeded } from '@toolhost/json-schema/step-budget';
 import type { JsonText } from '@toolhost/mcp-protocol/mcp';
-import { createCompileCache } from '../compiled-texts.ts';
+import { createCompileCache } from '../compile-cache.ts';
 import { type FailureData, toFailureData } from '../failure-data.ts';
 import { type ResultRemainder, type TruncatedResult, truncateResult } from './fit-result.ts';
 import { createContent } from './read-response.ts';
@@ -9,7 +9,7 @@ import type { ResultFile } from './response-files.ts';
 import type { ResponseHead } from './response-head.ts';
 import { compileResponseRules, type ResponseRulesSource } from './response-rules.ts';
 
-/** Job that processes the body of a successful response. `responseRules` is the JSON text of a ReadingSource. */
+/** Job that processes the body of a successful response. `responseRules` is the JSON text of a ResponseRulesSource. */
 export type ReadResponseJob = {
   input: { body: Uint8Array; head: ResponseHead; responseRules: string };
   output: ReadResponseOutput | { failure: FailureData };
@@ -42,8 +42,8 @@ export function readResponseBody({ body, head, responseRules }: ReadResponseJob[
     const structured = result.structured === undefined ? undefined : toOwnedBytes(result.structured);
     const segmentBytes = remainder?.segments.map(({ json }) => json) ?? [];
     const ownedFiles = files?.map((file) => ({ ...file, bytes: new Uint8Array(file.bytes) }));
-    const views = [content, structured, ...segmentBytes, ...(ownedFiles?.map((file) => file.bytes) ?? [])];
-    const buffers = views.flatMap((view) => (view ? [view.buffer] : []));
+    const byteArrays = [content, structured, ...segmentBytes, ...(ownedFiles?.map((file) => file.bytes) ?? [])];
+    const buffers = byteArrays.flatMap((bytes) => (bytes ? [bytes.buffer] : []));
     return {
       output: {
         content,

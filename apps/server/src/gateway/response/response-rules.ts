@@ -75,11 +75,11 @@ export const requestCarriedOut = 'the request itself was carried out';
 /** Returns the response configuration of a tool. `maxServerTokens` is the server's limit for all of its tools. */
 export function toResponseRulesSource(tool: Tool, maxServerTokens: number | undefined): ResponseRulesSource {
   const maxTokens = tool.max_response_tokens ?? maxServerTokens;
-  const writes = tool.method === 'POST' || tool.method === 'PATCH';
+  const isWrite = tool.method === 'POST' || tool.method === 'PATCH';
   return {
     transform: tool.response_transform,
     fields: tool.response_fields,
-    shouldHintPrefer: writes && getHeader(tool.headers, 'prefer') === undefined,
+    shouldHintPrefer: isWrite && getHeader(tool.headers, 'prefer') === undefined,
     outputSchema: tool.output_schema,
     headers: tool.response_headers ?? [],
     isHead: tool.method === 'HEAD',

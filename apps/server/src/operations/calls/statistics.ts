@@ -1,7 +1,7 @@
 import { invalidInputError } from '@toolhost/errors/errors';
 import { maxTools } from '@toolhost/tool-config/server-config';
 import { z } from 'zod';
-import { percentile } from '../../duration-classes.ts';
+import { getPercentile } from '../../duration-buckets.ts';
 import {
   type CallScope,
   type CountedCalls,
@@ -153,7 +153,7 @@ const statistics = z.object({
 });
 
 function summarize({ calls, errors, durations }: CountedCalls): z.input<typeof statistics> {
-  const [p50, p95] = [percentile(durations, 0.5), percentile(durations, 0.95)];
+  const [p50, p95] = [getPercentile(durations, 0.5), getPercentile(durations, 0.95)];
   return { calls, errors, ...(p50 !== undefined && { p50_ms: p50 }), ...(p95 !== undefined && { p95_ms: p95 }) };
 }
 

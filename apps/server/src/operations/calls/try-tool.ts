@@ -98,7 +98,7 @@ const callTool = operation({
         args,
         token,
         actorId: context.actor.id,
-        limits: context.actor.callLimits,
+        limitedKeys: context.actor.callLimits,
         requestId: context.requestId,
         checkActor,
       });

@@ -104,7 +104,7 @@ export const askModel = operation({
       },
       subject: chosenModel.subject,
       actorId: actor.id,
-      limits: actor.callLimits,
+      limitedKeys: actor.callLimits,
       requestId,
       checkActor: async () => void (await refreshActor(context.db, actor, context.now())),
     });

@@ -6,7 +6,7 @@ import { engines, getRunCount } from '../../../../../test/sets.ts';
 import { assertMapped } from '../../../../../test/support/assert-lists.ts';
 import { buildCall } from '../../../../../test/support/store/rows.ts';
 import { useStores } from '../../../../../test/support/store/use-stores.ts';
-import { durationBuckets, getDurationBucket } from '../../duration-classes.ts';
+import { durationBuckets, getDurationBucket } from '../../duration-buckets.ts';
 import type { Database } from '../database.ts';
 import { type CallScope, countByInterval, countByServer, findMostCalled } from './call-statistics.ts';
 import { batchRows, type CallRecord, dayMs, hourMs, minuteMs, startOfPeriod } from './call-writer.ts';

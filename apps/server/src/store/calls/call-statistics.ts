@@ -1,6 +1,6 @@
 import { yieldToEventLoop } from '@toolhost/errors/yield-to-event-loop';
 import { type RawBuilder, sql } from 'kysely';
-import { durationBuckets } from '../../duration-classes.ts';
+import { durationBuckets } from '../../duration-buckets.ts';
 import type { Db } from '../db.ts';
 import { dayMs, minuteMs, startOfPeriod } from './call-writer.ts';
 

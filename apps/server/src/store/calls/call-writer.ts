@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import { durationBuckets, getDurationBucket } from '../../duration-classes.ts';
+import { durationBuckets, getDurationBucket } from '../../duration-buckets.ts';
 import type { Engine } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 

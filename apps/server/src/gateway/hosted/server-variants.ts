@@ -8,7 +8,7 @@ import type { ExposedTools, ServedVariant } from '../../try-out.ts';
 import { compileServer, getServerOrView, type HostedServer } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
 
-/** Finds a server or one of its views, in the requested mode and version. @throws AppError notFound */
+/** Finds the variant of a server or view that a try-out or the playground requests. @throws AppError notFound */
 export async function findVariant(servers: HostedServers, variant: ServedVariant): Promise<HostedServer> {
   const baseServer = await servers.find(variant.slug);
   if (!baseServer) throw new AppError('notFound', 'there is no such server');
@@ -33,14 +33,10 @@ async function compileVariant(
   return servers.getVariant(baseServer, key, () => {
     const config = olderVersion?.config ?? baseServer.config;
     const variantConfig = mode === undefined ? config : withToolMode(config, view, mode);
-    const { captureUntil, ...source } = baseServer;
-    const variantSource = {
-      ...source,
-      version: 0,
-      config: variantConfig,
-      ...(captureUntil !== undefined && { captureUntil }),
-    };
-    return compileServer(variantSource, baseServer.secrets, baseServer.limits, baseServer.userAgent);
+    const { captureUntil, ...server } = baseServer;
+    const capturing = captureUntil !== undefined && { captureUntil };
+    const definition = { ...server, version: 0, config: variantConfig, ...capturing };
+    return compileServer(definition, baseServer.secrets, baseServer.limits, baseServer.userAgent);
   });
 }
 
@@ -61,7 +57,7 @@ export const maxToolListBytes = 1024 * 1024;
 export async function getExposedTools(servers: HostedServers, variant: ServedVariant): Promise<ExposedTools> {
   const server = await findVariant(servers, variant);
   const { config, catalog } = server;
-  const list = server.toolsJson();
+  const list = server.getToolsJson();
   if (list.length > maxToolListBytes)
     throw new AppError(
       'tooLarge',

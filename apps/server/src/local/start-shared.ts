@@ -4,7 +4,10 @@ import { buildUrl, routes } from '../routes.ts';
 import { startExampleUpstream } from './example.ts';
 import { createLocalIdentity } from './identity.ts';
 
-/** Services that exist once for all processes: those of local mode, or the configured identity provider. */
+/**
+ * Services that exist once for all processes: the example upstream and the identity provider of local mode. With a
+ * configured identity provider, only its settings are shared.
+ */
 export type SharedServices = {
   /** Port of the example upstream. */
   examplePort: number | undefined;
@@ -14,7 +17,7 @@ export type SharedServices = {
   close(): Promise<void>;
 };
 
-/** Starts these services on ports next to the main port, so that their URLs stay the same. */
+/** Starts the services of local mode on ports next to the main port, so that their URLs stay the same. */
 export async function startSharedServices(
   { config, secrets: { oidc } }: Settings,
   baseUrl: string,

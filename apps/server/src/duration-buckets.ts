@@ -4,9 +4,9 @@
  * its middle, so a percentile is exact below 8 ms and within an eighth above. The table `call_counts` stores the
  * bucket's index, so changing the bounds needs a new table.
  */
-export const durationBuckets: readonly number[] = lowerBounds();
+export const durationBuckets: readonly number[] = computeLowerBounds();
 
-function lowerBounds(): number[] {
+function computeLowerBounds(): number[] {
   const bounds: number[] = [];
   for (let lower = 0; lower < 30_000; lower = Math.max(lower + 1, Math.floor(lower * 1.25))) bounds.push(lower);
   return bounds;
@@ -30,8 +30,8 @@ export function getBucketMiddle(index: number): number {
   return lower + Math.floor((upper - lower) / 2);
 }
 
-/** Returns the nearest-rank percentile of durations counted per bucket; undefined if there are none. */
-export function percentile(counts: readonly number[], share: number): number | undefined {
+/** Returns the nearest-rank percentile in ms of durations counted per bucket. `share` 0.95 is the 95th percentile. */
+export function getPercentile(counts: readonly number[], share: number): number | undefined {
   let remaining = Math.ceil(counts.reduce((sum, count) => sum + count, 0) * share);
   if (remaining === 0) return undefined;
   return getBucketMiddle(

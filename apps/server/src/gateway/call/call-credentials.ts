@@ -53,9 +53,12 @@ export async function renewServiceTokens(
     const newToken = await tokens.renewToken(tokenRequestFor(call, authentication), token);
     if (newToken !== undefined) renewed.set(authentication, newToken);
   }
-  const isNew = [...renewed].some(([authentication, token]) => refused.get(authentication) !== token);
-  return isNew ? renewed : undefined;
+  const hasNewToken = [...renewed].some(([authentication, token]) => refused.get(authentication) !== token);
+  return hasNewToken ? renewed : undefined;
 }
+
+/** Returns the value of a secret that is about to be sent. */
+type GetSecret = (name: string) => string;
 
 /**
  * Returns the token request of a credential. It is created once per compiled server, because it is also the cache key
@@ -68,17 +71,16 @@ export function tokenRequestFor(call: CredentialUse, credential: Authentication)
   const tokenUrl = interpolateVariables(credential.token_url ?? '', server.config.variables);
   const { origin } = new URL(tokenUrl);
   let renderedCharacters = 0;
-  const secret = (name: string) => {
+  const getSecret = (name: string) => {
     const value = secretFor(server, name, origin);
     renderedCharacters = countRendered(renderedCharacters, value);
+    // The token gives the access of the secret, so its recipient is checked too.
     secretFor(server, name, tool.request.url.origin);
     secrets.push(value);
     return value;
   };
-  const [clientId, clientSecret] = [
-    renderField(server, credential, 'client_id', secret),
-    renderField(server, credential, 'client_secret', secret),
-  ];
+  const clientId = renderField(server, credential, 'client_id', getSecret);
+  const clientSecret = renderField(server, credential, 'client_secret', getSecret);
   sensitive.push(...secrets, clientSecret);
   const cached = server.tokenRequests.get(credential);
   if (cached) return cached;
@@ -109,20 +111,20 @@ function toTokenParams(credential: Authentication, { config }: HostedServer): Re
 }
 
 /**
- * Renders a field of a credential. `secret` returns the value of a stored secret.
- * @throws ToolFailure invalid_arguments if the text exceeds the maximum header length, and any error of `secret`
+ * Renders a field of a credential.
+ * @throws ToolFailure invalid_arguments if the text exceeds the maximum header length, and any error of `getSecret`
  */
 function renderField(
   { config }: HostedServer,
   credential: Authentication,
   field: PlaceholderField,
-  secret: (name: string) => string,
+  getSecret: GetSecret,
 ): string {
   const text = credential[field] ?? '';
-  if (text === mask && isSealedField(field)) return secret(`${getStoredNamePrefix(config, credential)}.${field}`);
+  if (text === mask && isSealedField(field)) return getSecret(`${getStoredNamePrefix(config, credential)}.${field}`);
   const rendered = interpolatePlaceholders(
     config.variables ? interpolateVariables(text, config.variables) : text,
-    secret,
+    getSecret,
   );
   if (rendered.length <= maxHeaderLength) return rendered;
   const message = `the credential field ${field} has more than ${maxHeaderLength} characters after {{NAME}} is replaced; repeat {{NAME}} less often`;
@@ -154,8 +156,8 @@ const maxRenderedCharacters = 1024 * 1024;
 const minCharactersPerUse = 1024;
 
 /** Adds a secret to the characters that secrets have contributed to a request. @throws ToolFailure above the limit */
-export function countRendered(renderedCharacters: number, { length }: string): number {
-  const sum = renderedCharacters + Math.max(length, minCharactersPerUse);
+export function countRendered(renderedCharacters: number, secret: string): number {
+  const sum = renderedCharacters + Math.max(secret.length, minCharactersPerUse);
   if (sum <= maxRenderedCharacters) return sum;
   throw recordableFailure(
     'invalid_arguments',
@@ -164,7 +166,7 @@ export function countRendered(renderedCharacters: number, { length }: string): n
 }
 
 /** Sources of a call's credentials. `sent` collects the values that decide which connections may carry the request. */
-type CredentialSources = { token: string | undefined; secret: (name: string) => string; sent: string[] };
+type CredentialSources = { token: string | undefined; getSecret: GetSecret; sent: string[] };
 
 const noTokens: CredentialTokens = [];
 
@@ -184,38 +186,38 @@ export function getTokens(call: CredentialUse, sources: CredentialSources): Cred
 function getToken(
   call: CredentialUse,
   credential: Authentication,
-  { token, secret }: CredentialSources,
+  { token, getSecret }: CredentialSources,
 ): string | undefined {
   const { server, sensitive } = call;
-  if (credential.type === 'AwsSigV4') return storeSigningKeys(call, credential, secret);
+  if (credential.type === 'AwsSigV4') return storeSigningKeys(call, credential, getSecret);
   if (credential.type === 'ClientCredentials') {
     const serviceToken = call.serviceTokens?.get(credential);
     if (serviceToken !== undefined) sensitive.push(serviceToken);
     return serviceToken;
   }
   if (credential.token !== undefined) {
-    const stored = renderField(server, credential, 'token', secret);
+    const stored = renderField(server, credential, 'token', getSecret);
     sensitive.push(stored);
     return stored;
   }
   if (credential.user === undefined) return token;
-  const user = renderField(server, credential, 'user', secret);
-  const password = renderField(server, credential, 'password', secret);
+  const user = renderField(server, credential, 'user', getSecret);
+  const password = renderField(server, credential, 'password', getSecret);
   const pair = formatBasicToken(user, password);
   sensitive.push(...[password, pair].filter((text) => text !== ''));
   return pair;
 }
 
 /** Stores the keys that sign the request. Together they identify its connections, as a token does. */
-function storeSigningKeys(call: CredentialUse, credential: Authentication, secret: (name: string) => string): string {
-  const signing = toSigning(call.server, credential, secret);
+function storeSigningKeys(call: CredentialUse, credential: Authentication, getSecret: GetSecret): string {
+  const signing = toSigning(call.server, credential, getSecret);
   const keys = [signing.accessKeyId, signing.secretAccessKey, signing.sessionToken ?? ''].filter((key) => key !== '');
   call.sensitive.push(...keys);
   call.signing = signing;
   return keys.join(' ');
 }
 
-const ownCredentialInBasic =
+const ownCredentialMessage =
   'the user name or password of the credential contains an API key or token of this service, which is never sent to an upstream; store a credential of the upstream instead';
 
 /** Formats the token of the Basic scheme (RFC 7617). @throws ToolFailure invalid_arguments */
@@ -228,7 +230,7 @@ function formatBasicToken(user: string, password: string): string {
   }
   const pair = `${user}:${password}`;
   // The search of the rendered request does not decode base64.
-  if (containsPlainCredential(pair)) throw recordableFailure('invalid_arguments', ownCredentialInBasic);
+  if (containsPlainCredential(pair)) throw recordableFailure('invalid_arguments', ownCredentialMessage);
   return Buffer.from(pair).toString('base64');
 }
 
@@ -251,13 +253,13 @@ type UnsignedRequest = {
 };
 
 /** Returns the rendered keys of a credential. @throws ToolFailure secret_missing */
-function toSigning(server: HostedServer, credential: Authentication, secret: (name: string) => string): Signing {
+function toSigning(server: HostedServer, credential: Authentication, getSecret: GetSecret): Signing {
   const render = (text = '') => interpolateVariables(text, server.config.variables);
   return {
-    accessKeyId: renderField(server, credential, 'access_key_id', secret),
-    secretAccessKey: renderField(server, credential, 'secret_access_key', secret),
+    accessKeyId: renderField(server, credential, 'access_key_id', getSecret),
+    secretAccessKey: renderField(server, credential, 'secret_access_key', getSecret),
     sessionToken:
-      credential.session_token === undefined ? undefined : renderField(server, credential, 'session_token', secret),
+      credential.session_token === undefined ? undefined : renderField(server, credential, 'session_token', getSecret),
     region: render(credential.region),
     service: render(credential.service),
   };
@@ -284,6 +286,7 @@ export function signRequest(
     throw recordableFailure('invalid_arguments', message);
   }
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = signing;
+  // Basic format of ISO 8601, such as 20261129T134618Z.
   const datetime = new Date(timeMs).toISOString().replaceAll(/[:-]|\.\d{3}/g, '');
   const signatureHeaders: Record<string, string> = {
     'X-Amz-Date': datetime,
@@ -335,6 +338,6 @@ const ambiguousCharacters = /[^0-9A-Za-z;,/?:@&=+$\-_.!~*'()#%]/g;
  * Percent-encodes every character of a path and query that URLs may contain in more than one form, so that the receiver
  * signs the same text.
  */
-export function signablePath(path: string): string {
+export function toSignablePath(path: string): string {
   return path.replaceAll(ambiguousCharacters, (character) => encodeURIComponent(character));
 }
